@@ -1,0 +1,109 @@
+//! The clock: points in time that also count the time a machine spends suspended.
+//!
+//! This is the only file that reads a clock. The pure layers take [`Time`] as an argument, so a
+//! simulator can hand them any time it likes.
+//!
+//! Wall clocks jump and `CLOCK_MONOTONIC` (behind [`std::time::Instant`] on Linux) stands still
+//! while the machine is suspended, when the servers' clocks do not: a laptop that wakes up after an
+//! hour would believe that its ten-second lock is still good. `CLOCK_BOOTTIME` counts on.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A point in time: nanoseconds since an arbitrary origin (on Linux, since the machine booted).
+///
+/// All arithmetic saturates: [`Time::MAX`] means "never", and nothing wraps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(u64);
+
+impl Time {
+    /// The origin.
+    pub const ZERO: Self = Self(0);
+    /// Later than every time that a clock will show: "never".
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// The point `nanos` nanoseconds after the origin.
+    #[must_use]
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+
+    /// The point `millis` milliseconds after the origin.
+    #[must_use]
+    pub const fn from_millis(millis: u64) -> Self {
+        Self(millis.saturating_mul(1_000_000))
+    }
+
+    /// Nanoseconds since the origin.
+    #[must_use]
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The time from `earlier` until this one; zero if `earlier` is the later one.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    /// This time and `duration` more; [`Time::MAX`] if that is beyond what can be counted.
+    #[must_use]
+    pub const fn after(self, duration: Duration) -> Self {
+        let nanos = duration.as_nanos();
+        if nanos > u64::MAX as u128 { Self::MAX } else { Self(self.0.saturating_add(nanos as u64)) }
+    }
+}
+
+impl fmt::Debug for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Time({}.{:09})", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// The time now. Never goes back within one boot of the machine.
+pub(crate) fn now() -> Time {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
+
+    let spec = rustix::time::clock_gettime(CLOCK);
+    // Both clocks count up from the boot, so neither field is ever negative.
+    let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
+    Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates_instead_of_wrapping() {
+        assert_eq!(Time::MAX.after(Duration::from_nanos(1)), Time::MAX);
+        assert_eq!(Time::ZERO.after(Duration::MAX), Time::MAX);
+        assert_eq!(Time::from_millis(u64::MAX), Time::MAX);
+        assert_eq!(Time::ZERO.since(Time::from_millis(5)), Duration::ZERO);
+        assert_eq!(Time::from_millis(7).since(Time::from_millis(5)), Duration::from_millis(2));
+    }
+
+    #[test]
+    fn the_clock_moves_forward() {
+        let start = now();
+        assert!(start > Time::ZERO);
+        while now() == start {}
+        assert!(now() > start);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_clock_is_the_one_that_counts_suspended_time() {
+        // /proc/uptime is read from the boot-time clock, in hundredths of a second.
+        let before = now();
+        let text = std::fs::read_to_string("/proc/uptime").unwrap();
+        let after = now();
+        let uptime: f64 = text.split(' ').next().unwrap().parse().unwrap();
+        assert!(uptime >= before.as_nanos() as f64 / 1e9 - 0.02);
+        assert!(uptime <= after.as_nanos() as f64 / 1e9 + 0.02);
+    }
+}

@@ -1,0 +1,1 @@
+//! Redis-like nodes inside the process.
