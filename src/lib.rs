@@ -1,6 +1,7 @@
 //! A distributed lock for programs that block.
 
 mod clock;
+mod node;
 mod resp;
 
 #[cfg(feature = "embedded")]
@@ -10,5 +11,10 @@ pub mod embedded;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::clock::Time;
-    pub use crate::resp;
+    pub mod node {
+        pub use crate::node::*;
+    }
+    pub mod resp {
+        pub use crate::resp::*;
+    }
 }

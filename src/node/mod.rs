@@ -1,0 +1,2 @@
+//! The conversation with one node.
+pub mod script;

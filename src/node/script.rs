@@ -1,0 +1,37 @@
+//! The Lua scripts that run on the nodes, where compare and change must be one step.
+//!
+//! A node keeps a script under the SHA-1 of its source once it has seen it, so a request names the
+//! script by that (`EVALSHA`) and sends the source only where the node answers that it does not
+//! know it (`EVAL`). The digests are written down here and checked against the sources by a test.
+
+/// A script and the name a node knows it by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// The Lua source, byte for byte as it is sent.
+    pub source: &'static str,
+    /// The SHA-1 of the source, in lower-case hexadecimal.
+    pub sha1: &'static str,
+}
+
+/// Deletes the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the token.
+/// Answers 1 if it deleted the key and 0 if the key is gone or another's.
+pub const RELEASE: Script = Script {
+    source: include_str!("release.lua"),
+    sha1: "c89cee65b7ab260d98c281f3c3eb6fa7c992cdd2",
+};
+
+/// Lets the lock's key live on if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
+/// token, `ARGV[2]` the new time to live in milliseconds. Answers 1 if the key is ours and 0 if it
+/// is gone or another's.
+///
+/// It never shortens the key's life. Commands reach a node in the order they were sent, so a time
+/// to live at least as long as every earlier one cannot; a shorter one is sent with `ARGV[3]`, which
+/// makes the script look at what is left first. (That costs the user the right to `PTTL` as well,
+/// which is why it is not always done.)
+pub const EXTEND: Script = Script {
+    source: include_str!("extend.lua"),
+    sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6",
+};
+
+/// Every script of this library.
+pub const ALL: [Script; 2] = [RELEASE, EXTEND];
