@@ -80,6 +80,12 @@ impl NodeSet {
         Self(self.0 | other.0)
     }
 
+    /// The nodes of this set that are not in the other.
+    #[must_use]
+    pub fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// The nodes in ascending order.
     pub fn iter(self) -> impl Iterator<Item = Node> {
         (0..NODES_MAX as u8).map(Node).filter(move |node| self.contains(*node))

@@ -1,6 +1,6 @@
 //! Giving a lock back: compare and delete, on every node that may hold it.
 
-use super::{Ballot, Input, Lease, Operation, Request, Rules, Step, Verb, Verdict};
+use super::{Ballot, Input, Lease, Operation, Request, Rules, Step, Verb, Verdict, judge};
 use crate::clock::Time;
 
 /// What releasing a lock came to.
@@ -40,7 +40,8 @@ impl Release {
             // A majority still held our token when it deleted it, so nobody else can have held the
             // lock before that, however long the answers took.
             ReleaseOutcome::InTime
-        } else if tally.answered_by_majority() == Verdict::Won {
+        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // Whatever the nodes without an answer held, it was no majority.
             ReleaseOutcome::TooLate
         } else {
             ReleaseOutcome::Unanswered
@@ -78,7 +79,7 @@ mod tests {
             ("yyynn", ReleaseOutcome::InTime),
             ("yynnn", ReleaseOutcome::TooLate),
             ("nnn--", ReleaseOutcome::TooLate),
-            ("yynff", ReleaseOutcome::TooLate),
+            ("yynff", ReleaseOutcome::Unanswered),
             ("yyfff", ReleaseOutcome::Unanswered),
             ("fffff", ReleaseOutcome::Unanswered),
         ];

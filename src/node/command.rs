@@ -2,8 +2,8 @@
 //! knows both.
 
 use super::problem::Problem;
-use super::server_error::{ServerError, ServerErrorKind};
 use super::script::{self, Script};
+use super::server_error::{ServerError, ServerErrorKind};
 use crate::engine::{Request, Verb, Vote};
 use crate::resp::{Reply, encode_command};
 use std::io::Write;

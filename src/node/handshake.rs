@@ -63,8 +63,7 @@ enum Stage {
     Info,
 }
 
-const STAGES: [Stage; 5] =
-    [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
+const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
 
 /// A greeting that has been written and is being answered.
 #[derive(Debug)]

@@ -212,7 +212,10 @@ mod tests {
     fn what_servers_really_say_is_recognised() {
         let table = [
             ("ERR max number of clients reached", ServerErrorKind::TooManyClients),
-            ("ERR unknown command 'FOO', with args beginning with: ", ServerErrorKind::UnknownCommand),
+            (
+                "ERR unknown command 'FOO', with args beginning with: ",
+                ServerErrorKind::UnknownCommand,
+            ),
             ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
             ("ERR Client sent AUTH, but no password is set", ServerErrorKind::WrongPassword),
             (
@@ -239,7 +242,10 @@ mod tests {
     fn no_password_is_quoted() {
         let secret = Some(&b"s3cr:et"[..]);
         let quoted = "ERR unknown command 'AUTH', with args beginning with: 's3cr:et' ";
-        assert_eq!(ServerError::parse(quoted.as_bytes(), secret).text, "ERR unknown command 'AUTH'");
+        assert_eq!(
+            ServerError::parse(quoted.as_bytes(), secret).text,
+            "ERR unknown command 'AUTH'"
+        );
         let odd = ServerError::parse(b"ERR your password s3cr:et is odd", secret);
         assert_eq!(odd.text, "ERR your password *** is odd");
     }

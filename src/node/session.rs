@@ -19,7 +19,6 @@
 mod options;
 mod replies;
 
-pub(super) use options::Standing;
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
@@ -27,6 +26,7 @@ use super::command::Form;
 use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
+use super::report::NodeStatus;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
@@ -53,6 +53,7 @@ pub struct Session {
     /// Has a command been answered on this connection?
     is_proven: bool,
     identity: Option<Identity>,
+    has_greeted: bool,
     greeted_at: Time,
     problem: Option<Problem>,
 }
@@ -83,6 +84,7 @@ impl Session {
             heard_at: Time::ZERO,
             is_proven: false,
             identity: None,
+            has_greeted: false,
             greeted_at: Time::ZERO,
             problem: None,
         }
@@ -166,11 +168,7 @@ impl Session {
         // A connection that worked and was closed while nothing was asked of it says nothing against
         // the node: servers restart, and close what lies idle.
         let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
-        let pause = if was_idle {
-            Duration::ZERO
-        } else {
-            self.backoff.next_delay(Duration::ZERO)
-        };
+        let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
@@ -260,12 +258,29 @@ impl Session {
         (self.flight.len(), self.debts.len())
     }
 
-    pub(super) fn standing(&self) -> Standing<'_> {
-        Standing {
-            is_ready: matches!(self.state, State::Ready),
-            identity: self.identity.as_ref(),
-            greeted_at: self.greeted_at,
-            problem: self.problem.as_ref(),
+    /// Has a greeting been answered since this was last asked?
+    pub(super) fn take_greeted(&mut self) -> bool {
+        std::mem::take(&mut self.has_greeted)
+    }
+
+    /// The random name of the server, as of the last connection.
+    pub(super) fn run_id(&self) -> Option<&str> {
+        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
+    }
+
+    /// How the client stands with the node.
+    pub(super) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
+        let is_connected = matches!(self.state, State::Ready);
+        let identity = self.identity.as_ref();
+        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
+        NodeStatus {
+            endpoint: Arc::clone(&self.options.name),
+            is_connected,
+            server: identity.and_then(|identity| identity.server.clone()),
+            version: identity.and_then(|identity| identity.version.clone()),
+            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
+            round_trip,
+            last_error: self.problem.clone(),
         }
     }
 
@@ -306,7 +321,13 @@ impl Session {
     ) {
         if let Some(ticket) = ticket {
             let problem = Some(problem.clone());
-            self.answers.push_back(Answer { ticket, vote: Vote::Failed, problem, was_sent, took: None });
+            self.answers.push_back(Answer {
+                ticket,
+                vote: Vote::Failed,
+                problem,
+                was_sent,
+                took: None,
+            });
         }
         if request.verb.is_removal() {
             self.owe(now, None, request);

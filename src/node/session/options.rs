@@ -1,9 +1,8 @@
 //! What a session is made with, and what it answers.
 
-use crate::clock::Time;
 use crate::engine::Vote;
 use crate::node::Ticket;
-use crate::node::handshake::{Credentials, Identity};
+use crate::node::handshake::Credentials;
 use crate::node::problem::Problem;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,13 +55,4 @@ pub struct Answer {
     pub was_sent: bool,
     /// How long the answer took, if there is one.
     pub took: Option<Duration>,
-}
-
-/// Where a session has got to.
-#[derive(Debug)]
-pub(in crate::node) struct Standing<'a> {
-    pub(in crate::node) is_ready: bool,
-    pub(in crate::node) identity: Option<&'a Identity>,
-    pub(in crate::node) greeted_at: Time,
-    pub(in crate::node) problem: Option<&'a Problem>,
 }

@@ -97,6 +97,7 @@ impl Session {
 
     fn greeted(&mut self, now: Time, identity: Identity) {
         self.identity = Some(identity);
+        self.has_greeted = true;
         self.greeted_at = now;
         self.problem = None;
         self.state = State::Ready;
@@ -111,7 +112,8 @@ impl Session {
     fn quarantine(&self, now: Time) -> Option<Problem> {
         let wanted = self.options.quarantine?;
         // A server that does not say how long it has been up has been so since we know it at least.
-        let uptime = self.identity.as_ref().and_then(|identity| identity.uptime).unwrap_or_default();
+        let uptime =
+            self.identity.as_ref().and_then(|identity| identity.uptime).unwrap_or_default();
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));
         (!left.is_zero()).then_some(Problem::Quarantined { left })
     }
