@@ -1,6 +1,7 @@
 //! A distributed lock for programs that block.
 
 mod clock;
+mod endpoint;
 mod node;
 mod resp;
 
@@ -11,6 +12,9 @@ pub mod embedded;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::clock::Time;
+    pub mod endpoint {
+        pub use crate::endpoint::*;
+    }
     pub mod node {
         pub use crate::node::*;
     }
