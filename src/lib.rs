@@ -1,9 +1,21 @@
 //! A distributed lock for programs that block.
 
+mod client;
 mod clock;
+mod config;
+mod endpoint;
 mod engine;
+pub mod error;
+mod guard;
+mod net;
 mod node;
 mod resp;
+
+pub use client::LockClient;
+pub use config::Builder;
+pub use error::{ConfigError, ExtendError, LockError, Lost, NoQuorum, Problem, ReleaseError};
+pub use guard::{LockGuard, Released};
+pub use node::NodeStatus;
 
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -12,6 +24,9 @@ pub mod embedded;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::clock::Time;
+    pub mod endpoint {
+        pub use crate::endpoint::*;
+    }
     pub mod engine {
         pub use crate::engine::*;
     }

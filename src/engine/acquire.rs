@@ -41,6 +41,8 @@ pub enum Acquired {
     TooLate(Duration),
     /// Two of the nodes are one server, so there is no majority to be had.
     SameServer,
+    /// There were no random numbers for a token.
+    NoEntropy,
 }
 
 /// The state machine that takes a lock.
@@ -174,6 +176,9 @@ impl Operation for Acquire {
     fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
+            (State::Resting(_), Input::NoEntropy) => {
+                self.state = State::Over(Some(Acquired::NoEntropy));
+            }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
                 self.conclude(now, request, &ballot);
             }

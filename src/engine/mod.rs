@@ -90,13 +90,15 @@ pub enum Verb {
     Undo,
     /// Set the key again on a node that lost it, while a majority is known to hold it.
     Replant,
+    /// Answer, nothing more.
+    Ping,
 }
 
 impl Verb {
     /// Is somebody waiting for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        matches!(self, Self::Plant | Self::Extend | Self::Release)
+        matches!(self, Self::Plant | Self::Extend | Self::Release | Self::Ping)
     }
 
     /// Does it take the key away?
@@ -144,6 +146,24 @@ pub struct Ballot {
     pub same_server: bool,
 }
 
+impl Request {
+    /// Asks all nodes for a sign of life, until `deadline`.
+    #[must_use]
+    pub fn ping(rules: &Rules, now: Time) -> Self {
+        let ttl = Ttl::SHORTEST;
+        Self {
+            verb: Verb::Ping,
+            key: Arc::from([]),
+            token: Token::new([0; Token::LEN]),
+            ttl,
+            ttl_longest: ttl,
+            started: now,
+            deadline: now.after(rules.node_timeout),
+            nodes: NodeSet::all(rules.nodes),
+        }
+    }
+}
+
 impl Ballot {
     /// A ballot with nothing in it yet.
     #[must_use]
@@ -158,6 +178,8 @@ impl Ballot {
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
     Attempt(Draw),
+    /// There are no random numbers to begin an attempt with.
+    NoEntropy,
     /// The nodes have been asked; this is what they said.
     Ballot(Ballot),
 }

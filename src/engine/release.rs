@@ -55,7 +55,9 @@ impl Operation for Release {
     fn handle(&mut self, _now: Time, input: Input) {
         match input {
             Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
-            Input::Attempt(_) => debug_assert!(false, "a release has one attempt"),
+            Input::Attempt(_) | Input::NoEntropy => {
+                debug_assert!(false, "a release has one attempt")
+            }
         }
     }
 

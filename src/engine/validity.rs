@@ -25,6 +25,9 @@ pub const TTL_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 pub struct Ttl(u64);
 
 impl Ttl {
+    /// One millisecond.
+    pub const SHORTEST: Self = Self(1);
+
     /// The ttl that `duration` stands for, its part below a millisecond cut off. `None` if nothing
     /// is left or it is beyond [`TTL_LIMIT`].
     #[must_use]

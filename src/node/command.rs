@@ -66,6 +66,7 @@ pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
             let (verb, name) = name(script::RELEASE, form);
             encode_command(out, &[verb, name, b"1", key, token]);
         }
+        Verb::Ping => encode_command(out, &[b"PING"]),
     }
 }
 
@@ -87,6 +88,7 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 #[must_use]
 pub fn meaning(verb: Verb, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
     match (verb, reply) {
+        (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
         (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) => Meaning::Vote(Vote::Granted),
         (Verb::Plant | Verb::Replant, Reply::Null) => Meaning::Vote(Vote::Refused),

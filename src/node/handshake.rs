@@ -34,6 +34,24 @@ pub struct Credentials {
     pub client_name: Option<String>,
 }
 
+impl Credentials {
+    /// These credentials.
+    #[must_use]
+    pub fn new(
+        user: Option<&[u8]>,
+        password: Option<&[u8]>,
+        database: u32,
+        client_name: Option<&str>,
+    ) -> Self {
+        Self {
+            user: user.map(<[u8]>::to_vec),
+            password: password.map(<[u8]>::to_vec),
+            database,
+            client_name: client_name.map(str::to_owned),
+        }
+    }
+}
+
 impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").field("database", &self.database).finish_non_exhaustive()

@@ -28,6 +28,8 @@ pub struct Returns {
     pub reports: Vec<NodeReport>,
     /// Two nodes that are one server.
     pub twins: Option<(Arc<str>, Arc<str>)>,
+    /// Was it only about how the nodes are?
+    pub is_ping: bool,
 }
 
 /// All nodes, and the rounds that are open on them.
@@ -230,15 +232,16 @@ impl<W> Rounds<W> {
         if entry.waiter.is_none() {
             return;
         }
-        let is_decided =
-            entry.tally.is_complete() || !self.wait_for_all && entry.tally.is_settled();
+        let verb = entry.request.as_ref().map(|request| request.verb);
+        // A ping is about every node, not about a majority of them.
+        let may_be_early = !self.wait_for_all && verb != Some(Verb::Ping);
+        let is_decided = entry.tally.is_complete() || (may_be_early && entry.tally.is_settled());
         if !is_over && !is_decided {
             return;
         }
         let is_confirmed = entry.tally.granted_by_majority() == Verdict::Won;
         let returns = self.returns(slot, is_over, is_confirmed);
         let entry = &mut self.entries[slot];
-        let verb = entry.request.as_ref().map(|request| request.verb);
         self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
 
         if verb == Some(Verb::Extend) && is_confirmed {
@@ -281,7 +284,8 @@ impl<W> Rounds<W> {
         };
         let name = |node: Node| Arc::clone(self.sessions[node.index()].name());
         let twins = self.twins.map(|(first, second)| (name(first), name(second)));
-        Returns { ballot, reports, twins }
+        let is_ping = entry.request.as_ref().is_some_and(|request| request.verb == Verb::Ping);
+        Returns { ballot, reports, twins, is_ping }
     }
 
     /// Puts the key of a confirmed extension back on a node that answered that it has lost it. Not
