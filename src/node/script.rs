@@ -6,6 +6,7 @@
 
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Script {
     /// The Lua source, byte for byte as it is sent.
     pub source: &'static str,

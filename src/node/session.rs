@@ -18,6 +18,7 @@
 
 mod options;
 mod replies;
+mod standing;
 
 pub use options::{Answer, SessionOptions};
 
@@ -26,7 +27,6 @@ use super::command::Form;
 use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
-use super::report::NodeStatus;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
@@ -90,12 +90,6 @@ impl Session {
         }
     }
 
-    /// What the node is called in reports.
-    #[must_use]
-    pub fn name(&self) -> &Arc<str> {
-        &self.options.name
-    }
-
     /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there will
     /// be an answer to it, at once if it cannot be sent; without one, nobody is told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
@@ -103,17 +97,17 @@ impl Session {
             State::Ready if self.flight.has_room(request) => {
                 self.flight.push(now, ticket, request.clone(), Form::first(request.verb));
             }
-            State::Ready => self.put_off(now, ticket, request, Problem::Overloaded),
+            State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             State::Down { retry_at } if now < *retry_at => {
                 let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
-                self.put_off(now, ticket, request, problem);
+                self.lose(now, ticket, request.clone(), &problem, false);
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
                 Some(ticket) if self.waiting.len() < IN_FLIGHT_MAX / 2 => {
                     self.waiting.push_back((ticket, request.clone()));
                 }
-                _ => self.put_off(now, ticket, request, Problem::Overloaded),
+                _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             },
         }
     }
@@ -241,49 +235,6 @@ impl Session {
         self.answers.pop_front()
     }
 
-    /// What is being waited for.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        match self.state {
-            State::Down { .. } => Phase::Connecting,
-            State::Connecting { phase, .. } => phase,
-            State::Greeting { .. } => Phase::Greeting,
-            State::Ready => Phase::Answering,
-        }
-    }
-
-    /// How many commands are unanswered, and how many removals are owed.
-    #[must_use]
-    pub fn load(&self) -> (usize, usize) {
-        (self.flight.len(), self.debts.len())
-    }
-
-    /// Has a greeting been answered since this was last asked?
-    pub(super) fn take_greeted(&mut self) -> bool {
-        std::mem::take(&mut self.has_greeted)
-    }
-
-    /// The random name of the server, as of the last connection.
-    pub(super) fn run_id(&self) -> Option<&str> {
-        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
-    }
-
-    /// How the client stands with the node.
-    pub(super) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
-        let is_connected = matches!(self.state, State::Ready);
-        let identity = self.identity.as_ref();
-        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
-        NodeStatus {
-            endpoint: Arc::clone(&self.options.name),
-            is_connected,
-            server: identity.and_then(|identity| identity.server.clone()),
-            version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
-            round_trip,
-            last_error: self.problem.clone(),
-        }
-    }
-
     /// Until when silence is borne, and what for.
     fn patience(&self) -> Option<(Time, Phase)> {
         let since = match &self.state {
@@ -306,11 +257,7 @@ impl Session {
         }
     }
 
-    /// A request that will not be sent now: a removal is owed, anything else is over.
-    fn put_off(&mut self, now: Time, ticket: Option<Ticket>, request: &Request, problem: Problem) {
-        self.lose(now, ticket, request.clone(), &problem, false);
-    }
-
+    /// A request to which no answer will come: a removal is owed then, anything else is over.
     fn lose(
         &mut self,
         now: Time,
