@@ -31,7 +31,6 @@ use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The conversation with one node. The module says how it is driven.
