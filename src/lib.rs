@@ -11,6 +11,10 @@ pub mod embedded;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::clock::Time;
+    #[cfg(feature = "embedded")]
+    pub mod embedded {
+        pub use crate::embedded::model::*;
+    }
     pub mod node {
         pub use crate::node::*;
     }

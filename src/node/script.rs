@@ -28,10 +28,8 @@ pub const RELEASE: Script = Script {
 /// to live at least as long as every earlier one cannot; a shorter one is sent with `ARGV[3]`, which
 /// makes the script look at what is left first. (That costs the user the right to `PTTL` as well,
 /// which is why it is not always done.)
-pub const EXTEND: Script = Script {
-    source: include_str!("extend.lua"),
-    sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6",
-};
+pub const EXTEND: Script =
+    Script { source: include_str!("extend.lua"), sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6" };
 
 /// Every script of this library.
 pub const ALL: [Script; 2] = [RELEASE, EXTEND];
