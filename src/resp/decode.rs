@@ -1,0 +1,262 @@
+//! The incremental decoder.
+//!
+//! A reply is first scanned to its end, then read. The scan goes through the values in the order
+//! of their bytes and keeps only what it needs to go on later:
+//!
+//! ```text
+//!             header of a string              body and CRLF are there
+//!   HEADER ────────────────────────► BODY ────────────────────────────┐
+//!   │ ▲ ▲                                                             │
+//!   │ │ └── header of an aggregate: one more level is open            │
+//!   │ └──── a value is done, and others of its level are not ◄────────┤
+//!   └─────── a value is done that is complete with its line ──────────┤
+//!                                                                     ▼
+//!                                     no level is open any more: the reply is there
+//! ```
+
+use super::header::{Header, check_type, header};
+use super::levels::{Levels, Step};
+use super::{CRLF, Elements, LINE_MAX, ProtocolError, REPLY_MAX, Reply};
+
+/// Decodes the replies of one stream of bytes, one by one, as the bytes come in.
+///
+/// The bytes stay with the caller. The decoder remembers which of those that it was shown need no
+/// second look.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    /// Bytes of the reply that lie behind: whole lines and whole bodies.
+    scanned: usize,
+    /// No line ends before this byte: where to go on looking for the CRLF.
+    searched: usize,
+    /// Where the reply itself starts, behind its attributes.
+    value: usize,
+    /// The string whose header has been scanned and whose body has not.
+    body: Option<Body>,
+    levels: Levels,
+    /// The fault that ended the stream.
+    failed: Option<ProtocolError>,
+}
+
+impl Decoder {
+    /// A decoder for a stream that has just begun.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The next reply and the number of bytes that it takes, or `None` if it is not complete.
+    ///
+    /// `input` starts at the first byte of the reply that has not been handed out yet, and extends
+    /// what was passed to the call before. When a reply is handed out, the caller drops its bytes.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are not RESP, or exceed a limit. The stream cannot be trusted any more:
+    /// every further call returns the same error.
+    pub fn decode<'a>(
+        &mut self,
+        input: &'a [u8],
+    ) -> Result<Option<(Reply<'a>, usize)>, ProtocolError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        match self.next(input) {
+            Ok(None) => Ok(None),
+            Ok(Some(decoded)) => {
+                *self = Self::new();
+                Ok(Some(decoded))
+            }
+            Err(error) => {
+                self.failed = Some(error.clone());
+                Err(error)
+            }
+        }
+    }
+
+    fn next<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Reply<'a>, usize)>, ProtocolError> {
+        loop {
+            let step = match self.body {
+                Some(body) => self.scan_body(input, body)?,
+                None => self.scan_header(input)?,
+            };
+            match step {
+                Step::Starved => return Ok(None),
+                Step::Opened => {}
+                Step::Done if self.levels.value_done() => {}
+                Step::Done => {
+                    let reply = read(&input[self.value..self.scanned])?;
+                    return Ok(Some((reply, self.scanned)));
+                }
+            }
+        }
+    }
+
+    fn scan_header(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+        if self.scanned >= REPLY_MAX {
+            return Err(ProtocolError::ReplyTooLarge);
+        }
+        let start = self.scanned;
+        let Some(&type_byte) = input.get(start) else { return Ok(Step::Starved) };
+        check_type(type_byte)?;
+        if self.levels.is_outermost() {
+            // The header of an attribute too; that of the value it prefixes overwrites it.
+            self.value = start;
+        } else if type_byte == b'>' {
+            return Err(ProtocolError::NestedPush);
+        }
+        let Some(line) = self.scan_line(input, start + 1)? else { return Ok(Step::Starved) };
+        match header(type_byte, line)? {
+            Header::Value(_) => Ok(Step::Done),
+            Header::Body(length) => {
+                // Limited by BULK_MAX, so this cannot overflow.
+                if self.scanned + length + CRLF.len() > REPLY_MAX {
+                    return Err(ProtocolError::ReplyTooLarge);
+                }
+                self.body = Some(Body { length, verbatim: type_byte == b'=' });
+                Ok(Step::Opened)
+            }
+            Header::Items(count) => self.levels.enter(count, type_byte == b'|'),
+        }
+    }
+
+    /// The line that starts at `start`, without its CRLF, once it is there.
+    fn scan_line<'a>(
+        &mut self,
+        input: &'a [u8],
+        start: usize,
+    ) -> Result<Option<&'a [u8]>, ProtocolError> {
+        // The line and its CRLF end here or earlier, or it is one limit or the other that is hit.
+        // Nothing beyond is looked at, so the outcome does not depend on how much has arrived.
+        let (limit, fault) = match start + LINE_MAX + CRLF.len() {
+            limit @ 0..=REPLY_MAX => (limit, ProtocolError::LineTooLong),
+            _ => (REPLY_MAX, ProtocolError::ReplyTooLarge),
+        };
+        let window = &input[..limit.min(input.len())];
+        let from = self.searched.max(start);
+        let unseen = window.get(from..).unwrap_or_default();
+        let Some(found) = unseen.windows(CRLF.len()).position(|pair| pair == CRLF) else {
+            // The last byte may be the first half of a CRLF.
+            self.searched = window.len().saturating_sub(1);
+            return if window.len() == limit { Err(fault) } else { Ok(None) };
+        };
+        let end = from + found;
+        let line = &window[start..end];
+        match line.iter().find(|byte| CRLF.contains(byte)) {
+            Some(b'\r') => return Err(ProtocolError::BareCarriageReturn),
+            Some(_) => return Err(ProtocolError::BareLineFeed),
+            None => {}
+        }
+        self.scanned = end + CRLF.len();
+        Ok(Some(line))
+    }
+
+    fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Step, ProtocolError> {
+        let end = self.scanned + body.length;
+        let Some(rest) = input.get(end..) else { return Ok(Step::Starved) };
+        let tail = &rest[..CRLF.len().min(rest.len())];
+        if !CRLF.starts_with(tail) {
+            return Err(ProtocolError::MissingCrlf);
+        }
+        if tail.len() < CRLF.len() {
+            return Ok(Step::Starved);
+        }
+        // The header of a verbatim string with fewer than four bytes has been refused.
+        if body.verbatim && input[self.scanned + 3] != b':' {
+            return Err(ProtocolError::BadVerbatim);
+        }
+        self.scanned = end + CRLF.len();
+        self.body = None;
+        Ok(Step::Done)
+    }
+}
+
+/// Decodes the first reply of `input`: what a new [`Decoder`] makes of it.
+///
+/// # Errors
+///
+/// When the bytes are not RESP, or exceed a limit.
+pub fn decode(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
+    Decoder::new().decode(input)
+}
+
+/// Reads a reply whose bytes, without attributes before it, have been scanned. So the errors that
+/// it could return have been returned already.
+fn read(bytes: &[u8]) -> Result<Reply<'_>, ProtocolError> {
+    let line_end = bytes.windows(CRLF.len()).position(|pair| pair == CRLF).unwrap_or(bytes.len());
+    let (type_byte, line) = (bytes[0], &bytes[1..line_end]);
+    let rest = bytes.get(line_end + CRLF.len()..).unwrap_or_default();
+    Ok(match (type_byte, header(type_byte, line)?) {
+        (_, Header::Value(reply)) => reply,
+        (b'$', Header::Body(length)) => Reply::Bulk(&rest[..length]),
+        (b'!', Header::Body(length)) => Reply::Error(&rest[..length]),
+        (_, Header::Body(length)) => {
+            Reply::Verbatim { format: [rest[0], rest[1], rest[2]], text: &rest[4..length] }
+        }
+        (b'%', Header::Items(count)) => Reply::Map(Elements::new(rest, count)),
+        (b'~', Header::Items(count)) => Reply::Set(Elements::new(rest, count)),
+        (b'>', Header::Items(count)) => Reply::Push(Elements::new(rest, count)),
+        (_, Header::Items(count)) => Reply::Array(Elements::new(rest, count)),
+    })
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Body {
+    length: usize,
+    verbatim: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_decoded_one_after_the_other() {
+        let mut decoder = Decoder::new();
+        let stream = b"+OK\r\n:1\r\n$2\r\nab\r\n*1\r\n_\r\n+late";
+        let mut rest = &stream[..];
+        let mut replies = Vec::new();
+        while let Some((reply, used)) = decoder.decode(rest).unwrap() {
+            replies.push(format!("{reply:?}"));
+            rest = &rest[used..];
+        }
+        assert_eq!(rest, b"+late");
+        assert_eq!(replies.len(), 4, "{replies:?}");
+        assert_eq!(replies[3], "Array([Null])");
+    }
+
+    #[test]
+    fn a_stream_that_failed_stays_failed() {
+        let mut decoder = Decoder::new();
+        let error = decoder.decode(b"@foo\r\n").unwrap_err();
+        assert_eq!(error, ProtocolError::UnknownType(b'@'));
+        assert_eq!(decoder.decode(b"+OK\r\n"), Err(error));
+    }
+
+    #[test]
+    fn attributes_in_front_are_part_of_what_is_used() {
+        let bytes = b"|1\r\n+a\r\n:1\r\n|0\r\n:7\r\n+next\r\n";
+        assert_eq!(decode(bytes), Ok(Some((Reply::Integer(7), 20))));
+        assert_eq!(decode(&bytes[..16]), Ok(None));
+    }
+
+    #[test]
+    fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
+        let mut line = vec![b'x'; 1 + LINE_MAX];
+        line[0] = b'+';
+        assert_eq!(decode(&line), Ok(None));
+        let fits = [&line[..], CRLF].concat();
+        assert!(
+            matches!(decode(&fits), Ok(Some((Reply::Simple(text), _))) if text.len() == LINE_MAX)
+        );
+        line.push(b'x');
+        let too_long = [&line[..], CRLF].concat();
+        assert_eq!(decode(&too_long), Err(ProtocolError::LineTooLong));
+    }
+
+    #[test]
+    fn a_shorter_input_than_before_is_waited_for() {
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.decode(b"*2\r\n:1\r\n:"), Ok(None));
+        assert_eq!(decoder.decode(b"*2"), Ok(None));
+    }
+}
