@@ -9,14 +9,15 @@ use support::cli::{Client, Value, encode};
 use support::eventually;
 use support::peer::Peer;
 use support::proxy::{Mode, Proxy};
-use support::redis::{Server, Servers};
+use support::redis::Server;
+use support::servers::Servers;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Whether a reply to PING comes within 150 ms, which is not proof that none ever would.
 fn answers_soon(port: u16) -> bool {
     let Ok(stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
-    stream.set_read_timeout(Some(Duration::from_millis(150))).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout above zero");
     Client::over(stream).try_command(&["PING"]).is_ok()
 }
 

@@ -143,8 +143,11 @@ fn introduction(call: &Call<'_>) -> OwnedReply {
 /// `SELECT index`
 pub(super) fn select(call: &mut Call<'_>) -> Answer {
     let index = integer(call.args[1])?;
-    // Redis reads a 32-bit number here, and says of a larger one that it is none.
-    i32::try_from(index).map_err(|_| Failure::not_an_integer())?;
+    // Redis reads a C int here, and has words of its own for a number that is none.
+    i32::try_from(index).map_err(|_| {
+        let (min, max) = (i32::MIN, i32::MAX);
+        Failure::new(format!("ERR value is out of range, value must between {min} and {max}"))
+    })?;
     let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
     call.session.database = index.ok_or_else(|| Failure::new("ERR DB index is out of range"))?;
     Ok(OwnedReply::OK)

@@ -10,7 +10,7 @@ pub mod peer;
 mod process;
 pub mod proxy;
 pub mod redis;
-mod servers;
+pub mod servers;
 
 use std::thread;
 use std::time::{Duration, Instant};

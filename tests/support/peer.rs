@@ -52,7 +52,7 @@ impl Peer {
 
     /// Resets every connection at once.
     pub fn resetting() -> Self {
-        Self::start(|conversation| conversation.reset())
+        Self::start(Conversation::reset)
     }
 
     /// Answers every command with the same bytes.

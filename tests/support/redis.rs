@@ -20,8 +20,6 @@ use super::cli::{Client, Value};
 use super::eventually;
 use super::process;
 
-pub use super::servers::Servers;
-
 /// A server on a busy machine takes milliseconds; this is for a machine that is worse than busy.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
