@@ -26,7 +26,7 @@ const WAKER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
 /// How many bytes of replies may wait for a client that does not read before the node stops
-/// reading from it: 1 MiB.
+/// running its commands: 1 MiB.
 const UNREAD_MAX: usize = 1024 * 1024;
 
 /// A running node.
@@ -185,6 +185,7 @@ impl Node {
                     session: self.keyspace.connect(),
                     inbound: Inbound::new(),
                     outbound: Vec::new(),
+                    interrupted: false,
                     refused: false,
                 };
                 self.connections.insert(token, connection);
@@ -206,6 +207,8 @@ struct Connection {
     inbound: Inbound,
     /// Encoded replies that the kernel has not taken yet.
     outbound: Vec<u8>,
+    /// Commands may be left in `inbound` because too many replies were waiting.
+    interrupted: bool,
     /// The client sent what is no command, and was told so.
     refused: bool,
 }
@@ -224,6 +227,10 @@ impl Connection {
                 // The event that says that the client reads again brings us back here.
                 return Ok(true);
             }
+            if std::mem::take(&mut self.interrupted) {
+                self.run_commands(keyspace);
+                continue;
+            }
             match self.stream.read(&mut chunk) {
                 Ok(0) => return Ok(false),
                 Ok(read) => {
@@ -238,11 +245,12 @@ impl Connection {
     }
 
     fn run_commands(&mut self, keyspace: &mut Keyspace) {
-        let Self { session, inbound, outbound, .. } = self;
+        let Self { session, inbound, outbound, interrupted, .. } = self;
         let outcome = inbound.each_command(|words| {
             let reply = keyspace.execute(clock::now(), session, words);
             reply.encode(session.protocol(), outbound);
-            !session.is_closing()
+            *interrupted = outbound.len() > UNREAD_MAX;
+            !*interrupted && !session.is_closing()
         });
         if let Err(fault) = outcome {
             let reply = OwnedReply::Error(format!("ERR Protocol error: {fault}").into_bytes());

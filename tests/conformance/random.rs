@@ -147,7 +147,7 @@ impl Generator {
                 self.pick(&["1", "2", "3"])
             }
             _ => {
-                // Seven thousand-odd and a million-odd are both prime: no two are the same.
+                // The step and the modulus are prime, so a million draws are all different.
                 self.long_ttls = (self.long_ttls + 7919) % 1_000_003;
                 let thousands = self.long_ttls + 1;
                 let unit = if seconds { "000" } else { "000000" };
