@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redlatch::embedded::Nodes;
 use rig::Rig;
-use support::cli::{Client, Value};
+use support::cli::{Client, Value, encode};
 use support::eventually;
 use support::redis::{Server, redis_cli};
 
@@ -87,6 +87,22 @@ fn seconds_are_rounded_as_in_redis() {
         });
         assert!(agree, "TTL after PX {millis} is never the same");
     }
+}
+
+/// The model counts a key's last millisecond as lived through (`PTTL` is 0 then). No two servers
+/// are in step to the millisecond, so this shows the rule on the real one alone.
+#[test]
+fn a_key_lives_through_its_last_millisecond_in_redis_too() {
+    const QUESTIONS: usize = 5_000;
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let seen_at_zero = eventually(Duration::from_secs(20), || {
+        client.command(&["SET", "k", "v", "PX", "1"]);
+        client.send(&encode(&["PTTL", "k"]).repeat(QUESTIONS)).expect("the server reads");
+        let replies: Vec<_> = (0..QUESTIONS).map(|_| client.reply().expect("a reply")).collect();
+        replies.contains(&b":0\r\n".to_vec())
+    });
+    assert!(seen_at_zero, "no key was ever found in the millisecond in which its time ends");
 }
 
 #[test]
