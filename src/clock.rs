@@ -8,7 +8,7 @@
 //! hour would believe that its ten-second lock is still good. `CLOCK_BOOTTIME` counts on.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A point in time: nanoseconds since an arbitrary origin (on Linux, since the machine booted).
 ///
@@ -72,6 +72,11 @@ pub(crate) fn now() -> Time {
     let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
     Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+/// The time at which `instant` comes. One that has passed is now.
+pub(crate) fn at(instant: Instant) -> Time {
+    now().after(instant.saturating_duration_since(Instant::now()))
 }
 
 #[cfg(test)]

@@ -1,8 +1,21 @@
 //! A distributed lock for programs that block.
 
+mod client;
 mod clock;
+mod config;
+mod endpoint;
+mod engine;
+pub mod error;
+mod guard;
+mod net;
 mod node;
 mod resp;
+
+pub use client::LockClient;
+pub use config::Builder;
+pub use error::{ConfigError, ExtendError, LockError, Lost, NoQuorum, Problem, ReleaseError};
+pub use guard::{LockGuard, Released};
+pub use node::NodeStatus;
 
 #[cfg(feature = "embedded")]
 pub mod embedded;
@@ -14,6 +27,12 @@ pub mod internal {
     #[cfg(feature = "embedded")]
     pub mod embedded {
         pub use crate::embedded::model::*;
+    }
+    pub mod endpoint {
+        pub use crate::endpoint::*;
+    }
+    pub mod engine {
+        pub use crate::engine::*;
     }
     pub mod node {
         pub use crate::node::*;

@@ -1,2 +1,35 @@
-//! The conversation with one node.
+//! The conversation with the nodes, without a socket: bytes in, bytes out.
+//!
+//! A [`Session`] is the conversation with one node, over as many connections as it takes: greeting,
+//! commands in flight, what a reply means, what must be undone. [`Rounds`] holds the sessions of all
+//! nodes and the rounds that are open on them: it sends a request to every node and counts what comes
+//! back. [`command`] is the one place that knows what a request looks like and which reply is which
+//! vote.
+//!
+//! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
+
+pub mod command;
+mod flight;
+pub mod handshake;
+mod problem;
+mod report;
+mod rounds;
 pub mod script;
+mod server_error;
+mod session;
+
+pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+pub use handshake::{Credentials, Identity};
+pub use problem::{OtherProtocol, Phase, Problem};
+pub use report::{NodeAnswer, NodeReport, NodeStatus};
+pub use rounds::{Returns, Rounds};
+pub use server_error::{ServerError, ServerErrorKind};
+pub use session::{Answer, Session, SessionOptions};
+
+/// A round that somebody waits for. No two rounds ever have the same one, so an answer that comes
+/// when its round is over belongs to nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    slot: usize,
+    serial: u64,
+}

@@ -1,0 +1,6 @@
+#![no_main]
+
+#[path = "../properties/round_trip.rs"]
+mod property;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| property::check(data));

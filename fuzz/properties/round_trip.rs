@@ -1,0 +1,35 @@
+//! Encoding: what was put into a command comes out of the decoder.
+
+use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode, encode_command};
+
+/// Makes arguments of `data`: a byte that says how long, that many bytes, and so on.
+fn arguments(mut data: &[u8]) -> Vec<&[u8]> {
+    let mut arguments = Vec::new();
+    while let [length, rest @ ..] = data {
+        let (argument, rest) = rest.split_at(rest.len().min(usize::from(*length)));
+        arguments.push(argument);
+        data = rest;
+    }
+    arguments
+}
+
+/// Panics unless the arguments in `data` survive the way through `encode_command` and `decode`.
+pub(crate) fn check(data: &[u8]) {
+    let arguments = arguments(data);
+    let mut out = b"before".to_vec();
+    encode_command(&mut out, &arguments);
+    let command = out.strip_prefix(b"before").expect("a command is appended");
+    if arguments.len() > ELEMENTS_MAX {
+        let count = arguments.len() as u64;
+        assert_eq!(decode(command), Err(ProtocolError::TooManyElements { count }));
+        return;
+    }
+    match decode(command) {
+        Ok(Some((Reply::Array(elements), used))) => {
+            assert_eq!(used, command.len());
+            assert_eq!(elements.len(), arguments.len());
+            assert!(elements.into_iter().eq(arguments.into_iter().map(Reply::Bulk)));
+        }
+        other => panic!("{other:?}"),
+    }
+}

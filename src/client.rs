@@ -1,0 +1,266 @@
+//! The client, and the loop that every operation runs through.
+
+use crate::clock::{self, Time};
+use crate::config::{Builder, Config, KEY_MAX};
+use crate::engine::{
+    Acquire, Acquired, Draw, Input, Operation, Patience, Request, Rules, Step, Ttl,
+};
+use crate::error::{ConfigError, LockError, NoQuorum, ResourceError, TtlError};
+use crate::guard::LockGuard;
+use crate::net::Net;
+use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use std::fmt;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
+/// use them.
+///
+/// | method | waits for others | if others hold the lock |
+/// |---|---|---|
+/// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
+/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
+/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when that has come |
+/// | [`lock`](Self::lock) | as long as it takes | waits |
+///
+/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too few
+/// answered to know, that is [`LockError::NoQuorum`], with a report from each node.
+///
+/// A resource is any non-empty string of bytes, and the lock's key on the nodes is its name with the
+/// [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds, what is
+/// below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
+/// at most [`max_ttl`](Builder::max_ttl).
+#[derive(Clone)]
+pub struct LockClient {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    net: Net,
+    rules: Arc<Rules>,
+    max_ttl: Duration,
+    shortest_ttl: Duration,
+    key_prefix: Vec<u8>,
+}
+
+impl LockClient {
+    /// A client of these nodes with the default settings. Connects to nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`].
+    pub fn connect<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
+        Self::builder().nodes(urls).build()
+    }
+
+    /// A client with other than the default settings.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Takes the lock of `resource` for `ttl` if it is free, in one attempt.
+    ///
+    /// # Errors
+    ///
+    /// The resource's name or the ttl cannot be used, too few nodes answered, they took too long, two of
+    /// them are one server, or there are no random numbers.
+    pub fn try_lock(
+        &self,
+        resource: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<Option<LockGuard>, LockError> {
+        self.acquire(resource.as_ref(), ttl, Patience::Once)
+    }
+
+    /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of zero
+    /// this is [`try_lock`](Self::try_lock); one that is too long to be counted means for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting is of no
+    /// use: see [`Problem::is_permanent`](crate::Problem::is_permanent).
+    pub fn try_lock_for(
+        &self,
+        resource: impl AsRef<[u8]>,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let deadline = clock::now().after(wait);
+        self.acquire(resource.as_ref(), ttl, Patience::Until(deadline))
+    }
+
+    /// Takes the lock of `resource` for `ttl`, waiting for it until `deadline`. With a `deadline` that
+    /// has passed this is [`try_lock`](Self::try_lock).
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock_for`](Self::try_lock_for).
+    pub fn try_lock_until(
+        &self,
+        resource: impl AsRef<[u8]>,
+        ttl: Duration,
+        deadline: Instant,
+    ) -> Result<Option<LockGuard>, LockError> {
+        self.acquire(resource.as_ref(), ttl, Patience::Until(clock::at(deadline)))
+    }
+
+    /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to release
+    /// it, and for enough nodes to be reachable.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_lock`](Self::try_lock), but only what waiting does not mend: too few nodes answered
+    /// because most of them, say, want a password, or are no Redis servers.
+    pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, LockError> {
+        let guard = self.acquire(resource.as_ref(), ttl, Patience::Forever)?;
+        Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
+    }
+
+    /// Asks each node for a sign of life and says how this client stands with it, in the order of the
+    /// configuration. Connects to nodes that have no connection; takes no longer than
+    /// [`node_timeout`](Builder::node_timeout).
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses
+    }
+
+    pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
+        let shortest_ttl = config.rules.drift.shortest_ttl(config.rules.min_validity);
+        let quarantine = config.restart_guard.then_some(config.max_ttl);
+        let sessions = config.endpoints.iter().map(|endpoint| {
+            // If there are no random numbers now, reconnecting is less spread out; locking, later, is
+            // what needs them.
+            let seed = draw().map_or(0, |draw| draw.seed);
+            let mut options = SessionOptions::new(&endpoint.to_string(), seed);
+            options.credentials = Credentials::new(
+                endpoint.user(),
+                endpoint.password(),
+                endpoint.database(),
+                config.client_name.as_deref(),
+            );
+            options.quarantine = quarantine;
+            options.silence_max = config.rules.node_timeout * 10;
+            (endpoint.address().clone(), Session::new(options))
+        });
+        let net = Net::new(sessions.collect(), config.wait_for_all).map_err(ConfigError::System)?;
+        let shared = Shared {
+            net,
+            shortest_ttl: shortest_ttl.map_or(Duration::MAX, Ttl::as_duration),
+            rules: config.rules,
+            max_ttl: config.max_ttl,
+            key_prefix: config.key_prefix,
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The four ways to take a lock.
+    fn acquire(
+        &self,
+        resource: &[u8],
+        ttl: Duration,
+        patience: Patience,
+    ) -> Result<Option<LockGuard>, LockError> {
+        let key = self.key(resource).map_err(LockError::Resource)?;
+        let ttl = self.ttl(ttl).map_err(LockError::Ttl)?;
+        let rules = Arc::clone(&self.shared.rules);
+        let (outcome, last) = self.run(Acquire::new(rules, key, ttl, patience));
+        match outcome {
+            Acquired::Held(lease) => {
+                let prefix = self.shared.key_prefix.len();
+                Ok(Some(LockGuard::new(self.clone(), lease, prefix)))
+            }
+            Acquired::Contended => Ok(None),
+            Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
+            Acquired::TooLate(took) => Err(LockError::TooLate { took, ttl: ttl.as_duration() }),
+            Acquired::NoEntropy => Err(LockError::NoEntropy),
+            Acquired::SameServer => {
+                let (first, second) = last.twins.unwrap_or_else(|| ("?".into(), "?".into()));
+                Err(LockError::SameServer { first, second })
+            }
+        }
+    }
+
+    /// The main loop: every operation, of every thread, runs through here. The operation says what is
+    /// to be done next, and is told what came of it; when and with which random numbers is added here.
+    pub(crate) fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, LastRound) {
+        let mut last = LastRound::default();
+        loop {
+            match operation.poll() {
+                Step::Send(request) if request.verb.is_answered() => {
+                    let returns = self.shared.net.submit(request).returns;
+                    last = LastRound { reports: returns.reports, twins: returns.twins };
+                    // After the answer that decided it: a grant must not look younger than it is.
+                    operation.handle(clock::now(), Input::Ballot(returns.ballot));
+                }
+                Step::Send(request) => self.shared.net.post(request),
+                Step::Wait(until) => {
+                    sleep_until(until);
+                    let input = draw().map_or(Input::NoEntropy, Input::Attempt);
+                    // Before the first byte is written: a lock must not look longer than it is.
+                    operation.handle(clock::now(), input);
+                }
+                Step::Done(outcome) => return (outcome, last),
+            }
+        }
+    }
+
+    /// Sends a request that nobody waits for.
+    pub(crate) fn post(&self, request: Request) {
+        self.shared.net.post(request);
+    }
+
+    pub(crate) fn rules(&self) -> &Arc<Rules> {
+        &self.shared.rules
+    }
+
+    /// The ttl as the nodes are told it, if the settings allow it.
+    pub(crate) fn ttl(&self, ttl: Duration) -> Result<Ttl, TtlError> {
+        let Shared { max_ttl, shortest_ttl: shortest, .. } = *self.shared;
+        if ttl > max_ttl {
+            return Err(TtlError::TooLong { ttl, max_ttl });
+        }
+        let whole = Ttl::from_duration(ttl).filter(|whole| whole.as_duration() >= shortest);
+        whole.ok_or(TtlError::TooShort { ttl, shortest })
+    }
+
+    fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
+        let length = self.shared.key_prefix.len() + resource.len();
+        if resource.is_empty() {
+            Err(ResourceError::Empty)
+        } else if length > KEY_MAX {
+            Err(ResourceError::TooLong { length, most: KEY_MAX })
+        } else {
+            Ok(self.shared.key_prefix.iter().chain(resource).copied().collect())
+        }
+    }
+}
+
+/// What is remembered of an operation's last round, for the error it may end with.
+#[derive(Default)]
+pub(crate) struct LastRound {
+    pub(crate) reports: Vec<NodeReport>,
+    twins: Option<(Arc<str>, Arc<str>)>,
+}
+
+/// Fresh random numbers from the operating system, in one call.
+fn draw() -> Option<Draw> {
+    let mut bytes = [0; Draw::LEN];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(Draw::from_bytes(bytes))
+}
+
+fn sleep_until(time: Time) {
+    let pause = time.since(clock::now());
+    if !pause.is_zero() {
+        thread::sleep(pause);
+    }
+}
+
+impl fmt::Debug for LockClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockClient")
+            .field("nodes", &self.shared.rules.nodes)
+            .finish_non_exhaustive()
+    }
+}

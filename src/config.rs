@@ -1,0 +1,295 @@
+//! Settings: checked once, when the client is built, and right from then on.
+
+use crate::client::LockClient;
+use crate::endpoint::Endpoint;
+use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT};
+use crate::error::ConfigError;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait for a
+/// silent node take memory.
+pub(crate) const KEY_MAX: usize = 64 * 1024;
+
+/// The shortest first pause between two attempts. Below it, retrying is a tight loop.
+const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
+
+/// The longest that a round may be allowed to take.
+const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// Collects the settings of a [`LockClient`].
+///
+/// Only the nodes must be named; each other setting has a default, given with its reason.
+///
+/// ```
+/// # fn main() -> Result<(), redlatch::ConfigError> {
+/// use redlatch::LockClient;
+/// use std::time::Duration;
+///
+/// let client = LockClient::builder()
+///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+///     .key_prefix("billing:")
+///     .node_timeout(Duration::from_millis(20))
+///     .build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder {
+    urls: Vec<String>,
+    node_timeout: Duration,
+    drift_factor: f64,
+    min_validity: Duration,
+    retry: (Duration, Duration),
+    wait_for_all: bool,
+    key_prefix: Vec<u8>,
+    client_name: Option<String>,
+    max_ttl: Duration,
+    max_hold: Option<Duration>,
+    restart_guard: bool,
+}
+
+/// Settings that have been checked.
+#[derive(Debug)]
+pub(crate) struct Config {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) max_ttl: Duration,
+    pub(crate) key_prefix: Vec<u8>,
+    pub(crate) client_name: Option<String>,
+    pub(crate) wait_for_all: bool,
+    pub(crate) restart_guard: bool,
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            urls: Vec::new(),
+            node_timeout: Duration::from_millis(50),
+            drift_factor: 0.01,
+            min_validity: Duration::ZERO,
+            retry: (Duration::from_millis(1), Duration::from_millis(100)),
+            wait_for_all: false,
+            key_prefix: Vec::new(),
+            client_name: Some("redlatch".to_owned()),
+            max_ttl: Duration::from_secs(60),
+            max_hold: None,
+            restart_guard: false,
+        }
+    }
+
+    /// Adds a node: `redis://[user[:password]@]host[:port][/db]` or
+    /// `unix://[user[:password]@]/path?db=0`, with user, password and path percent-encoded.
+    ///
+    /// The nodes must be masters that know nothing of each other. Three survive the loss of one, five
+    /// that of two. All clients that share locks must name the same nodes.
+    pub fn node(mut self, url: impl Into<String>) -> Self {
+        self.urls.push(url.into());
+        self
+    }
+
+    /// Adds several nodes.
+    pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
+        self.urls.extend(urls.into_iter().map(Into::into));
+        self
+    }
+
+    /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50 ms.
+    ///
+    /// A node that has not answered by then counts as unreachable for that round. It should be a small
+    /// part of the ttl and several times the round trip to the farthest node; 50 ms suits nodes in one
+    /// region, and is the upper end of what the Redlock description recommends for a ttl of 10 s.
+    pub fn node_timeout(mut self, timeout: Duration) -> Self {
+        self.node_timeout = timeout;
+        self
+    }
+
+    /// By what share of the ttl the clocks of this machine and of a node may run apart: 0 to 0.5, by
+    /// default 0.01.
+    ///
+    /// One per cent is what the Redlock description and most implementations use. It is a hundred times
+    /// the error of the quartz in a healthy machine, which leaves room for a clock that is being slewed.
+    pub fn drift_factor(mut self, factor: f64) -> Self {
+        self.drift_factor = factor;
+        self
+    }
+
+    /// The least validity with which a lock is handed out, by default zero: any.
+    ///
+    /// A lock that is granted with less than this left is given back, and counts as not granted.
+    /// Worth setting to the time that the work under the lock takes.
+    pub fn min_validity(mut self, least: Duration) -> Self {
+        self.min_validity = least;
+        self
+    }
+
+    /// The pauses between attempts: a random time below a ceiling that starts at `base` and doubles up
+    /// to `cap`. `base` is at least 0.1 ms, and `cap` at least `base`; by default 1 ms and 100 ms.
+    ///
+    /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
+    /// others' answers can be in is of no use. 100 ms bound how long a free lock stays untaken when many
+    /// have waited long for it.
+    pub fn retry(mut self, base: Duration, cap: Duration) -> Self {
+        self.retry = (base, cap);
+        self
+    }
+
+    /// Should an operation wait for the answers of all nodes, up to the node timeout, instead of going
+    /// on when the majority has answered? By default it does not.
+    ///
+    /// The request goes to all nodes either way, so this makes no lock safer; it makes every operation
+    /// as slow as the slowest node. It is of use to tests that look at all nodes afterwards.
+    pub fn wait_for_all(mut self, wait: bool) -> Self {
+        self.wait_for_all = wait;
+        self
+    }
+
+    /// What stands before the resource's name in its key, by default nothing, so that other programs
+    /// which lock the same name with `SET name value NX PX ttl` exclude ours.
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.key_prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// What the nodes call our connections in `CLIENT LIST`: printable ASCII without spaces, by default
+    /// `redlatch`.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+
+    /// The longest ttl that a lock may be given: 3 ms to 365 days, by default 60 s.
+    ///
+    /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client that
+    /// died holding it. It is also for how long a restarted node's grants do not count with
+    /// [`restart_guard`](Self::restart_guard), so clients that share locks should use the same.
+    pub fn max_ttl(mut self, longest: Duration) -> Self {
+        self.max_ttl = longest;
+        self
+    }
+
+    /// For how long a lock may be held in all, extensions included. By default there is no such limit.
+    ///
+    /// Extensions without end let a client that hangs keep a resource for ever, which the Redlock
+    /// description warns of: set this to what the work can possibly take.
+    pub fn max_hold(mut self, longest: Duration) -> Self {
+        self.max_hold = Some(longest);
+        self
+    }
+
+    /// Should the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago not count?
+    /// By default they do.
+    ///
+    /// A node that restarts without its data has forgotten the locks it granted, and would grant them
+    /// again. One that has been up for longer than any ttl has forgotten nothing that still holds; this
+    /// is the "delayed restart" of the Redlock description, done by the client. Turn it on for nodes
+    /// that do not write every change to disk before they answer (`appendfsync always`); then locks
+    /// cannot be taken for `max_ttl` after a majority was started. It needs the right to `INFO`:
+    /// without it, a node counts as started when the connection was made.
+    pub fn restart_guard(mut self, guard: bool) -> Self {
+        self.restart_guard = guard;
+        self
+    }
+
+    /// Checks the settings and builds the client. Connects to nothing: that happens with the first
+    /// lock, and no node needs to be up.
+    ///
+    /// # Errors
+    ///
+    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same server
+    /// twice, or an operating system without a poll to give.
+    pub fn build(self) -> Result<LockClient, ConfigError> {
+        LockClient::new(self.check()?)
+    }
+
+    fn check(self) -> Result<Config, ConfigError> {
+        let endpoints = endpoints(&self.urls)?;
+        let Some(drift) = Drift::from_factor(self.drift_factor) else {
+            let reason =
+                format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
+            return Err(ConfigError::Setting { name: "drift_factor", reason });
+        };
+        let mut rules = Rules::new(endpoints.len(), drift);
+        rules.node_timeout = self.node_timeout;
+        rules.min_validity = self.min_validity;
+        (rules.retry_base, rules.retry_cap) = self.retry;
+        rules.hold_max = self.max_hold;
+        self.check_times(&rules)?;
+        self.check_names()?;
+        Ok(Config {
+            endpoints,
+            rules: Arc::new(rules),
+            max_ttl: self.max_ttl,
+            key_prefix: self.key_prefix,
+            client_name: self.client_name,
+            wait_for_all: self.wait_for_all,
+            restart_guard: self.restart_guard,
+        })
+    }
+
+    fn check_times(&self, rules: &Rules) -> Result<(), ConfigError> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&self.node_timeout) {
+            let reason = format!("{:?} is not between 1 ms and 60 s", self.node_timeout);
+            return Err(ConfigError::Setting { name: "node_timeout", reason });
+        }
+        let (base, cap) = self.retry;
+        if base < RETRY_BASE_MIN || cap < base {
+            let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
+            return Err(ConfigError::Setting { name: "retry", reason });
+        }
+        let shortest = rules.drift.shortest_ttl(self.min_validity);
+        let Some(shortest) = shortest.filter(|_| self.max_ttl <= TTL_LIMIT) else {
+            let reason = format!("{:?} is more than 365 days", self.max_ttl.max(self.min_validity));
+            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        };
+        if self.max_ttl < shortest.as_duration() {
+            let (most, least) = (self.max_ttl, shortest.as_duration());
+            let reason = format!("{most:?} leaves no validity: at least {least:?} is needed");
+            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        if let Some(name) = &self.client_name {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                let reason = format!("{name:?} is not printable ASCII without spaces");
+                return Err(ConfigError::Setting { name: "client_name", reason });
+            }
+        }
+        let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
+        if length > most {
+            let reason = format!("{length} bytes, more than {most}");
+            return Err(ConfigError::Setting { name: "key_prefix", reason });
+        }
+        Ok(())
+    }
+}
+
+fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
+    if urls.is_empty() {
+        return Err(ConfigError::NoNodes);
+    }
+    if urls.len() > NODES_MAX {
+        return Err(ConfigError::TooManyNodes(urls.len()));
+    }
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for url in urls {
+        let endpoint = Endpoint::parse(url).map_err(ConfigError::Endpoint)?;
+        if let Some(first) = endpoints.iter().find(|other| other.same_server(&endpoint)) {
+            let (first, second) = (first.to_string(), endpoint.to_string());
+            return Err(ConfigError::Duplicate { first, second });
+        }
+        endpoints.push(endpoint);
+    }
+    Ok(endpoints)
+}
+
+/// URLs may contain passwords, so they are shown as they are in errors: without.
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("nodes", &self.urls.len()).finish_non_exhaustive()
+    }
+}

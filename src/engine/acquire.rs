@@ -1,0 +1,359 @@
+//! Taking a lock: attempts, each with a token of its own, until one wins or patience ends.
+//!
+//! ```text
+//!              Attempt            majority, in time
+//!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
+//!      ▲                    │
+//!      │ Send(Undo), Wait   │ no majority, or too late
+//!      └────────────────────┴── patience over, or hopeless ──▶ Send(Undo), Done(…)
+//! ```
+
+use super::{Backoff, Ballot, Draw, Input, Jitter, Lease, NodeSet, Operation, Request};
+use super::{Rules, Step, Ttl, Verb, Verdict, quorum};
+use crate::clock::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a caller is ready to wait for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no fourth kind of patience")]
+pub enum Patience {
+    /// One attempt.
+    Once,
+    /// Attempts until this time, and none beyond it. A time that has come means one attempt.
+    Until(Time),
+    /// As long as it takes.
+    Forever,
+}
+
+/// What trying to take a lock came to.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
+pub enum Acquired {
+    /// It is ours.
+    Held(Lease),
+    /// A majority answered, and others hold it.
+    Contended,
+    /// Too few nodes answered to know.
+    Unanswered,
+    /// A majority granted it, but only when this much time had passed since it was asked for, and
+    /// too little validity was left.
+    TooLate(Duration),
+    /// Two of the nodes are one server, so there is no majority to be had.
+    SameServer,
+    /// There were no random numbers for a token.
+    NoEntropy,
+}
+
+/// The state machine that takes a lock.
+#[derive(Debug)]
+pub struct Acquire {
+    rules: Arc<Rules>,
+    key: Arc<[u8]>,
+    ttl: Ttl,
+    patience: Patience,
+    backoff: Option<Backoff>,
+    /// A failed attempt's undo, which goes out before anything else happens.
+    undo: Option<Request>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Waiting for the time to begin an attempt.
+    Resting(Time),
+    /// An attempt has begun: its request is to be sent, or has been.
+    Asking { request: Request, is_sent: bool },
+    /// Over.
+    Over(Option<Acquired>),
+}
+
+impl Acquire {
+    /// Takes `key` for `ttl`, with as much patience as is given.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
+        let state = State::Resting(Time::ZERO);
+        Self { rules, key, ttl, patience, backoff: None, undo: None, state }
+    }
+
+    fn begin(&mut self, now: Time, draw: Draw) {
+        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
+        let round_end = now.after(self.rules.node_timeout);
+        let deadline = match self.patience {
+            // The caller's own deadline ends the round as well. One that has passed already is a
+            // caller who wants one attempt, and an attempt with no time to be answered is none.
+            Patience::Until(time) if time > now => round_end.min(time),
+            _ => round_end,
+        };
+        let request = Request {
+            verb: Verb::Plant,
+            key: Arc::clone(&self.key),
+            token: draw.token,
+            ttl: self.ttl,
+            ttl_longest: self.ttl,
+            started: now,
+            deadline,
+            nodes: NodeSet::all(self.rules.nodes),
+        };
+        self.state = State::Asking { request, is_sent: false };
+    }
+
+    fn conclude(&mut self, now: Time, request: Request, ballot: &Ballot) {
+        let started = request.started;
+        let valid_until = started.after(self.rules.drift.validity(self.ttl));
+        let granted = ballot.tally.granted_by_majority() == Verdict::Won;
+        // Not just `now < valid_until`: what is left must be worth handing out.
+        let in_time = now < valid_until && valid_until.since(now) >= self.rules.min_validity;
+
+        if granted && in_time && !ballot.same_server {
+            let lease = Lease {
+                key: request.key,
+                token: request.token,
+                valid_until,
+                since: started,
+                ttl: self.ttl,
+                ttl_longest: self.ttl,
+                nodes: ballot.sent,
+            };
+            self.state = State::Over(Some(Acquired::Held(lease)));
+            return;
+        }
+
+        let failure = if ballot.same_server {
+            Acquired::SameServer
+        } else if granted {
+            Acquired::TooLate(now.since(started))
+        } else if ballot.tally.answered_by_majority() == Verdict::Won {
+            Acquired::Contended
+        } else {
+            Acquired::Unanswered
+        };
+        // Every node the request was written to, granted or not, answered or not: what a node that
+        // did not answer has done is unknown, and the undo follows the request on its connection.
+        self.undo = Some(Request { verb: Verb::Undo, nodes: ballot.sent, ..request });
+        self.state = self.after_failure(now, started, ballot, failure);
+    }
+
+    /// Rests before the next attempt, or ends with `failure` when there is no point in one.
+    fn after_failure(
+        &mut self,
+        now: Time,
+        started: Time,
+        ballot: &Ballot,
+        failure: Acquired,
+    ) -> State {
+        let usable = self.rules.nodes - ballot.hopeless.len();
+        if usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer) {
+            return State::Over(Some(failure));
+        }
+        let round = now.since(started);
+        let Some(backoff) = &mut self.backoff else {
+            return State::Over(Some(failure));
+        };
+        let delay = backoff.next_delay(round);
+        match self.patience {
+            Patience::Once => State::Over(Some(failure)),
+            Patience::Forever => State::Resting(now.after(delay)),
+            Patience::Until(time) => {
+                // Shortened so that a last attempt fits in before the caller's deadline, unless
+                // what is left is too little for that: then attempts would only come faster.
+                let left = time.since(now);
+                let last = left.saturating_sub(round.max(self.rules.retry_base));
+                if last.is_zero() {
+                    State::Over(Some(failure))
+                } else {
+                    State::Resting(now.after(delay.min(last)))
+                }
+            }
+        }
+    }
+}
+
+impl Operation for Acquire {
+    type Outcome = Acquired;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match (std::mem::replace(&mut self.state, State::Over(None)), input) {
+            (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
+            (State::Resting(_), Input::NoEntropy) => {
+                self.state = State::Over(Some(Acquired::NoEntropy));
+            }
+            (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
+                self.conclude(now, request, &ballot);
+            }
+            (state, input) => {
+                debug_assert!(false, "{input:?} in {state:?}");
+                self.state = state;
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<Acquired> {
+        if let Some(undo) = self.undo.take() {
+            return Step::Send(undo);
+        }
+        match std::mem::replace(&mut self.state, State::Over(None)) {
+            State::Resting(until) => {
+                self.state = State::Resting(until);
+                Step::Wait(until)
+            }
+            State::Asking { request, is_sent } => {
+                debug_assert!(!is_sent, "polled while the nodes are being asked");
+                self.state = State::Asking { request: request.clone(), is_sent: true };
+                Step::Send(request)
+            }
+            State::Over(outcome) => {
+                Step::Done(outcome.expect("the outcome is taken once, and nothing polled after it"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Script, ballot, draw, rules};
+    use super::*;
+
+    fn acquire(patience: Patience) -> Script<Acquire> {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience))
+    }
+
+    #[test]
+    fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
+        let mut acquire = acquire(Patience::Once);
+        let request = acquire.attempt(1_000, draw(1));
+        assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Plant, 1_000));
+        assert_eq!(request.deadline, Time::from_millis(1_050));
+        let outcome = acquire.answer(1_007, ballot("yyy--"));
+        let Acquired::Held(lease) = outcome.done() else { panic!() };
+        assert_eq!(lease.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
+        assert_eq!(lease.token, draw(1).token);
+    }
+
+    #[test]
+    fn a_majority_that_comes_too_late_is_undone() {
+        for (now, late) in [(1_987, false), (1_988, true), (5_000, true)] {
+            let mut acquire = acquire(Patience::Once);
+            acquire.attempt(1_000, draw(1));
+            let rest = acquire.answer(now, ballot("yyyyy"));
+            if late {
+                assert_eq!(rest.undo().token, draw(1).token);
+                assert!(matches!(rest.done(), Acquired::TooLate(_)));
+            } else {
+                assert!(matches!(rest.done(), Acquired::Held(_)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_missing_decides_between_contended_and_unanswered() {
+        let table = [
+            ("nnn--", true),
+            ("yynnn", true),
+            ("yynff", true),
+            ("nnnff", true),
+            ("yyfff", false),
+            ("fffff", false),
+            ("nnfff", false),
+        ];
+        for (votes, contended) in table {
+            let mut acquire = acquire(Patience::Once);
+            acquire.attempt(0, draw(1));
+            let rest = acquire.answer(1, ballot(votes));
+            assert_eq!(rest.undo().verb, Verb::Undo);
+            match rest.done() {
+                Acquired::Contended => assert!(contended, "{votes}"),
+                Acquired::Unanswered => assert!(!contended, "{votes}"),
+                other => panic!("{votes}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn the_undo_goes_wherever_the_request_was_written() {
+        let mut acquire = acquire(Patience::Once);
+        acquire.attempt(0, draw(1));
+        let mut ballot = ballot("ynnn-");
+        ballot.sent.remove(super::super::Node::new(3));
+        assert_eq!(acquire.answer(1, ballot).undo().nodes, ballot.sent);
+    }
+
+    #[test]
+    fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
+        let mut acquire = acquire(Patience::Forever);
+        let mut now = 0;
+        for attempt in 1..200 {
+            let request = acquire.attempt(now, draw(attempt));
+            assert_eq!(request.token, draw(attempt).token);
+            let rest = acquire.answer(now + 1, ballot("nnn--"));
+            assert_eq!(rest.undo().token, draw(attempt).token);
+            let until = rest.wait();
+            assert!(until > Time::from_millis(now + 1));
+            assert!(until <= Time::from_millis(now + 1 + 100));
+            now = until.as_nanos() / 1_000_000 + 1;
+        }
+    }
+
+    #[test]
+    fn attempts_end_in_time_for_the_callers_deadline() {
+        for seed in 0..100 {
+            let deadline = Time::from_millis(300);
+            let mut acquire = acquire(Patience::Until(deadline));
+            let (mut now, mut attempts) = (Time::ZERO, 0);
+            loop {
+                attempts += 1;
+                assert!(attempts < 1_000, "a tight loop");
+                let request = acquire.attempt_at(now, draw(seed + attempts));
+                assert!(request.deadline <= deadline);
+                now = now.after(Duration::from_millis(1));
+                let rest = acquire.answer_at(now, ballot("nnnnn"));
+                rest.undo();
+                match rest.wait_or_done() {
+                    Ok(until) => {
+                        assert!(until < deadline);
+                        now = until;
+                    }
+                    Err(outcome) => {
+                        assert!(matches!(outcome, Acquired::Contended));
+                        break;
+                    }
+                }
+            }
+            assert!(now > Time::from_millis(290), "gave up with {:?} left", deadline.since(now));
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
+        let mut acquire = acquire(Patience::Until(Time::from_millis(5)));
+        let request = acquire.attempt(10, draw(1));
+        assert_eq!(request.deadline, Time::from_millis(60));
+        let rest = acquire.answer(11, ballot("nnnnn"));
+        rest.undo();
+        assert!(matches!(rest.done(), Acquired::Contended));
+    }
+
+    #[test]
+    fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
+        let mut acquire = acquire(Patience::Forever);
+        acquire.attempt(0, draw(1));
+        let mut ballot = ballot("yyfff");
+        ballot.hopeless = ballot.tally.failed;
+        let rest = acquire.answer(1, ballot);
+        rest.undo();
+        assert!(matches!(rest.done(), Acquired::Unanswered));
+    }
+
+    #[test]
+    fn nodes_that_are_one_server_grant_nothing() {
+        let mut acquire = acquire(Patience::Forever);
+        acquire.attempt(0, draw(1));
+        let mut ballot = ballot("yyyyy");
+        ballot.same_server = true;
+        let rest = acquire.answer(1, ballot);
+        rest.undo();
+        assert!(matches!(rest.done(), Acquired::SameServer));
+    }
+}

@@ -1,0 +1,201 @@
+//! Letting a lock live on. A failed extension takes nothing away: the lock is good until its old
+//! validity ends, unless the nodes' answers prove that no majority holds it any more.
+
+use super::judge;
+use super::{Ballot, Input, Lease, NodeSet, Operation, Request, Rules, Step, Ttl, Verb, Verdict};
+use crate::clock::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What extending a lock came to.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
+pub enum Extended {
+    /// A majority confirmed it. This is the lock from now on.
+    Confirmed(Lease),
+    /// It was lost: its validity has passed, or so many nodes answered that it is not ours that the
+    /// others are no majority.
+    Lost,
+    /// Too few nodes answered. The lock is as good as it was before, and may be asked for again. It
+    /// may live longer on some nodes, which its release must know of.
+    Unanswered(Lease),
+    /// It would be held for longer than the configuration allows in all.
+    HeldTooLong(Duration),
+}
+
+/// The state machine that extends a lock.
+#[derive(Debug)]
+pub struct Extend {
+    rules: Arc<Rules>,
+    lease: Lease,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Asking { request: Request, is_sent: bool },
+    Over(Option<Extended>),
+}
+
+impl Extend {
+    /// Extends `lease`, which is what the caller believes to hold, to `ttl` from `now` on.
+    #[must_use]
+    pub fn new(rules: Arc<Rules>, lease: Lease, ttl: Ttl, now: Time) -> Self {
+        let hold = now.after(ttl.as_duration()).since(lease.since);
+        let state = if now >= lease.valid_until {
+            State::Over(Some(Extended::Lost))
+        } else if rules.hold_max.is_some_and(|most| hold > most) {
+            State::Over(Some(Extended::HeldTooLong(hold)))
+        } else {
+            let request = lease.request(Verb::Extend, ttl, now, &rules);
+            // All nodes, also those that never had the key: one that lost it gets it back.
+            let request = Request { nodes: NodeSet::all(rules.nodes), ..request };
+            State::Asking { request, is_sent: false }
+        };
+        Self { rules, lease, state }
+    }
+
+    fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) -> Extended {
+        let mut lease = self.lease.clone();
+        lease.nodes = lease.nodes.union(ballot.sent);
+        lease.ttl_longest = lease.ttl_longest.max(request.ttl);
+
+        let tally = &ballot.tally;
+        if tally.granted_by_majority() == Verdict::Won {
+            let valid_until = request.started.after(self.rules.drift.validity(request.ttl));
+            lease.ttl = request.ttl;
+            lease.valid_until = lease.valid_until.max(valid_until);
+            if now < lease.valid_until { Extended::Confirmed(lease) } else { Extended::Lost }
+        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // Whatever the nodes without an answer hold, it is no majority.
+            Extended::Lost
+        } else if now < lease.valid_until {
+            Extended::Unanswered(lease)
+        } else {
+            Extended::Lost
+        }
+    }
+}
+
+impl Operation for Extend {
+    type Outcome = Extended;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match (std::mem::replace(&mut self.state, State::Over(None)), input) {
+            (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
+                self.state = State::Over(Some(self.conclude(now, &request, &ballot)));
+            }
+            (state, input) => {
+                debug_assert!(false, "{input:?} in {state:?}");
+                self.state = state;
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<Extended> {
+        match &mut self.state {
+            State::Asking { request, is_sent } => {
+                debug_assert!(!*is_sent, "polled while the nodes are being asked");
+                *is_sent = true;
+                Step::Send(request.clone())
+            }
+            State::Over(outcome) => Step::Done(
+                outcome.take().expect("the outcome is taken once, and nothing polled after it"),
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Script, ballot, lease, rules};
+    use super::*;
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::from_duration(Duration::from_millis(millis)).unwrap()
+    }
+
+    /// Extends a lock that was taken at 0 for 1,000 ms and is valid until 988.
+    fn extend(millis: u64, now: u64) -> Script<Extend> {
+        Script::new(Extend::new(rules(5), lease(0, 1_000), ttl(millis), Time::from_millis(now)))
+    }
+
+    #[test]
+    fn a_confirmed_extension_counts_from_before_it_was_asked_for() {
+        let mut extend = extend(1_000, 500);
+        let request = extend.request();
+        assert_eq!((request.verb, request.nodes), (Verb::Extend, NodeSet::all(5)));
+        let Extended::Confirmed(lease) = extend.answer(510, ballot("yyy--")).done() else {
+            panic!()
+        };
+        assert_eq!(lease.valid_until, Time::from_millis(500 + 988));
+    }
+
+    #[test]
+    fn a_shorter_extension_never_shortens_the_validity() {
+        let mut extend = extend(100, 500);
+        assert_eq!(extend.request().ttl_longest, ttl(1_000));
+        let Extended::Confirmed(lease) = extend.answer(510, ballot("yyyyy")).done() else {
+            panic!()
+        };
+        assert_eq!(lease.valid_until, Time::from_millis(988));
+        assert_eq!((lease.ttl, lease.ttl_longest), (ttl(100), ttl(1_000)));
+    }
+
+    #[test]
+    fn nothing_is_sent_once_the_validity_has_passed() {
+        for (now, lost) in [(987, false), (988, true), (9_999, true)] {
+            let mut extend = extend(1_000, now);
+            if lost {
+                assert!(matches!(extend.done(), Extended::Lost));
+            } else {
+                extend.request();
+            }
+        }
+    }
+
+    #[test]
+    fn too_few_answers_keep_the_lock_until_its_old_end_and_no_longer() {
+        for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
+            let mut script = extend(1_000, 500);
+            script.request();
+            let Extended::Unanswered(lease) = script.answer(550, ballot(votes)).done() else {
+                panic!("{votes}")
+            };
+            assert_eq!(lease.valid_until, Time::from_millis(988));
+
+            let mut script = extend(1_000, 950);
+            script.request();
+            assert!(matches!(script.answer(1_000, ballot(votes)).done(), Extended::Lost));
+        }
+    }
+
+    #[test]
+    fn a_majority_that_denies_it_ends_the_lock_at_once() {
+        for votes in ["nnn--", "nnnff", "yynnn", "nnnnn"] {
+            let mut extend = extend(1_000, 500);
+            extend.request();
+            assert!(matches!(extend.answer(510, ballot(votes)).done(), Extended::Lost), "{votes}");
+        }
+    }
+
+    #[test]
+    fn a_confirmation_that_comes_after_every_end_is_no_lock() {
+        let mut extend = extend(100, 500);
+        extend.request();
+        assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost));
+    }
+
+    #[test]
+    fn the_total_time_is_capped() {
+        let mut rules = (*rules(5)).clone();
+        rules.hold_max = Some(Duration::from_millis(1_500));
+        let rules = Arc::new(rules);
+        let extend = |now| {
+            let now = Time::from_millis(now);
+            Script::new(Extend::new(Arc::clone(&rules), lease(0, 1_000), ttl(1_000), now))
+        };
+        extend(500).request();
+        assert!(matches!(extend(501).done(), Extended::HeldTooLong(_)));
+    }
+}

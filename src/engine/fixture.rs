@@ -1,0 +1,102 @@
+//! What the tests of the operations share: votes as text, and a machine driven by literal times.
+
+use super::*;
+
+/// Five nodes and the defaults.
+pub(super) fn rules(nodes: usize) -> Arc<Rules> {
+    Arc::new(Rules::new(nodes, Drift::from_factor(0.01).unwrap()))
+}
+
+/// Random numbers that are not.
+pub(super) fn draw(number: u64) -> Draw {
+    let mut bytes = [0; Draw::LEN];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes[20..].copy_from_slice(&number.to_le_bytes());
+    Draw::from_bytes(bytes)
+}
+
+/// `y` granted, `n` refused, `f` failed, `-` not in yet. Written to all of them.
+pub(super) fn ballot(votes: &str) -> Ballot {
+    let mut tally = Tally::new(votes.len());
+    for (index, vote) in votes.bytes().enumerate() {
+        match vote {
+            b'y' => assert!(tally.cast(Node::new(index), Vote::Granted)),
+            b'n' => assert!(tally.cast(Node::new(index), Vote::Refused)),
+            b'f' => assert!(tally.cast(Node::new(index), Vote::Failed)),
+            _ => {}
+        }
+    }
+    Ballot { sent: NodeSet::all(votes.len()), ..Ballot::new(tally) }
+}
+
+/// A lock of five nodes taken at `since` for `ttl`, both in milliseconds.
+pub(super) fn lease(since: u64, ttl: u64) -> Lease {
+    let ttl = Ttl::from_duration(Duration::from_millis(ttl)).unwrap();
+    let since = Time::from_millis(since);
+    Lease {
+        key: Arc::from(&b"key"[..]),
+        token: draw(9).token,
+        valid_until: since.after(Drift::from_factor(0.01).unwrap().validity(ttl)),
+        since,
+        ttl,
+        ttl_longest: ttl,
+        nodes: NodeSet::all(5),
+    }
+}
+
+/// An operation that a test takes through its steps. Times are in milliseconds.
+pub(super) struct Script<O>(O);
+
+impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
+    pub(super) fn new(operation: O) -> Self {
+        Self(operation)
+    }
+
+    pub(super) fn attempt(&mut self, now: u64, draw: Draw) -> Request {
+        self.attempt_at(Time::from_millis(now), draw)
+    }
+
+    pub(super) fn attempt_at(&mut self, now: Time, draw: Draw) -> Request {
+        assert!(self.wait() <= now);
+        self.0.handle(now, Input::Attempt(draw));
+        self.request()
+    }
+
+    pub(super) fn answer(&mut self, now: u64, ballot: Ballot) -> &mut Self {
+        self.answer_at(Time::from_millis(now), ballot)
+    }
+
+    pub(super) fn answer_at(&mut self, now: Time, ballot: Ballot) -> &mut Self {
+        self.0.handle(now, Input::Ballot(ballot));
+        self
+    }
+
+    pub(super) fn request(&mut self) -> Request {
+        match self.0.poll() {
+            Step::Send(request) => request,
+            other => panic!("{other:?} instead of a request"),
+        }
+    }
+
+    pub(super) fn undo(&mut self) -> Request {
+        let request = self.request();
+        assert_eq!(request.verb, Verb::Undo);
+        request
+    }
+
+    pub(super) fn wait(&mut self) -> Time {
+        self.wait_or_done().expect("it should wait")
+    }
+
+    pub(super) fn done(&mut self) -> O::Outcome {
+        self.wait_or_done().expect_err("it should be over")
+    }
+
+    pub(super) fn wait_or_done(&mut self) -> Result<Time, O::Outcome> {
+        match self.0.poll() {
+            Step::Wait(until) => Ok(until),
+            Step::Done(outcome) => Err(outcome),
+            Step::Send(request) => panic!("{request:?} instead of a rest"),
+        }
+    }
+}

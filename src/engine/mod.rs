@@ -1,0 +1,254 @@
+//! Redlock itself, as state machines that see no socket, no clock and no entropy.
+//!
+//! An operation is a machine that is told what happened and says what to do next:
+//!
+//! ```text
+//!            handle(now, Attempt(token))          handle(now, Ballot)
+//!   Wait ────────────────────────────▶ Send ─────────────────────────▶ Done
+//!    ▲                                   │  too few granted
+//!    └──────────── Send(undo) ◀──────────┘
+//! ```
+//!
+//! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
+//! `Wait` or `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to
+//! the nodes and `handle` the [`Ballot`] before polling again; any other request is only written.
+//! After `Wait(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
+//! later. Time never goes back from one call to the next. `started` is the time of the `Attempt`, so
+//! the clock must be read before the first byte is written; the time given with a `Ballot` must have
+//! been read after the answer that decided it. Both errors are then on the safe side.
+//!
+//! A round is always the same thing: one request to all nodes, their votes, a verdict. What a request
+//! looks like in bytes, and which reply is which vote, is not known here (see `node::command`).
+
+mod acquire;
+mod backoff;
+mod extend;
+mod quorum;
+mod release;
+mod token;
+mod validity;
+
+pub use acquire::{Acquire, Acquired, Patience};
+pub use backoff::{Backoff, Jitter};
+pub use extend::{Extend, Extended};
+pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
+pub use release::{Release, ReleaseOutcome};
+pub use token::{Draw, Token};
+pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
+
+use crate::clock::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The settings that every operation of a client goes by.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Rules {
+    /// How many nodes are configured.
+    pub nodes: usize,
+    /// How long a round may take, connecting included.
+    pub node_timeout: Duration,
+    /// How far the clocks may run apart.
+    pub drift: Drift,
+    /// A lock that is left with less than this when it is granted is not handed out.
+    pub min_validity: Duration,
+    /// The ceiling of the first pause between two attempts.
+    pub retry_base: Duration,
+    /// The ceiling of any pause between two attempts.
+    pub retry_cap: Duration,
+    /// How long a lock may be held in all, extensions included.
+    pub hold_max: Option<Duration>,
+}
+
+impl Rules {
+    /// The rules of a client of `nodes` nodes, with the defaults that `config` documents.
+    #[must_use]
+    pub fn new(nodes: usize, drift: Drift) -> Self {
+        Self {
+            nodes,
+            node_timeout: Duration::from_millis(50),
+            drift,
+            min_validity: Duration::ZERO,
+            retry_base: Duration::from_millis(1),
+            retry_cap: Duration::from_millis(100),
+            hold_max: None,
+        }
+    }
+}
+
+/// What is asked of the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Verb {
+    /// Set the key if there is none.
+    Plant,
+    /// Let the key live on if it is ours.
+    Extend,
+    /// Delete the key if it is ours, and say whether it was.
+    Release,
+    /// The same, for an attempt that failed or a guard that was dropped: nobody waits for it.
+    Undo,
+    /// Set the key again on a node that lost it, while a majority is known to hold it.
+    Replant,
+    /// Answer, nothing more.
+    Ping,
+}
+
+impl Verb {
+    /// Is somebody waiting for the nodes' answers?
+    #[must_use]
+    pub fn is_answered(self) -> bool {
+        matches!(self, Self::Plant | Self::Extend | Self::Release | Self::Ping)
+    }
+
+    /// Does it take the key away?
+    #[must_use]
+    pub fn is_removal(self) -> bool {
+        matches!(self, Self::Release | Self::Undo)
+    }
+}
+
+/// One request, the same to every node.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// What to do.
+    pub verb: Verb,
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// Whose lock it is.
+    pub token: Token,
+    /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
+    /// the removal does not arrive, which is how long the removal stays worth sending.
+    pub ttl: Ttl,
+    /// The longest ttl that was sent for this key and token so far. An extension by less must look
+    /// before it sets, or it would shorten the key's life.
+    pub ttl_longest: Ttl,
+    /// When the operation began: before anything was written.
+    pub started: Time,
+    /// When the round ends, whoever has answered.
+    pub deadline: Time,
+    /// The nodes that matter: a removal is of no use where nothing was ever written.
+    pub nodes: NodeSet,
+}
+
+/// What a round came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ballot {
+    /// The votes. Nodes that had not answered when the round was decided have none.
+    pub tally: Tally,
+    /// The nodes to which the request was written, in part at least: these may have acted on it.
+    pub sent: NodeSet,
+    /// The nodes that failed in a way that waiting does not mend, such as a wrong password.
+    pub hopeless: NodeSet,
+    /// Are two of the nodes one and the same server? Then a majority of them means nothing.
+    pub same_server: bool,
+}
+
+impl Request {
+    /// Asks all nodes for a sign of life, until `deadline`.
+    #[must_use]
+    pub fn ping(rules: &Rules, now: Time) -> Self {
+        let ttl = Ttl::SHORTEST;
+        Self {
+            verb: Verb::Ping,
+            key: Arc::from([]),
+            token: Token::new([0; Token::LEN]),
+            ttl,
+            ttl_longest: ttl,
+            started: now,
+            deadline: now.after(rules.node_timeout),
+            nodes: NodeSet::all(rules.nodes),
+        }
+    }
+}
+
+impl Ballot {
+    /// A ballot with nothing in it yet.
+    #[must_use]
+    pub fn new(tally: Tally) -> Self {
+        Self { tally, sent: NodeSet::EMPTY, hopeless: NodeSet::EMPTY, same_server: false }
+    }
+}
+
+/// What an operation is told.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Input {
+    /// Begin an attempt, with fresh random numbers.
+    Attempt(Draw),
+    /// There are no random numbers to begin an attempt with.
+    NoEntropy,
+    /// The nodes have been asked; this is what they said.
+    Ballot(Ballot),
+}
+
+/// What an operation wants done.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "the loop that drives an operation must know all")]
+pub enum Step<O> {
+    /// Put this to the nodes.
+    Send(Request),
+    /// Let this time come, then begin an attempt.
+    Wait(Time),
+    /// The operation is over.
+    Done(O),
+}
+
+/// The state machine of one operation. The module says how it is driven.
+pub trait Operation {
+    /// What it comes to.
+    type Outcome;
+
+    /// Takes in what happened, as of `now`.
+    fn handle(&mut self, now: Time, input: Input);
+
+    /// The next thing to do.
+    fn poll(&mut self) -> Step<Self::Outcome>;
+}
+
+/// A lock that was granted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Lease {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// Whose it is.
+    pub token: Token,
+    /// Until when it may be relied on.
+    pub valid_until: Time,
+    /// When it was asked for, before the first byte was written.
+    pub since: Time,
+    /// The latest ttl that was sent.
+    pub ttl: Ttl,
+    /// The longest ttl that was ever sent.
+    pub ttl_longest: Ttl,
+    /// The nodes that may hold the key.
+    pub nodes: NodeSet,
+}
+
+impl Lease {
+    /// A request about this lock, to the nodes that may hold it.
+    fn request(&self, verb: Verb, ttl: Ttl, now: Time, rules: &Rules) -> Request {
+        Request {
+            verb,
+            key: Arc::clone(&self.key),
+            token: self.token,
+            ttl,
+            ttl_longest: self.ttl_longest,
+            started: now,
+            deadline: now.after(rules.node_timeout),
+            nodes: self.nodes,
+        }
+    }
+
+    /// The removal that nobody waits for.
+    #[must_use]
+    pub fn undo(&self, now: Time, rules: &Rules) -> Request {
+        self.request(Verb::Undo, self.ttl_longest, now, rules)
+    }
+}
+
+#[cfg(test)]
+mod fixture;

@@ -1,0 +1,105 @@
+//! Giving a lock back: compare and delete, on every node that may hold it.
+
+use super::{Ballot, Input, Lease, Operation, Request, Rules, Step, Verb, Verdict, judge};
+use crate::clock::Time;
+
+/// What releasing a lock came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
+pub enum ReleaseOutcome {
+    /// A majority held it to the end, and has deleted it.
+    InTime,
+    /// Its validity had passed, or no majority held it any more.
+    TooLate,
+    /// Too few nodes answered to know. What they hold expires with the ttl.
+    Unanswered,
+}
+
+/// The state machine that releases a lock.
+#[derive(Debug)]
+pub struct Release {
+    is_late: bool,
+    request: Option<Request>,
+    outcome: Option<ReleaseOutcome>,
+}
+
+impl Release {
+    /// Releases `lease`.
+    #[must_use]
+    pub fn new(rules: &Rules, lease: &Lease, now: Time) -> Self {
+        // Late or not, the key may still be there, and nobody is served by letting it stay.
+        let request = lease.request(Verb::Release, lease.ttl_longest, now, rules);
+        Self { is_late: now >= lease.valid_until, request: Some(request), outcome: None }
+    }
+
+    fn conclude(&self, ballot: &Ballot) -> ReleaseOutcome {
+        let tally = &ballot.tally;
+        if self.is_late {
+            ReleaseOutcome::TooLate
+        } else if tally.granted_by_majority() == Verdict::Won {
+            // A majority still held our token when it deleted it, so nobody else can have held the
+            // lock before that, however long the answers took.
+            ReleaseOutcome::InTime
+        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // Whatever the nodes without an answer held, it was no majority.
+            ReleaseOutcome::TooLate
+        } else {
+            ReleaseOutcome::Unanswered
+        }
+    }
+}
+
+impl Operation for Release {
+    type Outcome = ReleaseOutcome;
+
+    fn handle(&mut self, _now: Time, input: Input) {
+        match input {
+            Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
+            Input::Attempt(_) | Input::NoEntropy => {
+                debug_assert!(false, "a release has one attempt")
+            }
+        }
+    }
+
+    fn poll(&mut self) -> Step<ReleaseOutcome> {
+        match self.request.take() {
+            Some(request) => Step::Send(request),
+            None => Step::Done(self.outcome.expect("the ballot is handled before the next poll")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{Script, ballot, lease, rules};
+    use super::*;
+
+    #[test]
+    fn the_answers_say_whether_the_lock_was_held_to_the_end() {
+        let table = [
+            ("yyy--", ReleaseOutcome::InTime),
+            ("yyynn", ReleaseOutcome::InTime),
+            ("yynnn", ReleaseOutcome::TooLate),
+            ("nnn--", ReleaseOutcome::TooLate),
+            ("yynff", ReleaseOutcome::Unanswered),
+            ("yyfff", ReleaseOutcome::Unanswered),
+            ("fffff", ReleaseOutcome::Unanswered),
+        ];
+        for (votes, expected) in table {
+            let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(500));
+            let mut script = Script::new(release);
+            assert_eq!(script.request().verb, Verb::Release);
+            assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
+        }
+    }
+
+    #[test]
+    fn an_expired_lock_is_released_too_late_but_released() {
+        for votes in ["yyyyy", "nnnnn", "fffff"] {
+            let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(988));
+            let mut script = Script::new(release);
+            assert_eq!(script.request().verb, Verb::Release);
+            assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The random value that says whose a lock is.
+
+use std::fmt;
+
+/// The value of a lock's key: 20 random bytes, new for every attempt.
+///
+/// Twenty bytes from the operating system's generator are what the Redlock description asks for.
+/// They are sent as they are: keys and values are binary-safe.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token([u8; Self::LEN]);
+
+impl Token {
+    /// Bytes in a token.
+    pub const LEN: usize = 20;
+
+    /// The token with these bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; Self::LEN]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Whoever knows a token can release the lock, so a log gets to see no more than its beginning.
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({:02x}{:02x}..)", self.0[0], self.0[1])
+    }
+}
+
+/// The random numbers of one attempt, drawn together.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Draw {
+    /// Whose the lock will be.
+    pub token: Token,
+    /// Where the pause after this attempt comes from, if it fails.
+    pub seed: u64,
+}
+
+impl Draw {
+    /// How many random bytes an attempt takes.
+    pub const LEN: usize = Token::LEN + 8;
+
+    /// The draw made of these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
+        let mut token = [0; Token::LEN];
+        let mut seed = [0; 8];
+        token.copy_from_slice(&bytes[..Token::LEN]);
+        seed.copy_from_slice(&bytes[Token::LEN..]);
+        Self { token: Token::new(token), seed: u64::from_le_bytes(seed) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drawn_byte_is_used_once() {
+        let bytes: [u8; Draw::LEN] = std::array::from_fn(|index| index as u8);
+        let draw = Draw::from_bytes(bytes);
+        assert_eq!(draw.token.as_bytes(), &bytes[..20]);
+        assert_eq!(draw.seed.to_le_bytes(), bytes[20..]);
+    }
+
+    #[test]
+    fn a_token_does_not_show_itself() {
+        let text = format!("{:?}", Token::new([0xAB; 20]));
+        assert_eq!(text, "Token(abab..)");
+    }
+}

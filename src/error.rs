@@ -1,0 +1,330 @@
+//! Errors: what went wrong, whose fault it is, and which node's.
+//!
+//! | error | of | who can mend it |
+//! |---|---|---|
+//! | [`ConfigError`] | building a client | the one who wrote the configuration |
+//! | [`LockError`] | taking a lock | its variants say |
+//! | [`ExtendError`] | extending one | its variants say |
+//! | [`ReleaseError`] | releasing one | whoever runs the nodes |
+//!
+//! That another client holds a lock is no error. Where nodes are at fault, there is a report from
+//! each of them ([`NoQuorum`]). No text contains a password.
+
+pub use crate::endpoint::{EndpointError, EndpointFault};
+pub use crate::node::{
+    NodeAnswer, NodeReport, OtherProtocol, Phase, Problem, ServerError, ServerErrorKind,
+};
+pub use crate::resp::ProtocolError;
+
+use crate::engine::quorum;
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io};
+
+/// Why a client could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// No node was named.
+    NoNodes,
+    /// More than 64 nodes were named.
+    TooManyNodes(usize),
+    /// A node's URL cannot be used.
+    Endpoint(EndpointError),
+    /// Two URLs name the same server, whose vote would count twice.
+    Duplicate {
+        /// The first of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// A setting has a value that makes no sense.
+    Setting {
+        /// The method of `Builder` that sets it.
+        name: &'static str,
+        /// What is wrong with the value.
+        reason: String,
+    },
+    /// The operating system refused what every client needs: a poll.
+    System(io::Error),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
+            Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
+            Self::Endpoint(error) => error.fmt(f),
+            Self::Duplicate { first, second } => {
+                write!(f, "{first} and {second} are the same server: it must not vote twice")
+            }
+            Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
+            Self::System(error) => write!(f, "no sockets can be polled: {error}"),
+        }
+    }
+}
+
+impl Error for ConfigError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Endpoint(error) => Some(error),
+            Self::System(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why a lock could not be taken, apart from others holding it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockError {
+    /// The resource's name cannot be used.
+    Resource(ResourceError),
+    /// The ttl cannot be used.
+    Ttl(TtlError),
+    /// Too few nodes answered to know whether the lock is free.
+    NoQuorum(NoQuorum),
+    /// A majority granted the lock, but so late that too little of its validity was left. It was given
+    /// back. The nodes are slow, or the ttl is too short for them.
+    TooLate {
+        /// How long the nodes took.
+        took: Duration,
+        /// The ttl that was asked for.
+        ttl: Duration,
+    },
+    /// Two endpoints turned out to lead to the same server (equal `run_id`), so there is no majority of
+    /// independent nodes. Nothing is locked until the configuration is mended.
+    SameServer {
+        /// The first of them.
+        first: Arc<str>,
+        /// The other.
+        second: Arc<str>,
+    },
+    /// The operating system had no random numbers, without which a lock is not safe.
+    NoEntropy,
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(error) => error.fmt(f),
+            Self::Ttl(error) => error.fmt(f),
+            Self::NoQuorum(error) => error.fmt(f),
+            Self::TooLate { took, ttl } => {
+                write!(f, "granted too late: after {took:.1?} of a ttl of {ttl:?}")
+            }
+            Self::SameServer { first, second } => {
+                write!(f, "{first} and {second} lead to the same server: it must not vote twice")
+            }
+            Self::NoEntropy => f.write_str("the operating system has no random numbers"),
+        }
+    }
+}
+
+impl Error for LockError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Resource(error) => Some(error),
+            Self::Ttl(error) => Some(error),
+            Self::NoQuorum(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Why a lock could not be extended. Unless it says [`Lost`](Self::Lost), the lock is as good as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ExtendError {
+    /// The ttl cannot be used.
+    Ttl(TtlError),
+    /// The lock was lost.
+    Lost(Lost),
+    /// Too few nodes confirmed it. The lock is good until its validity ends, and may be extended again.
+    NoQuorum(NoQuorum),
+    /// The lock would be held for longer in all than `Builder::max_hold` allows.
+    HeldTooLong {
+        /// For how long it would be held.
+        held: Duration,
+        /// What is allowed.
+        max_hold: Duration,
+    },
+}
+
+impl fmt::Display for ExtendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ttl(error) => error.fmt(f),
+            Self::Lost(error) => error.fmt(f),
+            Self::NoQuorum(error) => error.fmt(f),
+            Self::HeldTooLong { held, max_hold } => {
+                write!(f, "held for {held:.1?}: more than the setting max_hold of {max_hold:?}")
+            }
+        }
+    }
+}
+
+impl Error for ExtendError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Ttl(error) => Some(error),
+            Self::Lost(error) => Some(error),
+            Self::NoQuorum(error) => Some(error),
+            Self::HeldTooLong { .. } => None,
+        }
+    }
+}
+
+/// Why it is not known whether a lock was released.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ReleaseError {
+    /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be reached
+    /// again, and in any case their key expires with its ttl.
+    NoQuorum(NoQuorum),
+}
+
+impl fmt::Display for ReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::NoQuorum(error) = self;
+        error.fmt(f)
+    }
+}
+
+impl Error for ReleaseError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let Self::NoQuorum(error) = self;
+        Some(error)
+    }
+}
+
+/// Too few nodes gave an answer that counts. Says of each node what it said, or why it said nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoQuorum {
+    reports: Vec<NodeReport>,
+}
+
+impl NoQuorum {
+    pub(crate) fn new(reports: Vec<NodeReport>) -> Self {
+        Self { reports }
+    }
+
+    /// One report of each node, in the order of the configuration.
+    #[must_use]
+    pub fn reports(&self) -> &[NodeReport] {
+        &self.reports
+    }
+
+    /// How many nodes make a majority.
+    #[must_use]
+    pub fn needed(&self) -> usize {
+        quorum(self.reports.len())
+    }
+
+    /// How many nodes gave an answer that counts, be it a refusal.
+    #[must_use]
+    pub fn answered(&self) -> usize {
+        let counts = |report: &&NodeReport| {
+            matches!(report.answer, NodeAnswer::Granted | NodeAnswer::Refused)
+        };
+        self.reports.iter().filter(counts).count()
+    }
+}
+
+impl fmt::Display for NoQuorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
+        write!(f, "no quorum: {answered} of {nodes} nodes gave an answer, {needed} must agree")?;
+        for (index, report) in self.reports.iter().enumerate() {
+            write!(f, "{} {report}", if index == 0 { ":" } else { ";" })?;
+        }
+        Ok(())
+    }
+}
+
+impl Error for NoQuorum {}
+
+/// The lock is not held any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lost {
+    /// The time has passed for which it was granted.
+    Expired,
+    /// So many nodes have lost its key or given it to another that the rest is no majority.
+    Gone,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "the lock is lost: its validity has passed",
+            Self::Gone => "the lock is lost: no majority of nodes holds it any more",
+        })
+    }
+}
+
+impl Error for Lost {}
+
+/// Why a resource's name cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResourceError {
+    /// It has no bytes.
+    Empty,
+    /// It has too many bytes, the key prefix included.
+    TooLong {
+        /// How many it has.
+        length: usize,
+        /// How many are possible.
+        most: usize,
+    },
+}
+
+impl fmt::Display for ResourceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the resource has no name"),
+            Self::TooLong { length, most } => {
+                write!(f, "the resource's name has {length} bytes, more than {most}")
+            }
+        }
+    }
+}
+
+impl Error for ResourceError {}
+
+/// Why a ttl cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TtlError {
+    /// Clock drift and the least validity would leave nothing of it.
+    TooShort {
+        /// The ttl.
+        ttl: Duration,
+        /// The shortest that is possible with these settings.
+        shortest: Duration,
+    },
+    /// It is longer than `Builder::max_ttl` allows.
+    TooLong {
+        /// The ttl.
+        ttl: Duration,
+        /// What is allowed.
+        max_ttl: Duration,
+    },
+}
+
+impl fmt::Display for TtlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort { ttl, shortest } => {
+                write!(f, "a ttl of {ttl:?} leaves no validity: at least {shortest:?} is needed")
+            }
+            Self::TooLong { ttl, max_ttl } => {
+                write!(f, "a ttl of {ttl:?} is longer than the setting max_ttl of {max_ttl:?}")
+            }
+        }
+    }
+}
+
+impl Error for TtlError {}

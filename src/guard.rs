@@ -1,0 +1,147 @@
+//! A lock that is held.
+
+use crate::client::LockClient;
+use crate::clock;
+use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
+use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
+use std::fmt;
+use std::time::Duration;
+
+/// A lock that is held, until it is released, dropped, or its validity ends.
+///
+/// It is a lease: when [`remaining`](Self::remaining) has come to zero, another client may hold the
+/// lock, whatever this process is doing. Nothing can stop a thread that was just about to write; see the
+/// guarantees at the top of the crate's documentation for what to do about that.
+///
+/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: the release
+/// is written to the nodes at once, and to those that cannot be reached now as soon as they can be.
+#[must_use = "the lock is released when this is dropped"]
+pub struct LockGuard {
+    client: LockClient,
+    lease: Lease,
+    /// How many bytes of the key are the prefix.
+    prefix: usize,
+    /// Did the nodes say that the lock is lost, before its validity ended?
+    is_gone: bool,
+    is_released: bool,
+}
+
+impl LockGuard {
+    pub(crate) fn new(client: LockClient, lease: Lease, prefix: usize) -> Self {
+        Self { client, lease, prefix, is_gone: false, is_released: false }
+    }
+
+    /// The name of what is locked.
+    #[must_use]
+    pub fn resource(&self) -> &[u8] {
+        &self.lease.key[self.prefix..]
+    }
+
+    /// The time left in which the work may go on: zero when the lock is lost.
+    ///
+    /// By the clock of this machine, which also counts the time it was suspended. Clock drift is already
+    /// taken off.
+    #[must_use]
+    pub fn remaining(&self) -> Duration {
+        self.lease.valid_until.since(clock::now())
+    }
+
+    /// Is the lock still held? For the line before the one that must not run twice.
+    ///
+    /// # Errors
+    ///
+    /// How it was lost. A lock that was lost does not come back.
+    pub fn ensure_held(&self) -> Result<(), Lost> {
+        if !self.remaining().is_zero() {
+            Ok(())
+        } else if self.is_gone {
+            Err(Lost::Gone)
+        } else {
+            Err(Lost::Expired)
+        }
+    }
+
+    /// Lets the lock live on for `ttl` from now, if a majority of the nodes confirms it. Never shortens
+    /// it: with a `ttl` below what is left, the lock stays as it is.
+    ///
+    /// On nodes that have lost the lock's key, by a restart for instance, it is put back once a majority
+    /// has confirmed that the lock is ours, so that a lock which is held for long outlives the restart of
+    /// one node after another.
+    ///
+    /// # Errors
+    ///
+    /// The ttl cannot be used, the lock was lost, too few nodes confirmed it, or it would be held for
+    /// longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good until
+    /// its validity ends, and extending it may be tried again.
+    pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+        let ttl = self.client.ttl(ttl).map_err(ExtendError::Ttl)?;
+        self.ensure_held().map_err(ExtendError::Lost)?;
+        let rules = self.client.rules().clone();
+        let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
+        let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
+        let (outcome, last) = self.client.run(extend);
+        match outcome {
+            Extended::Confirmed(lease) => {
+                self.lease = lease;
+                Ok(())
+            }
+            Extended::Unanswered(lease) => {
+                self.lease = lease;
+                Err(ExtendError::NoQuorum(NoQuorum::new(last.reports)))
+            }
+            Extended::Lost => {
+                let now = clock::now();
+                self.is_gone = now < self.lease.valid_until;
+                self.lease.valid_until = self.lease.valid_until.min(now);
+                Err(ExtendError::Lost(if self.is_gone { Lost::Gone } else { Lost::Expired }))
+            }
+            Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),
+        }
+    }
+
+    /// Releases the lock, waits for a majority's answer, and says whether it was held to the end.
+    ///
+    /// # Errors
+    ///
+    /// Too few nodes answered. The others are told as soon as they can be reached again; their key
+    /// expires with its ttl in any case.
+    pub fn release(mut self) -> Result<Released, ReleaseError> {
+        self.is_released = true;
+        let release = Release::new(self.client.rules(), &self.lease, clock::now());
+        match self.client.run(release) {
+            (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
+            (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
+            (ReleaseOutcome::Unanswered, last) => {
+                Err(ReleaseError::NoQuorum(NoQuorum::new(last.reports)))
+            }
+        }
+    }
+}
+
+/// How a lock was released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
+pub enum Released {
+    /// It was held to the end: nobody else can have held it before it was released.
+    InTime,
+    /// Its validity had passed, or no majority of nodes held it any more: another client may have held
+    /// it while this one still worked.
+    TooLate,
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if !self.is_released {
+            self.client.post(self.lease.undo(clock::now(), self.client.rules()));
+        }
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockGuard")
+            .field("resource", &self.resource().escape_ascii().to_string())
+            .field("remaining", &self.remaining())
+            .finish_non_exhaustive()
+    }
+}

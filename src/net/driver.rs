@@ -1,0 +1,144 @@
+//! The sockets of all nodes and one poll over them. It decides nothing about locks: what to write and
+//! what the replies mean is for [`Rounds`] to say.
+
+use super::link::Link;
+use super::resolver::Resolver;
+use super::turn::{Drive, Seat};
+use crate::clock;
+use crate::engine::{Node, Request};
+use crate::node::{NodeStatus, Returns, Rounds};
+use mio::{Events, Poll, Token, Waker};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The waker's token, behind those of all nodes.
+const WAKER: Token = Token(crate::engine::NODES_MAX);
+
+/// As much as one read takes in. Answers to lock commands have a few bytes each.
+const READ_SIZE: usize = 16 * 1024;
+
+/// What a request came to.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    /// The votes.
+    pub(crate) returns: Returns,
+    /// How the client stands with the nodes, if that was what the request was about.
+    pub(crate) statuses: Vec<NodeStatus>,
+}
+
+/// The sockets, and the rounds that run over them.
+#[derive(Debug)]
+pub(super) struct Driver {
+    poll: Poll,
+    events: Events,
+    links: Vec<Link>,
+    rounds: Rounds<Arc<Seat<Delivery>>>,
+    resolver: Resolver,
+    buffer: Box<[u8]>,
+}
+
+impl Driver {
+    /// A driver without connections, and what wakes it.
+    pub(super) fn new(
+        links: Vec<Link>,
+        rounds: Rounds<Arc<Seat<Delivery>>>,
+    ) -> io::Result<(Self, Arc<Waker>)> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let driver = Self {
+            poll,
+            events: Events::with_capacity(2 * crate::engine::NODES_MAX),
+            links,
+            rounds,
+            resolver: Resolver::new(Arc::clone(&waker)),
+            buffer: vec![0; READ_SIZE].into_boxed_slice(),
+        };
+        Ok((driver, waker))
+    }
+
+    /// Takes in what has happened, waiting for it for up to `timeout`.
+    fn take_in(&mut self, timeout: Option<Duration>) {
+        // A signal ends the wait early, and that is all right: whoever waits comes back, and computes
+        // its time-out anew from deadlines that have not moved. Any other error leaves the sockets
+        // unread, and the deadlines of their rounds end those.
+        if self.poll.poll(&mut self.events, timeout).is_err() {
+            return;
+        }
+        for event in &self.events {
+            if let Some(link) = self.links.get_mut(event.token().0) {
+                link.note(event);
+            }
+        }
+        while let Some((index, found)) = self.resolver.poll() {
+            self.links[index].found(found, &mut self.rounds);
+        }
+        for link in &mut self.links {
+            link.read(&mut self.buffer, &mut self.rounds);
+        }
+    }
+
+    /// Hands out what is finished.
+    fn deliver(&mut self) {
+        while let Some((seat, returns)) = self.rounds.poll() {
+            // Only a ping wants to know about every node, and only a ping is never early.
+            let is_ping = returns.is_ping;
+            let statuses = if is_ping { self.rounds.status(clock::now()) } else { Vec::new() };
+            seat.hand(Delivery { returns, statuses });
+        }
+    }
+}
+
+impl Drive for Driver {
+    type Request = Request;
+    type Outcome = Delivery;
+
+    fn look(&mut self) {
+        self.take_in(Some(Duration::ZERO));
+    }
+
+    fn open(&mut self, request: Request, seat: Arc<Seat<Delivery>>) {
+        self.rounds.open(clock::now(), request, seat);
+        self.deliver();
+    }
+
+    fn post(&mut self, request: Request) {
+        self.rounds.post(clock::now(), &request);
+    }
+
+    fn flush(&mut self) {
+        for link in &mut self.links {
+            link.align(&mut self.rounds, self.poll.registry(), &self.resolver);
+            link.write(&mut self.rounds);
+        }
+    }
+
+    fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
+        self.flush();
+        let timeout = self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()));
+        let timeout = if may_sleep() { timeout } else { Some(Duration::ZERO) };
+        self.take_in(timeout);
+        self.rounds.tick(clock::now());
+        self.deliver();
+    }
+
+    fn waiter(&self) -> Option<&Arc<Seat<Delivery>>> {
+        self.rounds.waiters().next()
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // Removals that were put down to be written and are owed nobody else's time.
+        self.flush();
+        for link in &mut self.links {
+            link.close(self.poll.registry());
+        }
+    }
+}
+
+/// The node that a link is about.
+pub(super) fn links(addresses: Vec<crate::endpoint::Address>) -> Vec<Link> {
+    let nodes = addresses.into_iter().enumerate();
+    nodes.map(|(index, address)| Link::new(Node::new(index), address)).collect()
+}

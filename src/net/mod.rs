@@ -1,0 +1,60 @@
+//! Sockets: the only place that knows of any.
+//!
+//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request and
+//! gets what the request came to; which thread does the work of reading and writing is settled in
+//! `turn`. `driver` has the poll and the sockets, `link` one node's socket, `stream` the kinds of
+//! socket, and `resolver` the names.
+
+mod driver;
+mod link;
+mod resolver;
+mod stream;
+mod turn;
+
+pub(crate) use driver::Delivery;
+
+use crate::endpoint::Address;
+use crate::engine::Request;
+use crate::node::{Rounds, Session};
+use driver::Driver;
+use mio::Waker;
+use std::io;
+use std::sync::Arc;
+use turn::{Turn, Wake};
+
+/// The connections of one client, shared by its threads.
+#[derive(Debug)]
+pub(crate) struct Net {
+    turn: Turn<Driver, Arc<Waker>>,
+}
+
+impl Net {
+    /// Connections to these nodes, made when they are needed.
+    ///
+    /// # Errors
+    ///
+    /// The operating system had no poll to give.
+    pub(crate) fn new(nodes: Vec<(Address, Session)>, wait_for_all: bool) -> io::Result<Self> {
+        let (addresses, sessions) = nodes.into_iter().unzip();
+        let rounds = Rounds::new(sessions, wait_for_all);
+        let (driver, waker) = Driver::new(driver::links(addresses), rounds)?;
+        Ok(Self { turn: Turn::new(driver, waker) })
+    }
+
+    /// Puts a request to all nodes and waits until it is decided, or until its deadline.
+    pub(crate) fn submit(&self, request: Request) -> Delivery {
+        self.turn.submit(request)
+    }
+
+    /// Writes a request to all nodes without waiting for anything.
+    pub(crate) fn post(&self, request: Request) {
+        self.turn.post(request);
+    }
+}
+
+impl Wake for Arc<Waker> {
+    fn wake(&self) {
+        // It fails only where the poll is gone, and then nobody sleeps in it.
+        let _ = Waker::wake(self);
+    }
+}

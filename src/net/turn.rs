@@ -1,0 +1,271 @@
+//! Whose turn it is to drive.
+//!
+//! There is no thread in the background. All threads of a client share one driver, which has the
+//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody: it
+//! opens the rounds that others have left in the inbox, writes and reads for all of them, and hands
+//! out what they came to. Whoever finds the driver taken leaves its request in the inbox, wakes the
+//! driver if it sleeps, and parks on its seat. When the one who drives has its own outcome, it puts
+//! the driver down and calls one of those who still wait.
+//!
+//! ```text
+//!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
+//!                   │ no                        ▲
+//!                   ▼                           │ called, and the driver is free
+//!              inbox, wake ──▶ park on my seat ─┴──▶ outcome handed to me
+//! ```
+//!
+//! What must stay true: whoever puts the driver down looks at the inbox and at those who wait
+//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
+//! of the two then sees the other, and nothing is left lying.
+
+use crossbeam_channel::{Receiver, Sender};
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+
+/// What has the sockets.
+pub(super) trait Drive {
+    /// What is asked of the nodes.
+    type Request;
+    /// What that came to.
+    type Outcome;
+
+    /// Takes in what happened while nobody drove, such as connections that were closed.
+    fn look(&mut self);
+
+    /// Begins a round for the one on this seat.
+    fn open(&mut self, request: Self::Request, seat: Arc<Seat<Self::Outcome>>);
+
+    /// Sends something that nobody waits for.
+    fn post(&mut self, request: Self::Request);
+
+    /// Writes what there is to write.
+    fn flush(&mut self);
+
+    /// Waits until something happens, or not at all if `may_sleep` says so at the last moment; then
+    /// sees to it, and hands outcomes to their seats.
+    fn step(&mut self, may_sleep: impl FnOnce() -> bool);
+
+    /// One of those whose rounds are still open.
+    fn waiter(&self) -> Option<&Arc<Seat<Self::Outcome>>>;
+}
+
+/// Wakes a driver that sleeps in [`Drive::step`].
+pub(super) trait Wake {
+    fn wake(&self);
+}
+
+/// Where a thread waits for its outcome.
+pub(super) struct Seat<O> {
+    state: Mutex<SeatState<O>>,
+    changed: Condvar,
+}
+
+struct SeatState<O> {
+    outcome: Option<O>,
+    is_called: bool,
+}
+
+impl<O> Seat<O> {
+    fn new() -> Self {
+        let state = SeatState { outcome: None, is_called: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
+    /// Hands over the outcome.
+    pub(super) fn hand(&self, outcome: O) {
+        self.lock().outcome = Some(outcome);
+        self.changed.notify_one();
+    }
+
+    /// Calls the one who waits here to drive.
+    fn call(&self) {
+        self.lock().is_called = true;
+        self.changed.notify_one();
+    }
+
+    /// The outcome, if it is there.
+    fn take(&self) -> Option<O> {
+        self.lock().outcome.take()
+    }
+
+    /// Waits for the outcome, or (`None`) to be called.
+    fn wait(&self) -> Option<O> {
+        let mut state = self.lock();
+        while state.outcome.is_none() && !state.is_called {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.is_called = false;
+        state.outcome.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<O> fmt::Debug for Seat<O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seat")
+    }
+}
+
+enum Job<D: Drive> {
+    Open(D::Request, Arc<Seat<D::Outcome>>),
+    Post(D::Request),
+}
+
+/// The driver, and those who want it.
+pub(super) struct Turn<D: Drive, W> {
+    driver: Mutex<D>,
+    inbox: (Sender<Job<D>>, Receiver<Job<D>>),
+    waker: W,
+    /// Is the driver asleep, or about to be?
+    is_asleep: AtomicBool,
+}
+
+impl<D: Drive, W: Wake> Turn<D, W> {
+    pub(super) fn new(driver: D, waker: W) -> Self {
+        let inbox = crossbeam_channel::unbounded();
+        Self { driver: Mutex::new(driver), inbox, waker, is_asleep: AtomicBool::new(false) }
+    }
+
+    /// Puts a request to the nodes and waits for what it comes to.
+    pub(super) fn submit(&self, request: D::Request) -> D::Outcome
+    where
+        D::Outcome: 'static,
+    {
+        let seat = Arc::new(Seat::new());
+        if let Some(mut driving) = self.take_turn() {
+            driving.look();
+            driving.open(request, Arc::clone(&seat));
+            return self.drive(driving, &seat);
+        }
+        self.leave(Job::Open(request, Arc::clone(&seat)));
+        loop {
+            if let Some(driving) = self.take_turn() {
+                return self.drive(driving, &seat);
+            }
+            if let Some(outcome) = seat.wait() {
+                return outcome;
+            }
+        }
+    }
+
+    /// Sends a request that nobody waits for. Does not wait for the driver either.
+    pub(super) fn post(&self, request: D::Request) {
+        match self.take_turn() {
+            Some(mut driving) => {
+                driving.post(request);
+                driving.flush();
+            }
+            None => {
+                self.leave(Job::Post(request));
+                // If the driver has been put down meanwhile, taking it up and putting it down again
+                // clears the inbox.
+                drop(self.take_turn());
+            }
+        }
+    }
+
+    fn drive(&self, mut driving: Driving<'_, D, W>, seat: &Seat<D::Outcome>) -> D::Outcome {
+        loop {
+            if let Some(outcome) = seat.take() {
+                return outcome;
+            }
+            self.clear_inbox(&mut driving);
+            driving.step(|| {
+                self.is_asleep.store(true, Ordering::SeqCst);
+                // Either this sees what was left in the inbox, or the one who leaves something there
+                // sees that the driver is asleep.
+                fence(Ordering::SeqCst);
+                self.inbox.1.is_empty()
+            });
+            self.is_asleep.store(false, Ordering::SeqCst);
+        }
+    }
+
+    fn leave(&self, job: Job<D>) {
+        // The receiver is in `self`, so there is always somebody to receive.
+        let _ = self.inbox.0.send(job);
+        fence(Ordering::SeqCst);
+        if self.is_asleep.swap(false, Ordering::SeqCst) {
+            self.waker.wake();
+        }
+    }
+
+    fn clear_inbox(&self, driver: &mut D) {
+        for job in self.inbox.1.try_iter() {
+            match job {
+                Job::Open(request, seat) => driver.open(request, seat),
+                Job::Post(request) => driver.post(request),
+            }
+        }
+    }
+
+    fn take_turn(&self) -> Option<Driving<'_, D, W>> {
+        let driver = match self.driver.try_lock() {
+            Ok(driver) => driver,
+            // One who drove has panicked. The others' rounds go on.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        Some(Driving { turn: self, driver: Some(driver) })
+    }
+}
+
+/// The driver in the hands of a thread. It is put down properly however the thread leaves.
+struct Driving<'a, D: Drive, W: Wake> {
+    turn: &'a Turn<D, W>,
+    driver: Option<MutexGuard<'a, D>>,
+}
+
+impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
+    fn drop(&mut self) {
+        let Some(mut driver) = self.driver.take() else { return };
+        loop {
+            self.turn.is_asleep.store(false, Ordering::SeqCst);
+            if !self.turn.inbox.1.is_empty() {
+                self.turn.clear_inbox(&mut driver);
+                driver.flush();
+            }
+            let next = driver.waiter().cloned();
+            drop(driver);
+            if let Some(seat) = next {
+                seat.call();
+            }
+            // What was left in the inbox since it was cleared is ours to see to, unless somebody has
+            // taken the driver: then it is theirs.
+            fence(Ordering::SeqCst);
+            if self.turn.inbox.1.is_empty() {
+                return;
+            }
+            driver = match self.turn.driver.try_lock() {
+                Ok(driver) => driver,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return,
+            };
+        }
+    }
+}
+
+impl<D: Drive, W: Wake> Deref for Driving<'_, D, W> {
+    type Target = D;
+
+    fn deref(&self) -> &D {
+        self.driver.as_deref().expect("it is put down only when this is dropped")
+    }
+}
+
+impl<D: Drive, W: Wake> DerefMut for Driving<'_, D, W> {
+    fn deref_mut(&mut self) -> &mut D {
+        self.driver.as_deref_mut().expect("it is put down only when this is dropped")
+    }
+}
+
+impl<D: Drive, W> fmt::Debug for Turn<D, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Turn").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! What a request looks like in bytes, and what a reply to it means as a vote. The one place that
+//! knows both.
+
+use super::problem::Problem;
+use super::script::{self, Script};
+use super::server_error::{ServerError, ServerErrorKind};
+use crate::engine::{Request, Verb, Vote};
+use crate::resp::{Reply, encode_command};
+use std::io::Write;
+
+/// How a script is named in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "Redis has these two ways")]
+pub enum Form {
+    /// By its digest: short, but the node must have seen it.
+    Digest,
+    /// By its source, which every node understands.
+    Source,
+}
+
+impl Form {
+    /// The form in which a request is sent first.
+    #[must_use]
+    pub fn first(verb: Verb) -> Self {
+        match verb {
+            // Nobody waits for an undo, so nobody would be there to send it a second time: it must
+            // be understood at once.
+            Verb::Undo => Self::Source,
+            _ => Self::Digest,
+        }
+    }
+}
+
+/// What a reply means.
+#[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the session must handle each")]
+pub enum Meaning {
+    /// It is a vote.
+    Vote(Vote),
+    /// The node does not know the script: to be sent again by its source.
+    UnknownScript,
+    /// It is an error of the server's, and no vote. The conversation goes on.
+    Failed(Problem),
+    /// It is no answer to this request. The conversation cannot be trusted any more.
+    Nonsense(Problem),
+}
+
+/// Appends `request` to `out`.
+pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let ttl = decimal(request.ttl.as_millis(), &mut digits);
+    let (key, token) = (&*request.key, request.token.as_bytes());
+    match request.verb {
+        Verb::Plant | Verb::Replant => {
+            encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]);
+        }
+        Verb::Extend => {
+            let (verb, name) = name(script::EXTEND, form);
+            if request.ttl < request.ttl_longest {
+                encode_command(out, &[verb, name, b"1", key, token, ttl, b"shorter"]);
+            } else {
+                encode_command(out, &[verb, name, b"1", key, token, ttl]);
+            }
+        }
+        Verb::Release | Verb::Undo => {
+            let (verb, name) = name(script::RELEASE, form);
+            encode_command(out, &[verb, name, b"1", key, token]);
+        }
+        Verb::Ping => encode_command(out, &[b"PING"]),
+    }
+}
+
+fn name(script: Script, form: Form) -> (&'static [u8], &'static [u8]) {
+    match form {
+        Form::Digest => (b"EVALSHA", script.sha1.as_bytes()),
+        Form::Source => (b"EVAL", script.source.as_bytes()),
+    }
+}
+
+fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
+    let mut rest = &mut digits[..];
+    write!(rest, "{number}").expect("a u64 has at most 20 digits");
+    let unused = rest.len();
+    &digits[..20 - unused]
+}
+
+/// Reads `reply` as the answer to a request of this verb. Texts are shown without `secret`.
+#[must_use]
+pub fn meaning(verb: Verb, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
+    match (verb, reply) {
+        (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
+        (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
+        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) => Meaning::Vote(Vote::Granted),
+        (Verb::Plant | Verb::Replant, Reply::Null) => Meaning::Vote(Vote::Refused),
+        (Verb::Extend | Verb::Release | Verb::Undo, Reply::Integer(1)) => {
+            Meaning::Vote(Vote::Granted)
+        }
+        (Verb::Extend | Verb::Release | Verb::Undo, Reply::Integer(0)) => {
+            Meaning::Vote(Vote::Refused)
+        }
+        _ => Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret))),
+    }
+}
+
+fn error_meaning(error: ServerError) -> Meaning {
+    match error.kind {
+        ServerErrorKind::NoScript => Meaning::UnknownScript,
+        // Something under the lock's key that is no lock: certainly not ours.
+        ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
+        _ => Meaning::Failed(Problem::Server(error)),
+    }
+}
+
+/// A reply in a few words.
+pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
+    let quote = |kind: &str, bytes: &[u8]| {
+        let text = String::from_utf8_lossy(bytes);
+        format!("{kind} {:?}", super::server_error::presentable(&text, secret))
+    };
+    match reply {
+        Reply::Simple(text) => quote("the status", text),
+        Reply::Error(text) => quote("the error", text),
+        Reply::Bulk(bytes) => quote("the string", bytes),
+        Reply::Verbatim { text, .. } => quote("the text", text),
+        Reply::BigNumber(digits) => quote("the big number", digits),
+        Reply::Integer(number) => format!("the integer {number}"),
+        Reply::Boolean(value) => format!("the boolean {value}"),
+        Reply::Double(number) => format!("the double {number}"),
+        Reply::Null => "null".to_owned(),
+        Reply::NullArray => "a null array".to_owned(),
+        Reply::Array(elements) => format!("an array of {}", elements.len()),
+        Reply::Set(elements) => format!("a set of {}", elements.len()),
+        Reply::Map(_) => "a map".to_owned(),
+        Reply::Push(_) => "a push message".to_owned(),
+    }
+}

@@ -1,0 +1,177 @@
+//! What is under way at one node: commands written and not yet answered, and removals that are owed
+//! because there was no connection to write them to.
+
+use super::Ticket;
+use super::command::{self, Form};
+use crate::clock::Time;
+use crate::engine::Request;
+use std::collections::VecDeque;
+
+/// The most commands that may be unanswered at one node. A healthy node never has more than a few for
+/// each thread; one that has stopped would otherwise take all the memory there is.
+pub const IN_FLIGHT_MAX: usize = 1024;
+
+/// The most bytes of commands that may be unanswered at one node, sent or not.
+pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
+
+/// The most removals that are remembered for a node without a connection. Beyond that the oldest is
+/// given up, and its key left to its ttl.
+pub const DEBTS_MAX: usize = 1024;
+
+/// A command that was written and not yet answered.
+#[derive(Debug)]
+pub(super) struct InFlight {
+    /// Who waits for the answer, if anybody.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) request: Request,
+    pub(super) form: Form,
+    pub(super) sent_at: Time,
+    size: usize,
+}
+
+/// The commands under way on one connection, in the order of their answers, and their bytes as far as
+/// they have not been written.
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    commands: VecDeque<InFlight>,
+    command_bytes: usize,
+    output: Vec<u8>,
+    written: usize,
+}
+
+impl Flight {
+    /// Is there room for one more command? Half of it is kept for removals: what was planted must be
+    /// possible to take back.
+    pub(super) fn has_room(&self, request: &Request) -> bool {
+        let share = if request.verb.is_removal() { 1 } else { 2 };
+        self.commands.len() < IN_FLIGHT_MAX / share
+            && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
+    }
+
+    /// Writes a command behind all others.
+    pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
+        let start = self.output.len();
+        command::encode(&request, form, &mut self.output);
+        let size = self.output.len() - start;
+        self.command_bytes += size;
+        self.commands.push_back(InFlight { ticket, request, form, sent_at: now, size });
+    }
+
+    /// Takes the command that the next answer belongs to.
+    pub(super) fn pop(&mut self) -> Option<InFlight> {
+        let command = self.commands.pop_front()?;
+        self.command_bytes -= command.size;
+        Some(command)
+    }
+
+    /// When the command that has waited longest was written.
+    pub(super) fn oldest(&self) -> Option<Time> {
+        self.commands.front().map(|command| command.sent_at)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.commands.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.commands.len()
+    }
+
+    /// The bytes that are to be written next.
+    pub(super) fn output(&self) -> &[u8] {
+        &self.output[self.written..]
+    }
+
+    /// Where something that is no lock command may be written, as long as none has been.
+    pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.output
+    }
+
+    /// The first `count` bytes of the output were written.
+    pub(super) fn wrote(&mut self, count: usize) {
+        self.written += count;
+        debug_assert!(self.written <= self.output.len(), "no more is written than there was");
+        if self.written >= self.output.len() {
+            self.output.clear();
+            self.written = 0;
+            // A burst must not hold on to its memory for ever.
+            self.output.shrink_to(16 * 1024);
+        }
+    }
+
+    /// Forgets everything, handing out the commands that will not be answered.
+    pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
+        self.output.clear();
+        self.written = 0;
+        self.command_bytes = 0;
+        std::mem::take(&mut self.commands)
+    }
+}
+
+/// A removal that is still to be written.
+#[derive(Debug)]
+pub(super) struct Debt {
+    /// Who waits for the answer, if anybody still does.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) request: Request,
+    /// When the key will have expired by itself.
+    until: Time,
+}
+
+/// The removals owed to one node.
+#[derive(Debug, Default)]
+pub(super) struct Debts {
+    owed: VecDeque<Debt>,
+    bytes: usize,
+}
+
+impl Debts {
+    /// Remembers a removal until the key's ttl has passed, and hands back who will never get an
+    /// answer because a removal had to be given up for it.
+    pub(super) fn owe(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+    ) -> Option<Ticket> {
+        self.bytes += request.key.len();
+        let until = now.after(request.ttl.as_duration());
+        self.owed.push_back(Debt { ticket, request, until });
+        if self.owed.len() > DEBTS_MAX || self.bytes > IN_FLIGHT_BYTES_MAX {
+            return self.take().and_then(|debt| debt.ticket);
+        }
+        None
+    }
+
+    /// Takes the oldest.
+    pub(super) fn take(&mut self) -> Option<Debt> {
+        let debt = self.owed.pop_front()?;
+        self.bytes -= debt.request.key.len();
+        Some(debt)
+    }
+
+    /// Is the oldest one that `flight` has room for?
+    pub(super) fn is_payable(&self, flight: &Flight) -> bool {
+        self.owed.front().is_some_and(|debt| flight.has_room(&debt.request))
+    }
+
+    /// Drops those whose keys have expired by themselves.
+    pub(super) fn expire(&mut self, now: Time) {
+        self.owed.retain(|debt| debt.until > now);
+        self.bytes = self.owed.iter().map(|debt| debt.request.key.len()).sum();
+    }
+
+    /// Nobody waits for the answer to `ticket` any more. The removal is owed all the same.
+    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
+        let waiting = self.owed.iter_mut().find(|debt| debt.ticket == Some(ticket));
+        waiting.map(|debt| debt.ticket = None).is_some()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.owed.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.owed.is_empty()
+    }
+}

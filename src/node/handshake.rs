@@ -1,0 +1,213 @@
+//! The greeting: who we are, which database, which protocol, and who the server is.
+//!
+//! All commands of the greeting are written at once, so it costs one round trip, and each is judged
+//! by itself, so that it works from Redis 2.6 on:
+//!
+//! | command | if it fails |
+//! |---|---|
+//! | `AUTH` | the node is not used |
+//! | `HELLO 3` | RESP2 is spoken, as before version 6; not used if it is for want of a password |
+//! | `SELECT` | the node is not used |
+//! | `CLIENT SETNAME` | the connection has no name |
+//! | `INFO server` | the server's identity, version and uptime stay unknown |
+//!
+//! No lock command is written before the greeting is answered: in a wrong database, or with another
+//! user's rights, it would do harm.
+
+use super::command::describe;
+use super::problem::Problem;
+use super::server_error::{ServerError, ServerErrorKind};
+use crate::resp::{Reply, encode_command};
+use std::time::Duration;
+
+/// What a connection is to be opened with.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Credentials {
+    /// The ACL user. The default user if there is none.
+    pub user: Option<Vec<u8>>,
+    /// The password.
+    pub password: Option<Vec<u8>>,
+    /// The database.
+    pub database: u32,
+    /// What the server is to call the connection.
+    pub client_name: Option<String>,
+}
+
+impl Credentials {
+    /// These credentials.
+    #[must_use]
+    pub fn new(
+        user: Option<&[u8]>,
+        password: Option<&[u8]>,
+        database: u32,
+        client_name: Option<&str>,
+    ) -> Self {
+        Self {
+            user: user.map(<[u8]>::to_vec),
+            password: password.map(<[u8]>::to_vec),
+            database,
+            client_name: client_name.map(str::to_owned),
+        }
+    }
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Credentials").field("database", &self.database).finish_non_exhaustive()
+    }
+}
+
+/// What a server says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// `redis`, `valkey`, or what else it calls itself.
+    pub server: Option<String>,
+    /// Its version.
+    pub version: Option<String>,
+    /// Its random name, new with each start.
+    pub run_id: Option<String>,
+    /// How long it had been running when it answered, in whole seconds.
+    pub uptime: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Auth,
+    Hello,
+    Select,
+    SetName,
+    Info,
+}
+
+const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
+
+/// A greeting that has been written and is being answered.
+#[derive(Debug)]
+pub struct Handshake {
+    stages: [bool; STAGES.len()],
+    next: usize,
+    identity: Identity,
+    /// The first answer that makes the node unusable.
+    problem: Option<Problem>,
+}
+
+impl Handshake {
+    /// Appends the greeting to `out`.
+    #[must_use]
+    pub fn begin(credentials: &Credentials, out: &mut Vec<u8>) -> Self {
+        let mut stages = [true; STAGES.len()];
+        match (&credentials.user, &credentials.password) {
+            (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
+            (Some(user), None) => encode_command(out, &[b"AUTH", user, b""]),
+            (None, Some(password)) => encode_command(out, &[b"AUTH", password]),
+            (None, None) => stages[Stage::Auth as usize] = false,
+        }
+        encode_command(out, &[b"HELLO", b"3"]);
+        if credentials.database == 0 {
+            stages[Stage::Select as usize] = false;
+        } else {
+            encode_command(out, &[b"SELECT", credentials.database.to_string().as_bytes()]);
+        }
+        match &credentials.client_name {
+            Some(name) => encode_command(out, &[b"CLIENT", b"SETNAME", name.as_bytes()]),
+            None => stages[Stage::SetName as usize] = false,
+        }
+        encode_command(out, &[b"INFO", b"server"]);
+        Self { stages, next: 0, identity: Identity::default(), problem: None }
+    }
+
+    /// Takes the next answer. `Ok(None)` as long as there are more to come.
+    ///
+    /// # Errors
+    ///
+    /// Why the node cannot be used.
+    pub fn reply(
+        &mut self,
+        reply: &Reply<'_>,
+        secret: Option<&[u8]>,
+    ) -> Result<Option<Identity>, Problem> {
+        let stage = self.stage();
+        self.next += 1;
+        match reply {
+            Reply::Error(text) => self.refused(stage, ServerError::parse(text, secret)),
+            _ => self.granted(stage, reply, secret)?,
+        }
+        if stage != Stage::Info {
+            return Ok(None);
+        }
+        match self.problem.take() {
+            Some(problem) => Err(problem),
+            None => Ok(Some(std::mem::take(&mut self.identity))),
+        }
+    }
+
+    /// What the server complained about so far, for a connection that it closes after that.
+    pub fn complaint(&mut self) -> Option<Problem> {
+        self.problem.take()
+    }
+
+    fn stage(&mut self) -> Stage {
+        while !self.stages[self.next] {
+            self.next += 1;
+        }
+        STAGES[self.next]
+    }
+
+    fn refused(&mut self, stage: Stage, error: ServerError) {
+        let is_fatal = match stage {
+            Stage::Auth | Stage::Select => true,
+            Stage::Hello | Stage::SetName | Stage::Info => matches!(
+                error.kind,
+                ServerErrorKind::AuthenticationRequired
+                    | ServerErrorKind::Denied
+                    | ServerErrorKind::TooManyClients
+            ),
+        };
+        // The first counts: after a wrong password, everything is refused.
+        if is_fatal && self.problem.is_none() {
+            self.problem = Some(Problem::Server(error));
+        }
+    }
+
+    fn granted(
+        &mut self,
+        stage: Stage,
+        reply: &Reply<'_>,
+        secret: Option<&[u8]>,
+    ) -> Result<(), Problem> {
+        match (stage, reply) {
+            (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
+            (Stage::Hello, Reply::Map(_) | Reply::Array(_)) => Ok(()),
+            (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
+                self.identity = Identity::from_info(text);
+                Ok(())
+            }
+            _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
+        }
+    }
+}
+
+impl Identity {
+    fn from_info(info: &[u8]) -> Self {
+        let info = String::from_utf8_lossy(info);
+        let field = |name: &str| {
+            info.lines()
+                .filter_map(|line| line.trim_end().split_once(':'))
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.to_owned())
+                .filter(|value| !value.is_empty() && value.len() <= 128)
+        };
+        let version = field("redis_version");
+        Self {
+            server: field("server_name").or_else(|| version.is_some().then(|| "redis".to_owned())),
+            // Valkey answers a Redis version as well, for programs that look for one.
+            version: field("valkey_version").or(version),
+            run_id: field("run_id"),
+            uptime: field("uptime_in_seconds")
+                .and_then(|seconds| seconds.parse().ok())
+                .map(Duration::from_secs),
+        }
+    }
+}

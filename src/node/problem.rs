@@ -1,0 +1,181 @@
+//! Why a node has no say in a round: what is reported to the user, node by node.
+
+use super::server_error::ServerError;
+use crate::resp::ProtocolError;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{error, fmt, io};
+
+/// Why a node's answer does not count.
+///
+/// Texts are the server's or the operating system's own words, shortened to
+/// [`ServerError::TEXT_MAX`] bytes. A password never appears in one, also when a server quotes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The host's name could not be turned into an address.
+    Unresolved(String),
+    /// No connection could be made, for instance because the port refused it.
+    Unreachable {
+        /// The kind of error.
+        kind: io::ErrorKind,
+        /// The operating system's words.
+        text: String,
+    },
+    /// The connection broke while an answer was outstanding, so what the node did is not known.
+    Disconnected(String),
+    /// Nothing was heard in time.
+    TimedOut(Phase),
+    /// So much is unanswered at this node already that nothing more is sent to it.
+    Overloaded,
+    /// What answers there is no Redis server.
+    NotRedis(OtherProtocol),
+    /// What came is not RESP. The connection was closed.
+    Protocol(ProtocolError),
+    /// What came is RESP, but no answer to what was asked. The connection was closed.
+    UnexpectedReply(String),
+    /// The server answered with an error of its own.
+    Server(ServerError),
+    /// This endpoint leads to the same server as another one (equal `run_id`), so that its vote
+    /// would be that server's second.
+    SameServer {
+        /// The other endpoint.
+        endpoint: Arc<str>,
+    },
+    /// The server was started so recently that it may have forgotten a lock which is still held.
+    Quarantined {
+        /// For how long its grants will not count.
+        left: Duration,
+    },
+}
+
+impl Problem {
+    /// Is this a mistake in the configuration, of the client or of the server, that no waiting
+    /// mends? An operation that waits for its turn gives up when a majority of nodes has one.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::NotRedis(_) | Self::SameServer { .. } => true,
+            Self::Server(error) => error.kind.is_permanent(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unresolved(text) => write!(f, "name not resolved: {text}"),
+            Self::Unreachable { text, .. } => write!(f, "no connection: {text}"),
+            Self::Disconnected(text) => write!(f, "connection lost: {text}"),
+            Self::TimedOut(phase) => write!(f, "timed out {phase}"),
+            Self::Overloaded => f.write_str("overloaded: too many commands unanswered"),
+            Self::NotRedis(other) => write!(f, "not a Redis server: it speaks {other}"),
+            Self::Protocol(error) => write!(f, "protocol error: {error}"),
+            Self::UnexpectedReply(text) => write!(f, "unexpected reply: {text}"),
+            Self::Server(error) => write!(f, "server error: {error}"),
+            Self::SameServer { endpoint } => write!(f, "the same server as {endpoint}"),
+            Self::Quarantined { left } => {
+                write!(f, "quarantined after its start for another {:.1} s", left.as_secs_f64())
+            }
+        }
+    }
+}
+
+impl error::Error for Problem {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Protocol(error) => Some(error),
+            Self::Server(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// What a node was being waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// The address that belongs to its name.
+    Resolving,
+    /// The connection.
+    Connecting,
+    /// The answer to the greeting: credentials, database, version.
+    Greeting,
+    /// The answer to a command.
+    Answering,
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Resolving => "resolving its name",
+            Self::Connecting => "connecting",
+            Self::Greeting => "waiting for an answer to the greeting",
+            Self::Answering => "waiting for an answer",
+        })
+    }
+}
+
+/// A protocol that is easily taken for Redis in a configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OtherProtocol {
+    /// A web server.
+    Http,
+    /// A secure shell server.
+    Ssh,
+    /// A server that wants TLS.
+    Tls,
+    /// A mail or file server: a greeting of three digits.
+    Smtp,
+}
+
+impl OtherProtocol {
+    /// Recognises the first bytes that a server sent.
+    #[must_use]
+    pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
+        match first_bytes {
+            // A TLS alert: record type 21, version 3.x.
+            [0x15, 0x03, ..] => Some(Self::Tls),
+            [b'H', b'T', b'T', b'P', ..] => Some(Self::Http),
+            [b'S', b'S', b'H', b'-', ..] => Some(Self::Ssh),
+            [a, b, c, b' ' | b'-', ..] if [a, b, c].iter().all(|byte| byte.is_ascii_digit()) => {
+                Some(Self::Smtp)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for OtherProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "HTTP",
+            Self::Ssh => "SSH",
+            Self::Tls => "TLS",
+            Self::Smtp => "a protocol like SMTP or FTP",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_protocols_are_recognised_by_their_first_bytes() {
+        let table: [(&[u8], Option<OtherProtocol>); 7] = [
+            (b"HTTP/1.1 400 Bad Request", Some(OtherProtocol::Http)),
+            (b"SSH-2.0-OpenSSH_9.2", Some(OtherProtocol::Ssh)),
+            (b"\x15\x03\x03\x00\x02\x02\x0a", Some(OtherProtocol::Tls)),
+            (b"220 mail.example.org ESMTP", Some(OtherProtocol::Smtp)),
+            (b"+OK", None),
+            (b"", None),
+            (b"HT", None),
+        ];
+        for (bytes, expected) in table {
+            assert_eq!(OtherProtocol::recognise(bytes), expected);
+        }
+    }
+}

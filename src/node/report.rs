@@ -1,0 +1,69 @@
+//! What the user is told about each node.
+
+use super::problem::Problem;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What one node had to say in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeReport {
+    /// The node's URL, without the password.
+    pub endpoint: Arc<str>,
+    /// Its answer.
+    pub answer: NodeAnswer,
+}
+
+impl fmt::Display for NodeReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.endpoint, self.answer)
+    }
+}
+
+/// A node's answer in a round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeAnswer {
+    /// It did what was asked.
+    Granted,
+    /// It answered that it did not: the lock is another's there, or gone.
+    Refused,
+    /// It gave no answer that counts.
+    Failed(Problem),
+    /// The round was decided before its answer came.
+    Pending,
+}
+
+impl fmt::Display for NodeAnswer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted => f.write_str("granted"),
+            Self::Refused => f.write_str("refused"),
+            Self::Failed(problem) => problem.fmt(f),
+            Self::Pending => f.write_str("not waited for"),
+        }
+    }
+}
+
+/// How a client stands with one of its nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// The node's URL, without the password.
+    pub endpoint: Arc<str>,
+    /// Is there a connection that can be used at once?
+    pub is_connected: bool,
+    /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known from
+    /// the last connection, if there was one and the server tells.
+    pub server: Option<String>,
+    /// The server's version.
+    pub version: Option<String>,
+    /// How long the server has been running, as it said when the connection was made, and counted on
+    /// since. `None` without a connection.
+    pub uptime: Option<Duration>,
+    /// How long the last answer took that a round waited for.
+    pub round_trip: Option<Duration>,
+    /// What went wrong last, if that was after the connection was made or there is none.
+    pub last_error: Option<Problem>,
+}

@@ -1,0 +1,261 @@
+//! The errors that a server answers with: what they mean, and what may be shown of them.
+
+use std::borrow::Cow;
+use std::{error, fmt};
+
+/// An error that a server answered with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerError {
+    /// What it means.
+    pub kind: ServerErrorKind,
+    /// The server's words, its code included.
+    pub text: String,
+}
+
+impl ServerError {
+    /// Where the server's words are cut off, in bytes.
+    pub const TEXT_MAX: usize = 256;
+
+    /// Reads an error reply. Wherever it quotes `secret`, the secret is blotted out.
+    #[must_use]
+    pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
+        let text = String::from_utf8_lossy(reply);
+        let kind = ServerErrorKind::of(&text);
+        Self { kind, text: presentable(&text, secret) }
+    }
+}
+
+impl fmt::Display for ServerError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl error::Error for ServerError {}
+
+/// A text from outside as it may be shown: no secret, no control characters, not too long.
+pub(super) fn presentable(text: &str, secret: Option<&[u8]>) -> String {
+    // A server that does not know a command quotes its arguments, and AUTH may be renamed; it also
+    // cuts them off, so that looking for the secret would not find all of it.
+    let text = text.split(", with args beginning with").next().unwrap_or_default();
+    let secret = secret.map(String::from_utf8_lossy).filter(|secret| !secret.is_empty());
+    let text = match secret {
+        Some(secret) => Cow::Owned(text.replace(&*secret, "***")),
+        None => Cow::Borrowed(text),
+    };
+    let mut shown = String::new();
+    for character in text.chars().map(|c| if c.is_control() { ' ' } else { c }) {
+        if shown.len() + character.len_utf8() > ServerError::TEXT_MAX {
+            break;
+        }
+        shown.push(character);
+    }
+    shown
+}
+
+/// The errors of Redis and Valkey that a lock can meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerErrorKind {
+    /// `NOAUTH`: it wants a password and was given none.
+    AuthenticationRequired,
+    /// `WRONGPASS`: user or password are wrong, or it knows no passwords.
+    WrongPassword,
+    /// `NOPERM`: the user may not do this.
+    NoPermission,
+    /// `DENIED`: protected mode, no connections from other machines.
+    Denied,
+    /// The database number does not exist there.
+    NoSuchDatabase,
+    /// The command does not exist there, for instance because it was renamed.
+    UnknownCommand,
+    /// `LOADING`: it is reading its data after a start.
+    Loading,
+    /// `MISCONF`: it cannot write to its disk, and so refuses to change anything.
+    Misconf,
+    /// `READONLY`: it is a replica.
+    ReadOnly,
+    /// `MASTERDOWN`: it is a replica that has lost its master.
+    MasterDown,
+    /// `NOREPLICAS`: it has too few replicas to change anything.
+    NoReplicas,
+    /// `OOM`: it has no memory left.
+    OutOfMemory,
+    /// `BUSY`: a script keeps it busy.
+    Busy,
+    /// `UNKILLABLE`: a script that cannot be stopped keeps it busy.
+    Unkillable,
+    /// `MOVED`: it is a node of a cluster, and the key is another's.
+    Moved,
+    /// `ASK`: it is a node of a cluster, and the key is on its way to another.
+    Ask,
+    /// `TRYAGAIN`: it is a node of a cluster that is being changed.
+    TryAgain,
+    /// `CROSSSLOT`: it is a node of a cluster, and the keys are not all in one place.
+    CrossSlot,
+    /// `CLUSTERDOWN`: it is a node of a cluster that does not work.
+    ClusterDown,
+    /// `NOSCRIPT`: it does not know the script. Handled by sending the script again.
+    NoScript,
+    /// `NOPROTO`: it does not speak the version of RESP that was asked for.
+    NoProto,
+    /// `EXECABORT`: a transaction was discarded.
+    ExecAbort,
+    /// `WRONGTYPE`: the key holds something that is not a lock's.
+    WrongType,
+    /// `ERR max number of clients reached`.
+    TooManyClients,
+    /// Any other.
+    Other,
+}
+
+/// The codes that begin an error reply, and what they mean.
+const CODES: [(&str, ServerErrorKind); 21] = [
+    ("NOAUTH", ServerErrorKind::AuthenticationRequired),
+    ("WRONGPASS", ServerErrorKind::WrongPassword),
+    ("NOPERM", ServerErrorKind::NoPermission),
+    ("DENIED", ServerErrorKind::Denied),
+    ("LOADING", ServerErrorKind::Loading),
+    ("MISCONF", ServerErrorKind::Misconf),
+    ("READONLY", ServerErrorKind::ReadOnly),
+    ("MASTERDOWN", ServerErrorKind::MasterDown),
+    ("NOREPLICAS", ServerErrorKind::NoReplicas),
+    ("OOM", ServerErrorKind::OutOfMemory),
+    ("BUSY", ServerErrorKind::Busy),
+    ("UNKILLABLE", ServerErrorKind::Unkillable),
+    ("MOVED", ServerErrorKind::Moved),
+    ("ASK", ServerErrorKind::Ask),
+    ("TRYAGAIN", ServerErrorKind::TryAgain),
+    ("CROSSSLOT", ServerErrorKind::CrossSlot),
+    ("CLUSTERDOWN", ServerErrorKind::ClusterDown),
+    ("NOSCRIPT", ServerErrorKind::NoScript),
+    ("NOPROTO", ServerErrorKind::NoProto),
+    ("EXECABORT", ServerErrorKind::ExecAbort),
+    ("WRONGTYPE", ServerErrorKind::WrongType),
+];
+
+/// How errors without a code of their own begin, and what they mean.
+const BEGINNINGS: [(&str, ServerErrorKind); 9] = [
+    ("ERR max number of clients", ServerErrorKind::TooManyClients),
+    ("ERR unknown command", ServerErrorKind::UnknownCommand),
+    // Servers before version 6 have no codes for these.
+    ("ERR operation not permitted", ServerErrorKind::AuthenticationRequired),
+    ("ERR invalid password", ServerErrorKind::WrongPassword),
+    ("ERR Client sent AUTH", ServerErrorKind::WrongPassword),
+    ("ERR AUTH", ServerErrorKind::WrongPassword),
+    ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
+    ("ERR DB index", ServerErrorKind::NoSuchDatabase),
+    ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
+];
+
+impl ServerErrorKind {
+    fn of(text: &str) -> Self {
+        let named = |word: &str| CODES.iter().find(|(code, _)| *code == word);
+        let first = text.split(' ').next().unwrap_or_default();
+        if let Some((_, kind)) = named(first) {
+            return *kind;
+        }
+        if let Some((_, kind)) = BEGINNINGS.iter().find(|(words, _)| text.starts_with(words)) {
+            return *kind;
+        }
+        // Before version 7, an error inside a script was wrapped in another: "ERR Error running
+        // script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …".
+        if text.starts_with("ERR Error running script") {
+            let mut words = text.split(' ').map(|word| word.trim_start_matches('-'));
+            if let Some((_, kind)) = words.find_map(named) {
+                return *kind;
+            }
+        }
+        Self::Other
+    }
+
+    /// See `Problem::is_permanent`.
+    pub(super) fn is_permanent(self) -> bool {
+        matches!(
+            self,
+            Self::AuthenticationRequired
+                | Self::WrongPassword
+                | Self::NoPermission
+                | Self::Denied
+                | Self::NoSuchDatabase
+                | Self::UnknownCommand
+                | Self::Moved
+                | Self::Ask
+                | Self::CrossSlot
+                | Self::ClusterDown
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(text: &str) -> ServerErrorKind {
+        ServerError::parse(text.as_bytes(), None).kind
+    }
+
+    #[test]
+    fn every_code_is_recognised_with_and_without_words_behind_it() {
+        for (code, expected) in CODES {
+            assert_eq!(kind(code), expected);
+            assert_eq!(kind(&format!("{code} some words")), expected);
+            assert_eq!(kind(&format!("{code}S some words")), ServerErrorKind::Other);
+        }
+        for text in ["", "ERR", "ERR  two  spaces", "err lower", "ERRNOAUTH", " NOAUTH"] {
+            assert_eq!(kind(text), ServerErrorKind::Other, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_servers_really_say_is_recognised() {
+        let table = [
+            ("ERR max number of clients reached", ServerErrorKind::TooManyClients),
+            (
+                "ERR unknown command 'FOO', with args beginning with: ",
+                ServerErrorKind::UnknownCommand,
+            ),
+            ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
+            ("ERR Client sent AUTH, but no password is set", ServerErrorKind::WrongPassword),
+            (
+                "ERR AUTH <password> called without any password configured for the default user.",
+                ServerErrorKind::WrongPassword,
+            ),
+            (
+                "ERR Error running script (call to f_e0): @user_script:1: @user_script: 1: \
+                 -READONLY You can't write against a read only replica.",
+                ServerErrorKind::ReadOnly,
+            ),
+            (
+                "ERR Error running script (call to f_e0): @user_script:1: WRONGTYPE Operation \
+                 against a key holding the wrong kind of value",
+                ServerErrorKind::WrongType,
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_password_is_quoted() {
+        let secret = Some(&b"s3cr:et"[..]);
+        let quoted = "ERR unknown command 'AUTH', with args beginning with: 's3cr:et' ";
+        assert_eq!(
+            ServerError::parse(quoted.as_bytes(), secret).text,
+            "ERR unknown command 'AUTH'"
+        );
+        let odd = ServerError::parse(b"ERR your password s3cr:et is odd", secret);
+        assert_eq!(odd.text, "ERR your password *** is odd");
+    }
+
+    #[test]
+    fn any_text_is_made_presentable() {
+        let long = ServerError::parse("ERR \u{e9}".repeat(1_000).as_bytes(), None);
+        assert!(long.text.len() <= ServerError::TEXT_MAX);
+        assert_eq!(ServerError::parse(b"ERR \xff\xfe", None).text, "ERR \u{fffd}\u{fffd}");
+        assert_eq!(ServerError::parse(b"ERR a\tb\x1b[31m", None).text, "ERR a b [31m");
+        assert_eq!(ServerError::parse(b"ERR a", Some(b"")).text, "ERR a");
+    }
+}

@@ -1,0 +1,344 @@
+//! The conversation with one node, over however many connections it takes.
+//!
+//! ```text
+//!            connecting()            connected()             greeting answered
+//!   Down ─────────────────▶ Connecting ─────────▶ Greeting ───────────────────▶ Ready
+//!    ▲                          │                    │                            │
+//!    └───── closed(), no answer in time, bytes that cannot be trusted ────────────┘
+//! ```
+//!
+//! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
+//! passes on what it reads to [`Session::received`], and closes the socket when [`Session::is_down`].
+//! Answers are fetched with [`Session::poll_answer`].
+//!
+//! Three things hold at any time. Replies are matched to commands by their order on the connection;
+//! a connection on which that could have slipped is closed, never mended. A removal is either on the
+//! connection behind what it removes, or owed, and what is owed is written first on the next
+//! connection. And what is unanswered, waiting or owed is bounded in number and bytes.
+
+mod options;
+mod replies;
+
+pub use options::{Answer, SessionOptions};
+
+use super::Ticket;
+use super::command::Form;
+use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
+use super::handshake::{Handshake, Identity};
+use super::problem::{Phase, Problem};
+use super::report::NodeStatus;
+use crate::clock::Time;
+use crate::engine::{Backoff, Jitter, Request, Vote};
+use crate::resp::Decoder;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The conversation with one node. The module says how it is driven.
+#[derive(Debug)]
+pub struct Session {
+    options: SessionOptions,
+    state: State,
+    decoder: Decoder,
+    /// The beginning of a reply that has not come as a whole.
+    input: Vec<u8>,
+    flight: Flight,
+    /// Requests that wait for the connection to be ready.
+    waiting: VecDeque<(Ticket, Request)>,
+    debts: Debts,
+    answers: VecDeque<Answer>,
+    backoff: Backoff,
+    /// When bytes last came.
+    heard_at: Time,
+    /// Has a command been answered on this connection?
+    is_proven: bool,
+    identity: Option<Identity>,
+    has_greeted: bool,
+    greeted_at: Time,
+    problem: Option<Problem>,
+}
+
+#[derive(Debug)]
+enum State {
+    Down { retry_at: Time },
+    Connecting { since: Time, phase: Phase },
+    Greeting { since: Time, handshake: Handshake },
+    Ready,
+}
+
+impl Session {
+    /// A session that has no connection yet.
+    #[must_use]
+    pub fn new(options: SessionOptions) -> Self {
+        let (base, cap) = options.reconnect;
+        Self {
+            backoff: Backoff::new(base, cap, Jitter::from_seed(options.seed)),
+            options,
+            state: State::Down { retry_at: Time::ZERO },
+            decoder: Decoder::new(),
+            input: Vec::new(),
+            flight: Flight::default(),
+            waiting: VecDeque::new(),
+            debts: Debts::default(),
+            answers: VecDeque::new(),
+            heard_at: Time::ZERO,
+            is_proven: false,
+            identity: None,
+            has_greeted: false,
+            greeted_at: Time::ZERO,
+            problem: None,
+        }
+    }
+
+    /// What the node is called in reports.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.options.name
+    }
+
+    /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there will
+    /// be an answer to it, at once if it cannot be sent; without one, nobody is told.
+    pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
+        match &self.state {
+            State::Ready if self.flight.has_room(request) => {
+                self.flight.push(now, ticket, request.clone(), Form::first(request.verb));
+            }
+            State::Ready => self.put_off(now, ticket, request, Problem::Overloaded),
+            State::Down { retry_at } if now < *retry_at => {
+                let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
+                self.put_off(now, ticket, request, problem);
+            }
+            _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
+            _ => match ticket {
+                Some(ticket) if self.waiting.len() < IN_FLIGHT_MAX / 2 => {
+                    self.waiting.push_back((ticket, request.clone()));
+                }
+                _ => self.put_off(now, ticket, request, Problem::Overloaded),
+            },
+        }
+    }
+
+    /// Nobody waits for this answer any more. If the request has not been sent yet, it never will be,
+    /// except a removal. Answers whether that is so.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        let waiting = self.waiting.len();
+        self.waiting.retain(|(other, _)| *other != ticket);
+        self.waiting.len() < waiting || self.debts.unwait(ticket)
+    }
+
+    /// Is there a reason to connect, and has the pause since the last try passed?
+    #[must_use]
+    pub fn wants_connection(&self, now: Time) -> bool {
+        let State::Down { retry_at } = self.state else { return false };
+        now >= retry_at && !(self.waiting.is_empty() && self.debts.is_empty())
+    }
+
+    /// Is there no connection, and none under way? Then the socket is to be closed.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
+    /// A connection is being made. `phase` says what is being waited for.
+    pub fn connecting(&mut self, now: Time, phase: Phase) {
+        let since = match self.state {
+            // The address was found; the time that may pass counts from the beginning.
+            State::Connecting { since, .. } => since,
+            _ => now,
+        };
+        self.state = State::Connecting { since, phase };
+    }
+
+    /// The connection stands. The greeting is in the output.
+    pub fn connected(&mut self, now: Time) {
+        debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
+        self.decoder = Decoder::new();
+        let handshake = Handshake::begin(&self.options.credentials, self.flight.output_mut());
+        self.state = State::Greeting { since: now, handshake };
+    }
+
+    /// The connection was lost, or could not be made.
+    pub fn closed(&mut self, now: Time, problem: Problem) {
+        let problem = match &mut self.state {
+            State::Down { .. } => return,
+            // A server that turns a client away says why, and then closes.
+            State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
+            State::Connecting { .. } | State::Ready => problem,
+        };
+        // A connection that worked and was closed while nothing was asked of it says nothing against
+        // the node: servers restart, and close what lies idle.
+        let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
+        let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
+        let retry_at = now.after(pause);
+        self.state = State::Down { retry_at };
+        self.problem = Some(problem.clone());
+        self.input.clear();
+        for command in self.flight.clear() {
+            self.lose(now, command.ticket, command.request, &problem, true);
+        }
+        for (ticket, request) in std::mem::take(&mut self.waiting) {
+            self.lose(now, Some(ticket), request, &problem, false);
+        }
+    }
+
+    /// Bytes have come.
+    pub fn received(&mut self, now: Time, bytes: &[u8]) {
+        self.heard_at = now;
+        let mut input = std::mem::take(&mut self.input);
+        let rest = if input.is_empty() {
+            self.decode(now, bytes)
+        } else {
+            input.extend_from_slice(bytes);
+            self.decode(now, &input)
+        };
+        if self.is_down() {
+            return;
+        }
+        // Only the beginning of a reply is kept, in the buffer that is there.
+        if input.is_empty() {
+            input.extend_from_slice(&bytes[bytes.len() - rest..]);
+        } else {
+            input.drain(..input.len() - rest);
+        }
+        self.input = input;
+        self.pay_debts(now);
+    }
+
+    /// The bytes to write to the connection.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.flight.output()
+    }
+
+    /// The first `count` bytes of the output were written.
+    pub fn wrote(&mut self, count: usize) {
+        self.flight.wrote(count);
+    }
+
+    /// Time has passed: gives up a connection on which nothing was heard for too long.
+    pub fn tick(&mut self, now: Time) {
+        self.debts.expire(now);
+        if let Some((limit, phase)) = self.patience() {
+            if now >= limit {
+                self.closed(now, Problem::TimedOut(phase));
+            }
+        }
+    }
+
+    /// When [`tick`](Self::tick), or a new connection, will have something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Down { retry_at } if !(self.waiting.is_empty() && self.debts.is_empty()) => {
+                Some(retry_at)
+            }
+            _ => self.patience().map(|(limit, _)| limit),
+        }
+    }
+
+    /// The next answer.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        self.answers.pop_front()
+    }
+
+    /// What is being waited for.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Down { .. } => Phase::Connecting,
+            State::Connecting { phase, .. } => phase,
+            State::Greeting { .. } => Phase::Greeting,
+            State::Ready => Phase::Answering,
+        }
+    }
+
+    /// How many commands are unanswered, and how many removals are owed.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        (self.flight.len(), self.debts.len())
+    }
+
+    /// Has a greeting been answered since this was last asked?
+    pub(super) fn take_greeted(&mut self) -> bool {
+        std::mem::take(&mut self.has_greeted)
+    }
+
+    /// The random name of the server, as of the last connection.
+    pub(super) fn run_id(&self) -> Option<&str> {
+        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
+    }
+
+    /// How the client stands with the node.
+    pub(super) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
+        let is_connected = matches!(self.state, State::Ready);
+        let identity = self.identity.as_ref();
+        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
+        NodeStatus {
+            endpoint: Arc::clone(&self.options.name),
+            is_connected,
+            server: identity.and_then(|identity| identity.server.clone()),
+            version: identity.and_then(|identity| identity.version.clone()),
+            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
+            round_trip,
+            last_error: self.problem.clone(),
+        }
+    }
+
+    /// Until when silence is borne, and what for.
+    fn patience(&self) -> Option<(Time, Phase)> {
+        let since = match &self.state {
+            State::Down { .. } => return None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
+            State::Ready => self.flight.oldest()?.max(self.heard_at),
+        };
+        Some((since.after(self.options.silence_max), self.phase()))
+    }
+
+    fn pay_debts(&mut self, now: Time) {
+        if !matches!(self.state, State::Ready) {
+            return;
+        }
+        while self.debts.is_payable(&self.flight) {
+            if let Some(debt) = self.debts.take() {
+                let form = Form::first(debt.request.verb);
+                self.flight.push(now, debt.ticket, debt.request, form);
+            }
+        }
+    }
+
+    /// A request that will not be sent now: a removal is owed, anything else is over.
+    fn put_off(&mut self, now: Time, ticket: Option<Ticket>, request: &Request, problem: Problem) {
+        self.lose(now, ticket, request.clone(), &problem, false);
+    }
+
+    fn lose(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        problem: &Problem,
+        was_sent: bool,
+    ) {
+        if let Some(ticket) = ticket {
+            let problem = Some(problem.clone());
+            self.answers.push_back(Answer {
+                ticket,
+                vote: Vote::Failed,
+                problem,
+                was_sent,
+                took: None,
+            });
+        }
+        if request.verb.is_removal() {
+            self.owe(now, None, request);
+        }
+    }
+
+    fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+        if let Some(ticket) = self.debts.owe(now, ticket, request) {
+            let problem = Some(Problem::Overloaded);
+            let vote = Vote::Failed;
+            self.answers.push_back(Answer { ticket, vote, problem, was_sent: false, took: None });
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! What a session is made with, and what it answers.
+
+use crate::engine::Vote;
+use crate::node::Ticket;
+use crate::node::handshake::Credentials;
+use crate::node::problem::Problem;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How a session behaves.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SessionOptions {
+    /// What the node is called in reports.
+    pub name: Arc<str>,
+    /// What a connection is opened with.
+    pub credentials: Credentials,
+    /// How long a node may be silent before its connection is given up: while connecting, while
+    /// greeting, and with commands unanswered.
+    pub silence_max: Duration,
+    /// The ceilings of the pauses between two connections, the first and the last.
+    pub reconnect: (Duration, Duration),
+    /// How long a node must have been running before its grants count.
+    pub quarantine: Option<Duration>,
+    /// Where the jitter of those pauses comes from.
+    pub seed: u64,
+}
+
+impl SessionOptions {
+    /// The options that `config` documents as defaults.
+    #[must_use]
+    pub fn new(name: &str, seed: u64) -> Self {
+        Self {
+            name: Arc::from(name),
+            credentials: Credentials::default(),
+            silence_max: Duration::from_millis(500),
+            reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
+            quarantine: None,
+            seed,
+        }
+    }
+}
+
+/// One node's answer to one request.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The request.
+    pub ticket: Ticket,
+    /// What the answer counts as.
+    pub vote: Vote,
+    /// Why it counts as nothing, if it does.
+    pub problem: Option<Problem>,
+    /// Was the request written, or put down to be written? Then the node may have acted on it.
+    pub was_sent: bool,
+    /// How long the answer took, if there is one.
+    pub took: Option<Duration>,
+}

@@ -1,0 +1,120 @@
+//! What comes back: replies, taken in order, each belonging to the oldest command unanswered.
+
+use super::{Answer, Session, State};
+use crate::clock::Time;
+use crate::engine::{Verb, Vote};
+use crate::node::command::{Form, Meaning, describe, meaning};
+use crate::node::handshake::Identity;
+use crate::node::problem::{OtherProtocol, Problem};
+use crate::node::server_error::ServerErrorKind;
+use crate::resp::{ProtocolError, Reply};
+
+impl Session {
+    /// Decodes what is there, and answers how many bytes at the end are no whole reply.
+    pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
+        let mut rest = input;
+        loop {
+            match self.decoder.decode(rest) {
+                Ok(None) => return rest.len(),
+                Ok(Some((reply, used))) => {
+                    if let Err(problem) = self.reply(now, &reply) {
+                        self.closed(now, problem);
+                        return 0;
+                    }
+                    rest = &rest[used..];
+                }
+                Err(error) => {
+                    self.closed(now, self.mistrust(rest, error));
+                    return 0;
+                }
+            }
+            if self.is_down() {
+                return 0;
+            }
+        }
+    }
+
+    fn mistrust(&self, bytes: &[u8], error: ProtocolError) -> Problem {
+        match OtherProtocol::recognise(bytes) {
+            // What spoke RESP before has not become a web server.
+            Some(other) if !matches!(self.state, State::Ready) => Problem::NotRedis(other),
+            _ => Problem::Protocol(error),
+        }
+    }
+
+    /// Takes a reply. An error means that the connection is of no more use.
+    fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), Problem> {
+        if let Reply::Push(_) = reply {
+            // A message that nobody asked for is the answer to nothing.
+            return Ok(());
+        }
+        let secret = self.options.credentials.password.as_deref();
+        if let State::Greeting { handshake, .. } = &mut self.state {
+            if let Some(identity) = handshake.reply(reply, secret)? {
+                self.greeted(now, identity);
+            }
+            return Ok(());
+        }
+        let Some(command) = self.flight.pop() else {
+            let text = describe(reply, secret);
+            return Err(Problem::UnexpectedReply(format!("{text}, and nothing was asked")));
+        };
+        self.is_proven = true;
+        self.backoff.reset();
+        let answer = |vote, problem| {
+            let took = Some(now.since(command.sent_at));
+            command.ticket.map(|ticket| Answer { ticket, vote, problem, was_sent: true, took })
+        };
+        match meaning(command.request.verb, reply, secret) {
+            Meaning::Vote(Vote::Granted) if command.request.verb == Verb::Plant => {
+                let problem = self.quarantine(now);
+                let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
+                self.answers.extend(answer(vote, problem));
+            }
+            Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
+            Meaning::UnknownScript if command.form == Form::Digest => {
+                self.flight.push(now, command.ticket, command.request, Form::Source);
+            }
+            Meaning::UnknownScript => {
+                let text = describe(reply, secret);
+                self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
+            }
+            Meaning::Failed(problem) => {
+                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                self.problem = Some(problem.clone());
+                // Behind this name there was a master; by now there may be another one.
+                if matches!(&problem, Problem::Server(e) if e.kind == ServerErrorKind::ReadOnly) {
+                    return Err(problem);
+                }
+            }
+            Meaning::Nonsense(problem) => {
+                self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                return Err(problem);
+            }
+        }
+        Ok(())
+    }
+
+    fn greeted(&mut self, now: Time, identity: Identity) {
+        self.identity = Some(identity);
+        self.has_greeted = true;
+        self.greeted_at = now;
+        self.problem = None;
+        self.state = State::Ready;
+        // What is owed comes first: nothing may find a key that should be gone.
+        self.pay_debts(now);
+        for (ticket, request) in std::mem::take(&mut self.waiting) {
+            self.send(now, Some(ticket), &request);
+        }
+    }
+
+    /// Why a grant does not count yet, if it does not.
+    fn quarantine(&self, now: Time) -> Option<Problem> {
+        let wanted = self.options.quarantine?;
+        // A server that does not say how long it has been up has been so since we know it at least.
+        let uptime =
+            self.identity.as_ref().and_then(|identity| identity.uptime).unwrap_or_default();
+        let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));
+        (!left.is_zero()).then_some(Problem::Quarantined { left })
+    }
+}
