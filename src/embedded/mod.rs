@@ -7,16 +7,25 @@
 //! take no value above 64 KiB, and are no substitute for Redis or Valkey in production.
 //!
 //! ```
+//! use std::time::Duration;
+//!
+//! use redlatch::LockClient;
 //! use redlatch::embedded::Nodes;
 //!
-//! # fn main() -> std::io::Result<()> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let nodes = Nodes::start(3)?;
-//! let urls = nodes.urls(); // hand these to the program under test
+//! let client = LockClient::connect(nodes.urls())?;
+//! let ttl = Duration::from_secs(10);
+//!
 //! nodes.stop(0); // a minority is down: locks can still be had
-//! nodes.pause(1); // and now there is no majority that answers
+//! let lock = client.try_lock("orders:42", ttl)?.expect("nobody else wants it");
+//! lock.release()?;
+//!
+//! nodes.pause(1); // no majority answers any more: that is an error, not "taken"
+//! assert!(client.try_lock("orders:42", ttl).is_err());
+//!
 //! nodes.resume(1);
 //! nodes.restart(0)?; // back, on the same port, without its keys
-//! # assert_eq!(urls, nodes.urls());
 //! # Ok(())
 //! # }
 //! ```
