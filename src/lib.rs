@@ -24,6 +24,10 @@ pub mod embedded;
 #[doc(hidden)]
 pub mod internal {
     pub use crate::clock::Time;
+    #[cfg(feature = "embedded")]
+    pub mod embedded {
+        pub use crate::embedded::model::*;
+    }
     pub mod endpoint {
         pub use crate::endpoint::*;
     }
