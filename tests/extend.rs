@@ -68,9 +68,6 @@ fn an_extension_by_less_shortens_nothing_anywhere() {
         assert!(guard.remaining() > Duration::from_secs(25) && guard.remaining() <= before);
         assert!(shortest(&servers, "less") > 25_000);
     }
-    // Nor does one by less than an extension that failed: some node may have heard of that.
-    guard.extend(HALF).unwrap();
-    assert!(shortest(&servers, "less") > 25_000);
 }
 
 #[test]
