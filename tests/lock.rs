@@ -166,10 +166,10 @@ fn any_number_of_nodes_needs_its_majority() {
 
         // As many others' keys as leave a majority do no harm; one more, and the lock is theirs.
         let spare = count - (count / 2 + 1);
-        for taken in 0..=spare {
-            nodes[taken].command(&["SET", &name, "another's"]);
+        for (before, node) in nodes[..=spare].iter().enumerate() {
+            node.command(&["SET", &name, "another's"]);
             let guard = client.try_lock(&name, LONG).unwrap();
-            assert_eq!(guard.is_some(), taken < spare, "{} of {count} taken", taken + 1);
+            assert_eq!(guard.is_some(), before < spare, "{} of {count} taken", before + 1);
             drop(guard);
         }
         let untouched = || holders(nodes, &name) == spare + 1;

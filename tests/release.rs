@@ -10,7 +10,7 @@ use redlatch::{LockGuard, ReleaseError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value, words,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -107,6 +107,20 @@ fn with_a_majority_stopped_a_release_is_unknown_and_happens_when_they_go_on() {
     resume(&servers, 3);
     // It was written to them, so nobody has to do anything any more.
     assert!(gone(&servers, "majority"));
+}
+
+#[test]
+fn with_a_majority_down_a_release_says_why() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "down", LONG);
+    servers[0].kill();
+    servers[1].kill();
+    let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    // Not that they timed out: they refused at once.
+    let refused = "no connection: Connection refused (os error 111)";
+    assert_eq!(words(&error), [refused, refused, "granted"]);
+    assert!(gone(&servers[2..], "down"));
 }
 
 #[test]

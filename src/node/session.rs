@@ -176,6 +176,9 @@ impl Session {
         for (ticket, request) in std::mem::take(&mut self.waiting) {
             self.lose(now, Some(ticket), request, &problem, false);
         }
+        for ticket in self.debts.unwait_all() {
+            self.fail(ticket, &problem, false);
+        }
     }
 
     /// Bytes have come.
@@ -270,14 +273,7 @@ impl Session {
         was_sent: bool,
     ) {
         if let Some(ticket) = ticket {
-            let problem = Some(problem.clone());
-            self.answers.push_back(Answer {
-                ticket,
-                vote: Vote::Failed,
-                problem,
-                was_sent,
-                took: None,
-            });
+            self.fail(ticket, problem, was_sent);
         }
         if request.verb.is_removal() {
             self.owe(now, None, request);
@@ -286,9 +282,18 @@ impl Session {
 
     fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
         if let Some(ticket) = self.debts.owe(now, ticket, request) {
-            let problem = Some(Problem::Overloaded);
-            let vote = Vote::Failed;
-            self.answers.push_back(Answer { ticket, vote, problem, was_sent: false, took: None });
+            self.fail(ticket, &Problem::Overloaded, false);
         }
+    }
+
+    fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
+        let problem = Some(problem.clone());
+        self.answers.push_back(Answer {
+            ticket,
+            vote: Vote::Failed,
+            problem,
+            was_sent,
+            took: None,
+        });
     }
 }
