@@ -23,7 +23,7 @@ mod standing;
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
-use super::command::Form;
+use super::command::KnownScripts;
 use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
@@ -42,6 +42,7 @@ pub struct Session {
     /// The beginning of a reply that has not come as a whole.
     input: Vec<u8>,
     flight: Flight,
+    scripts: KnownScripts,
     /// Requests that wait for the connection to be ready.
     waiting: VecDeque<(Ticket, Request)>,
     debts: Debts,
@@ -77,6 +78,7 @@ impl Session {
             decoder: Decoder::new(),
             input: Vec::new(),
             flight: Flight::default(),
+            scripts: KnownScripts::default(),
             waiting: VecDeque::new(),
             debts: Debts::default(),
             answers: VecDeque::new(),
@@ -94,7 +96,8 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
-                self.flight.push(now, ticket, request.clone(), Form::first(request.verb));
+                let form = self.scripts.form(request.verb);
+                self.flight.push(now, ticket, request.clone(), form);
             }
             State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             State::Down { retry_at } if now < *retry_at => {
@@ -146,6 +149,7 @@ impl Session {
     pub fn connected(&mut self, now: Time) {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
+        self.scripts = KnownScripts::default();
         let handshake = Handshake::begin(&self.options.credentials, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
@@ -171,6 +175,9 @@ impl Session {
         }
         for (ticket, request) in std::mem::take(&mut self.waiting) {
             self.lose(now, Some(ticket), request, &problem, false);
+        }
+        for ticket in self.debts.unwait_all() {
+            self.fail(ticket, &problem, false);
         }
     }
 
@@ -250,7 +257,7 @@ impl Session {
         }
         while self.debts.is_payable(&self.flight) {
             if let Some(debt) = self.debts.take() {
-                let form = Form::first(debt.request.verb);
+                let form = self.scripts.form(debt.request.verb);
                 self.flight.push(now, debt.ticket, debt.request, form);
             }
         }
@@ -266,14 +273,7 @@ impl Session {
         was_sent: bool,
     ) {
         if let Some(ticket) = ticket {
-            let problem = Some(problem.clone());
-            self.answers.push_back(Answer {
-                ticket,
-                vote: Vote::Failed,
-                problem,
-                was_sent,
-                took: None,
-            });
+            self.fail(ticket, problem, was_sent);
         }
         if request.verb.is_removal() {
             self.owe(now, None, request);
@@ -282,9 +282,18 @@ impl Session {
 
     fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
         if let Some(ticket) = self.debts.owe(now, ticket, request) {
-            let problem = Some(Problem::Overloaded);
-            let vote = Vote::Failed;
-            self.answers.push_back(Answer { ticket, vote, problem, was_sent: false, took: None });
+            self.fail(ticket, &Problem::Overloaded, false);
         }
+    }
+
+    fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
+        let problem = Some(problem.clone());
+        self.answers.push_back(Answer {
+            ticket,
+            vote: Vote::Failed,
+            problem,
+            was_sent,
+            took: None,
+        });
     }
 }
