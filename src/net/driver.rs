@@ -109,18 +109,19 @@ impl Drive for Driver {
         self.rounds.post(clock::now(), &request);
     }
 
-    fn flush(&mut self) {
+    fn flush(&mut self) -> bool {
         for link in &mut self.links {
             link.align(&mut self.rounds, self.poll.registry(), &self.resolver);
             link.write(&mut self.rounds);
         }
+        self.deliver()
     }
 
     fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
-        self.flush();
-        // Writing may have decided a round, by finding its connection broken. Whoever waited for that
-        // would sleep for ever: nothing more will happen.
-        let timeout = if self.deliver() || !may_sleep() {
+        // If writing has decided a round, by finding its connection broken, whoever waited for that may
+        // be the one who drives: nothing more will happen, and sleeping for it would take for ever.
+        let is_decided = self.flush();
+        let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)
         } else {
             self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()))

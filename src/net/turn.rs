@@ -23,6 +23,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 
 /// What has the sockets.
 pub(super) trait Drive {
@@ -40,8 +41,9 @@ pub(super) trait Drive {
     /// Sends something that nobody waits for.
     fn post(&mut self, request: Self::Request);
 
-    /// Writes what there is to write.
-    fn flush(&mut self);
+    /// Writes what there is to write, hands out what that has decided, and says whether it has
+    /// decided anything.
+    fn flush(&mut self) -> bool;
 
     /// Waits until something happens, or not at all if `may_sleep` says so at the last moment; then
     /// sees to it, and hands outcomes to their seats.
@@ -204,6 +206,21 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         }
     }
 
+    /// Calls everyone who has left a request in the inbox, and leaves it there for them.
+    fn call_all(&self) {
+        let jobs: Vec<Job<D>> = self.inbox.1.try_iter().collect();
+        for job in jobs {
+            let seat = match &job {
+                Job::Open(_, seat) => Some(Arc::clone(seat)),
+                Job::Post(_) => None,
+            };
+            let _ = self.inbox.0.send(job);
+            if let Some(seat) = seat {
+                seat.call();
+            }
+        }
+    }
+
     fn take_turn(&self) -> Option<Driving<'_, D, W>> {
         let driver = match self.driver.try_lock() {
             Ok(driver) => driver,
@@ -211,7 +228,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Driving { turn: self, driver: Some(driver) })
+        Some(Driving { turn: self, driver: Some(driver), was_panicking: thread::panicking() })
     }
 }
 
@@ -219,17 +236,24 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 struct Driving<'a, D: Drive, W: Wake> {
     turn: &'a Turn<D, W>,
     driver: Option<MutexGuard<'a, D>>,
+    /// Was the thread panicking already, and is it dropping a guard on its way?
+    was_panicking: bool,
 }
 
 impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
     fn drop(&mut self) {
         let Some(mut driver) = self.driver.take() else { return };
+        // If it is the driver that panicked, another attempt would end the process. The next one who
+        // takes it sees to the rest.
+        let is_broken = thread::panicking() && !self.was_panicking;
         loop {
             self.turn.is_asleep.store(false, Ordering::SeqCst);
-            self.turn.clear_inbox(&mut driver);
-            // Also what the last answers have called for, such as a key to be put back or a script to
-            // be sent by its source: nobody may come for long who would write it.
-            driver.flush();
+            if !is_broken {
+                self.turn.clear_inbox(&mut driver);
+                // Also what the last answers have called for, such as a key to be put back or a script
+                // to be sent by its source: nobody may come for long who would write it.
+                driver.flush();
+            }
             let next = driver.waiter().cloned();
             drop(driver);
             if let Some(seat) = next {
@@ -238,6 +262,9 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
             // What was left in the inbox since it was cleared is ours to see to, unless somebody has
             // taken the driver: then it is theirs.
             fence(Ordering::SeqCst);
+            if is_broken {
+                return self.turn.call_all();
+            }
             if self.turn.inbox.1.is_empty() {
                 return;
             }
