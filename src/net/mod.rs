@@ -2,12 +2,13 @@
 //!
 //! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request and
 //! gets what the request came to; which thread does the work of reading and writing is settled in
-//! `turn`. `driver` has the poll and the sockets, `link` one node's socket, `stream` the kinds of
+//! `turn`, and `seat` is where the others wait. `driver` has the poll and the sockets, `link` one node's socket, `stream` the kinds of
 //! socket, and `resolver` the names.
 
 mod driver;
 mod link;
 mod resolver;
+mod seat;
 mod stream;
 mod turn;
 

@@ -18,11 +18,12 @@
 //! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
 //! of the two then sees the other, and nothing is left lying.
 
+use super::seat::Seat;
 use crossbeam_channel::{Receiver, Sender};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 
 /// What has the sockets.
@@ -58,61 +59,6 @@ pub(super) trait Wake {
     fn wake(&self);
 }
 
-/// Where a thread waits for its outcome.
-pub(super) struct Seat<O> {
-    state: Mutex<SeatState<O>>,
-    changed: Condvar,
-}
-
-struct SeatState<O> {
-    outcome: Option<O>,
-    is_called: bool,
-}
-
-impl<O> Seat<O> {
-    fn new() -> Self {
-        let state = SeatState { outcome: None, is_called: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Hands over the outcome.
-    pub(super) fn hand(&self, outcome: O) {
-        self.lock().outcome = Some(outcome);
-        self.changed.notify_one();
-    }
-
-    /// Calls the one who waits here to drive.
-    fn call(&self) {
-        self.lock().is_called = true;
-        self.changed.notify_one();
-    }
-
-    /// The outcome, if it is there.
-    fn take(&self) -> Option<O> {
-        self.lock().outcome.take()
-    }
-
-    /// Waits for the outcome, or (`None`) to be called.
-    fn wait(&self) -> Option<O> {
-        let mut state = self.lock();
-        while state.outcome.is_none() && !state.is_called {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.is_called = false;
-        state.outcome.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<O> fmt::Debug for Seat<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seat")
-    }
-}
-
 enum Job<D: Drive> {
     Open(D::Request, Arc<Seat<D::Outcome>>),
     Post(D::Request),
@@ -122,6 +68,8 @@ enum Job<D: Drive> {
 pub(super) struct Turn<D: Drive, W> {
     driver: Mutex<D>,
     inbox: (Sender<Job<D>>, Receiver<Job<D>>),
+    /// Seats that nobody uses, for the next who come.
+    seats: Mutex<Vec<Arc<Seat<D::Outcome>>>>,
     waker: W,
     /// Is the driver asleep, or about to be?
     is_asleep: AtomicBool,
@@ -129,30 +77,42 @@ pub(super) struct Turn<D: Drive, W> {
 
 impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn new(driver: D, waker: W) -> Self {
-        let inbox = crossbeam_channel::unbounded();
-        Self { driver: Mutex::new(driver), inbox, waker, is_asleep: AtomicBool::new(false) }
+        Self {
+            driver: Mutex::new(driver),
+            inbox: crossbeam_channel::unbounded(),
+            seats: Mutex::new(Vec::new()),
+            waker,
+            is_asleep: AtomicBool::new(false),
+        }
     }
 
     /// Puts a request to the nodes and waits for what it comes to.
-    pub(super) fn submit(&self, request: D::Request) -> D::Outcome
-    where
-        D::Outcome: 'static,
-    {
-        let seat = Arc::new(Seat::new());
+    pub(super) fn submit(&self, request: D::Request) -> D::Outcome {
+        let seat = self.lock_seats().pop().unwrap_or_else(|| Arc::new(Seat::new()));
+        let outcome = self.submit_from(request, &seat);
+        self.lock_seats().push(seat);
+        outcome
+    }
+
+    fn submit_from(&self, request: D::Request, seat: &Arc<Seat<D::Outcome>>) -> D::Outcome {
         if let Some(mut driving) = self.take_turn() {
             driving.look();
-            driving.open(request, Arc::clone(&seat));
-            return self.drive(driving, &seat);
+            driving.open(request, Arc::clone(seat));
+            return self.drive(driving, seat);
         }
-        self.leave(Job::Open(request, Arc::clone(&seat)));
+        self.leave(Job::Open(request, Arc::clone(seat)));
         loop {
             if let Some(driving) = self.take_turn() {
-                return self.drive(driving, &seat);
+                return self.drive(driving, seat);
             }
             if let Some(outcome) = seat.wait() {
                 return outcome;
             }
         }
+    }
+
+    fn lock_seats(&self) -> MutexGuard<'_, Vec<Arc<Seat<D::Outcome>>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request that nobody waits for. Does not wait for the driver either.
