@@ -5,17 +5,19 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `turn`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `turn`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
 //! | `driver` | the poll, all sockets, the rounds that run over them |
 //! | `link` | one node's socket, kept in step with what its session wants |
 //! | `stream` | the kinds of socket |
 //! | `resolver` | names, away from the thread that drives |
 
 mod driver;
+mod inbox;
 mod link;
 mod resolver;
 mod seat;
 mod stream;
+mod sync;
 mod turn;
 
 pub(crate) use driver::Delivery;

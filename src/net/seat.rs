@@ -1,7 +1,7 @@
 //! Where a thread waits for what its request comes to.
 
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::fmt;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// A place for one thread at a time, used for one request after another.
 pub(super) struct Seat<O> {

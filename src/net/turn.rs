@@ -18,12 +18,12 @@
 //! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
 //! of the two then sees the other, and nothing is left lying.
 
+use super::inbox::Inbox;
 use super::seat::Seat;
-use crossbeam_channel::{Receiver, Sender};
+use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken, fence};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::thread;
 
 /// What has the sockets.
@@ -66,8 +66,8 @@ enum Job<D: Drive> {
 
 /// The driver, and those who want it.
 pub(super) struct Turn<D: Drive, W> {
-    driver: Mutex<D>,
-    inbox: (Sender<Job<D>>, Receiver<Job<D>>),
+    driver: Baton<D>,
+    inbox: Inbox<Job<D>>,
     /// Seats that nobody uses, for the next who come.
     seats: Mutex<Vec<Arc<Seat<D::Outcome>>>>,
     waker: W,
@@ -78,8 +78,8 @@ pub(super) struct Turn<D: Drive, W> {
 impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn new(driver: D, waker: W) -> Self {
         Self {
-            driver: Mutex::new(driver),
-            inbox: crossbeam_channel::unbounded(),
+            driver: Baton::new(driver),
+            inbox: Inbox::new(),
             seats: Mutex::new(Vec::new()),
             waker,
             is_asleep: AtomicBool::new(false),
@@ -142,15 +142,14 @@ impl<D: Drive, W: Wake> Turn<D, W> {
                 // Either this sees what was left in the inbox, or the one who leaves something there
                 // sees that the driver is asleep.
                 fence(Ordering::SeqCst);
-                self.inbox.1.is_empty()
+                self.inbox.is_empty()
             });
             self.is_asleep.store(false, Ordering::SeqCst);
         }
     }
 
     fn leave(&self, job: Job<D>) {
-        // The receiver is in `self`, so there is always somebody to receive.
-        let _ = self.inbox.0.send(job);
+        self.inbox.push(job);
         fence(Ordering::SeqCst);
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             self.waker.wake();
@@ -158,7 +157,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     }
 
     fn clear_inbox(&self, driver: &mut D) {
-        for job in self.inbox.1.try_iter() {
+        while let Some(job) = self.inbox.pop() {
             match job {
                 Job::Open(request, seat) => driver.open(request, seat),
                 Job::Post(request) => driver.post(request),
@@ -168,13 +167,13 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 
     /// Calls everyone who has left a request in the inbox, and leaves it there for them.
     fn call_all(&self) {
-        let jobs: Vec<Job<D>> = self.inbox.1.try_iter().collect();
+        let jobs: Vec<Job<D>> = std::iter::from_fn(|| self.inbox.pop()).collect();
         for job in jobs {
             let seat = match &job {
                 Job::Open(_, seat) => Some(Arc::clone(seat)),
                 Job::Post(_) => None,
             };
-            let _ = self.inbox.0.send(job);
+            self.inbox.push(job);
             if let Some(seat) = seat {
                 seat.call();
             }
@@ -182,12 +181,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     }
 
     fn take_turn(&self) -> Option<Driving<'_, D, W>> {
-        let driver = match self.driver.try_lock() {
-            Ok(driver) => driver,
-            // One who drove has panicked. The others' rounds go on.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let driver = self.driver.try_take()?;
         Some(Driving { turn: self, driver: Some(driver), was_panicking: thread::panicking() })
     }
 }
@@ -195,7 +189,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 /// The driver in the hands of a thread. It is put down properly however the thread leaves.
 struct Driving<'a, D: Drive, W: Wake> {
     turn: &'a Turn<D, W>,
-    driver: Option<MutexGuard<'a, D>>,
+    driver: Option<Taken<'a, D>>,
     /// Was the thread panicking already, and is it dropping a guard on its way?
     was_panicking: bool,
 }
@@ -225,14 +219,11 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
             if is_broken {
                 return self.turn.call_all();
             }
-            if self.turn.inbox.1.is_empty() {
+            if self.turn.inbox.is_empty() {
                 return;
             }
-            driver = match self.turn.driver.try_lock() {
-                Ok(driver) => driver,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
-            };
+            let Some(taken) = self.turn.driver.try_take() else { return };
+            driver = taken;
         }
     }
 }
