@@ -78,14 +78,25 @@ impl Driver {
         }
     }
 
-    /// Hands out what is finished.
-    fn deliver(&mut self) {
+    /// Opens, closes and writes to sockets as the sessions want it.
+    fn send_out(&mut self) {
+        for link in &mut self.links {
+            link.align(&mut self.rounds, self.poll.registry(), &self.resolver);
+            link.write(&mut self.rounds);
+        }
+    }
+
+    /// Hands out what is finished, and says whether anything was.
+    fn deliver(&mut self) -> bool {
+        let mut has_delivered = false;
         while let Some((seat, returns)) = self.rounds.poll() {
             // Only a ping wants to know about every node, and only a ping is never early.
             let is_ping = returns.is_ping;
             let statuses = if is_ping { self.rounds.status(clock::now()) } else { Vec::new() };
             seat.hand(Delivery { returns, statuses });
+            has_delivered = true;
         }
+        has_delivered
     }
 }
 
@@ -107,14 +118,17 @@ impl Drive for Driver {
     }
 
     fn flush(&mut self) {
-        for link in &mut self.links {
-            link.align(&mut self.rounds, self.poll.registry(), &self.resolver);
-            link.write(&mut self.rounds);
-        }
+        self.send_out();
+        // A connection that is refused may be what decides a round.
+        self.deliver();
     }
 
     fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
-        self.flush();
+        self.send_out();
+        if self.deliver() {
+            // Perhaps to the one who drives: then there may be nothing left to wake up for.
+            return;
+        }
         let timeout = self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()));
         let timeout = if may_sleep() { timeout } else { Some(Duration::ZERO) };
         self.take_in(timeout);
