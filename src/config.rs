@@ -2,7 +2,7 @@
 
 use crate::client::LockClient;
 use crate::endpoint::Endpoint;
-use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT};
+use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -239,15 +239,19 @@ impl Builder {
             let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
             return Err(ConfigError::Setting { name: "retry", reason });
         }
-        let shortest = rules.drift.shortest_ttl(self.min_validity);
-        let Some(shortest) = shortest.filter(|_| self.max_ttl <= TTL_LIMIT) else {
-            let reason = format!("{:?} is more than 365 days", self.max_ttl.max(self.min_validity));
+        if self.max_ttl > TTL_LIMIT {
+            let reason = format!("{:?} is more than 365 days", self.max_ttl);
             return Err(ConfigError::Setting { name: "max_ttl", reason });
-        };
-        if self.max_ttl < shortest.as_duration() {
-            let (most, least) = (self.max_ttl, shortest.as_duration());
-            let reason = format!("{most:?} leaves no validity: at least {least:?} is needed");
-            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        }
+        let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
+        if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
+            let (most, least) = (self.max_ttl, self.min_validity);
+            let (name, reason) = if least.is_zero() {
+                ("max_ttl", format!("{most:?} leaves no validity"))
+            } else {
+                ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+            };
+            return Err(ConfigError::Setting { name, reason });
         }
         Ok(())
     }
