@@ -10,13 +10,15 @@
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
 
+mod cause;
+
 pub use crate::endpoint::{EndpointError, EndpointFault};
 pub use crate::node::{
     NodeAnswer, NodeReport, OtherProtocol, Phase, Problem, ServerError, ServerErrorKind,
 };
 pub use crate::resp::ProtocolError;
+pub use cause::{Lost, NoQuorum, ResourceError, TtlError};
 
-use crate::engine::quorum;
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,133 +200,3 @@ impl Error for ReleaseError {
         Some(error)
     }
 }
-
-/// Too few nodes gave an answer that counts. Says of each node what it said, or why it said nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoQuorum {
-    reports: Vec<NodeReport>,
-}
-
-impl NoQuorum {
-    pub(crate) fn new(reports: Vec<NodeReport>) -> Self {
-        Self { reports }
-    }
-
-    /// One report of each node, in the order of the configuration.
-    #[must_use]
-    pub fn reports(&self) -> &[NodeReport] {
-        &self.reports
-    }
-
-    /// How many nodes make a majority.
-    #[must_use]
-    pub fn needed(&self) -> usize {
-        quorum(self.reports.len())
-    }
-
-    /// How many nodes gave an answer that counts, be it a refusal.
-    #[must_use]
-    pub fn answered(&self) -> usize {
-        let counts = |report: &&NodeReport| {
-            matches!(report.answer, NodeAnswer::Granted | NodeAnswer::Refused)
-        };
-        self.reports.iter().filter(counts).count()
-    }
-}
-
-impl fmt::Display for NoQuorum {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
-        write!(f, "no quorum: {answered} of {nodes} nodes gave an answer, {needed} must agree")?;
-        for (index, report) in self.reports.iter().enumerate() {
-            write!(f, "{} {report}", if index == 0 { ":" } else { ";" })?;
-        }
-        Ok(())
-    }
-}
-
-impl Error for NoQuorum {}
-
-/// The lock is not held any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lost {
-    /// The time has passed for which it was granted.
-    Expired,
-    /// So many nodes have lost its key or given it to another that the rest is no majority.
-    Gone,
-}
-
-impl fmt::Display for Lost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "the lock is lost: its validity has passed",
-            Self::Gone => "the lock is lost: no majority of nodes holds it any more",
-        })
-    }
-}
-
-impl Error for Lost {}
-
-/// Why a resource's name cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ResourceError {
-    /// It has no bytes.
-    Empty,
-    /// It has too many bytes, the key prefix included.
-    TooLong {
-        /// How many it has.
-        length: usize,
-        /// How many are possible.
-        most: usize,
-    },
-}
-
-impl fmt::Display for ResourceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the resource has no name"),
-            Self::TooLong { length, most } => {
-                write!(f, "the resource's name has {length} bytes, more than {most}")
-            }
-        }
-    }
-}
-
-impl Error for ResourceError {}
-
-/// Why a ttl cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TtlError {
-    /// Clock drift and the least validity would leave nothing of it.
-    TooShort {
-        /// The ttl.
-        ttl: Duration,
-        /// The shortest that is possible with these settings.
-        shortest: Duration,
-    },
-    /// It is longer than `Builder::max_ttl` allows.
-    TooLong {
-        /// The ttl.
-        ttl: Duration,
-        /// What is allowed.
-        max_ttl: Duration,
-    },
-}
-
-impl fmt::Display for TtlError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { ttl, shortest } => {
-                write!(f, "a ttl of {ttl:?} leaves no validity: at least {shortest:?} is needed")
-            }
-            Self::TooLong { ttl, max_ttl } => {
-                write!(f, "a ttl of {ttl:?} is longer than the setting max_ttl of {max_ttl:?}")
-            }
-        }
-    }
-}
-
-impl Error for TtlError {}

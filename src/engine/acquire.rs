@@ -53,6 +53,8 @@ pub struct Acquire {
     ttl: Ttl,
     patience: Patience,
     backoff: Option<Backoff>,
+    /// Did the last attempt find that others hold the lock?
+    was_contended: bool,
     /// A failed attempt's undo, which goes out before anything else happens.
     undo: Option<Request>,
     state: State,
@@ -73,7 +75,7 @@ impl Acquire {
     #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
         let state = State::Resting(Time::ZERO);
-        Self { rules, key, ttl, patience, backoff: None, undo: None, state }
+        Self { rules, key, ttl, patience, backoff: None, was_contended: false, undo: None, state }
     }
 
     fn begin(&mut self, now: Time, draw: Draw) {
@@ -124,15 +126,29 @@ impl Acquire {
             Acquired::SameServer
         } else if granted {
             Acquired::TooLate(now.since(started))
-        } else if ballot.tally.answered_by_majority() == Verdict::Won {
+        } else if self.is_contended(&request, ballot) {
             Acquired::Contended
         } else {
             Acquired::Unanswered
         };
+        self.was_contended = matches!(failure, Acquired::Contended);
         // Every node the request was written to, granted or not, answered or not: what a node that
         // did not answer has done is unknown, and the undo follows the request on its connection.
         self.undo = Some(Request { verb: Verb::Undo, nodes: ballot.sent, ..request });
         self.state = self.after_failure(now, started, ballot, failure);
+    }
+
+    /// Do others hold the lock? A round that the caller's deadline cut short while answers could still
+    /// come says nothing about the nodes; then the one before it counts.
+    fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
+        match ballot.tally.answered_by_majority() {
+            Verdict::Won => true,
+            Verdict::Lost => false,
+            Verdict::Pending => {
+                let round_end = request.started.after(self.rules.node_timeout);
+                self.was_contended && request.deadline < round_end
+            }
+        }
     }
 
     /// Rests before the next attempt, or ends with `failure` when there is no point in one.
@@ -230,6 +246,29 @@ mod tests {
         let Acquired::Held(lease) = outcome.done() else { panic!() };
         assert_eq!(lease.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
         assert_eq!(lease.token, draw(1).token);
+    }
+
+    #[test]
+    fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
+        let table = [
+            // The answers of the round before, those that the last one got, and what it comes to.
+            ("nnn--", "n----", true),
+            ("nnn--", "-----", true),
+            // Nodes that were down say so, whatever was said before.
+            ("nnn--", "fffnn", false),
+            // Who never got an answer knows nothing.
+            ("n----", "n----", false),
+        ];
+        for (before, last, is_contended) in table {
+            let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+            acquire.attempt(1_000, draw(1));
+            acquire.answer(1_010, ballot(before)).undo();
+            let request = acquire.attempt(1_090, draw(2));
+            assert_eq!(request.deadline, Time::from_millis(1_100));
+            acquire.answer(1_100, ballot(last)).undo();
+            let outcome = acquire.done();
+            assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{before} {last}");
+        }
     }
 
     #[test]

@@ -56,7 +56,7 @@ impl Operation for Release {
         match input {
             Input::Ballot(ballot) => self.outcome = Some(self.conclude(&ballot)),
             Input::Attempt(_) | Input::NoEntropy => {
-                debug_assert!(false, "a release has one attempt")
+                debug_assert!(false, "a release has one attempt");
             }
         }
     }

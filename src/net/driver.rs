@@ -78,14 +78,17 @@ impl Driver {
         }
     }
 
-    /// Hands out what is finished.
-    fn deliver(&mut self) {
+    /// Hands out what is finished, and says whether there was anything.
+    fn deliver(&mut self) -> bool {
+        let mut is_any = false;
         while let Some((seat, returns)) = self.rounds.poll() {
             // Only a ping wants to know about every node, and only a ping is never early.
             let is_ping = returns.is_ping;
             let statuses = if is_ping { self.rounds.status(clock::now()) } else { Vec::new() };
             seat.hand(Delivery { returns, statuses });
+            is_any = true;
         }
+        is_any
     }
 }
 
@@ -115,8 +118,13 @@ impl Drive for Driver {
 
     fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
         self.flush();
-        let timeout = self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()));
-        let timeout = if may_sleep() { timeout } else { Some(Duration::ZERO) };
+        // Writing may have decided a round, by finding its connection broken. Whoever waited for that
+        // would sleep for ever: nothing more will happen.
+        let timeout = if self.deliver() || !may_sleep() {
+            Some(Duration::ZERO)
+        } else {
+            self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()))
+        };
         self.take_in(timeout);
         self.rounds.tick(clock::now());
         self.deliver();

@@ -14,21 +14,26 @@ use std::thread;
 /// What a lookup found.
 pub(super) type Found = io::Result<Vec<SocketAddr>>;
 
+/// A lookup that is done, and the node it was for.
+type Lookup = (usize, Found);
+
 /// Starts lookups and collects what they found.
 #[derive(Debug)]
 pub(super) struct Resolver {
-    results: (Sender<(usize, Found)>, Receiver<(usize, Found)>),
+    sender: Sender<Lookup>,
+    receiver: Receiver<Lookup>,
     waker: Arc<Waker>,
 }
 
 impl Resolver {
     pub(super) fn new(waker: Arc<Waker>) -> Self {
-        Self { results: crossbeam_channel::unbounded(), waker }
+        let (sender, receiver) = crossbeam_channel::unbounded();
+        Self { sender, receiver, waker }
     }
 
     /// Begins to look up `host` for the node at `index`.
     pub(super) fn look_up(&self, index: usize, host: &str, port: u16) -> io::Result<()> {
-        let (host, results, waker) = (host.to_owned(), self.results.0.clone(), self.waker.clone());
+        let (host, results, waker) = (host.to_owned(), self.sender.clone(), self.waker.clone());
         let lookup = move || {
             let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
             // If the client is gone by now, nobody wants to know.
@@ -41,6 +46,6 @@ impl Resolver {
 
     /// The next lookup that is done.
     pub(super) fn poll(&self) -> Option<(usize, Found)> {
-        self.results.1.try_recv().ok()
+        self.receiver.try_recv().ok()
     }
 }

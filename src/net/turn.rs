@@ -226,10 +226,10 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
         let Some(mut driver) = self.driver.take() else { return };
         loop {
             self.turn.is_asleep.store(false, Ordering::SeqCst);
-            if !self.turn.inbox.1.is_empty() {
-                self.turn.clear_inbox(&mut driver);
-                driver.flush();
-            }
+            self.turn.clear_inbox(&mut driver);
+            // Also what the last answers have called for, such as a key to be put back or a script to
+            // be sent by its source: nobody may come for long who would write it.
+            driver.flush();
             let next = driver.waiter().cloned();
             drop(driver);
             if let Some(seat) = next {

@@ -18,16 +18,38 @@ pub enum Form {
     Source,
 }
 
-impl Form {
-    /// The form in which a request is sent first.
-    #[must_use]
-    pub fn first(verb: Verb) -> Self {
+/// The scripts that a node has run since it was connected to, so that it is known to have them.
+///
+/// A script that a node may not have is sent by its source. To send its digest first would do as well
+/// for as long as somebody is there to hear that the node does not know it; but whoever releases a lock
+/// goes away when a majority has answered, and the node whose answer comes after that would keep the key.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KnownScripts {
+    extend: bool,
+    release: bool,
+}
+
+impl KnownScripts {
+    /// The node has run the script of this verb, if the verb has one.
+    pub(super) fn learn(&mut self, verb: Verb) {
         match verb {
-            // Nobody waits for an undo, so nobody would be there to send it a second time: it must
-            // be understood at once.
-            Verb::Undo => Self::Source,
-            _ => Self::Digest,
+            Verb::Extend => self.extend = true,
+            Verb::Release | Verb::Undo => self.release = true,
+            Verb::Plant | Verb::Replant | Verb::Ping => {}
         }
+    }
+
+    /// The form in which a request is sent first.
+    pub(super) fn form(self, verb: Verb) -> Form {
+        let is_known = match verb {
+            Verb::Extend => self.extend,
+            Verb::Release => self.release,
+            // Nobody waits for an undo, so nobody would be there to send it a second time if the node
+            // has forgotten the script meanwhile: it must be understood at once.
+            Verb::Undo => false,
+            Verb::Plant | Verb::Replant | Verb::Ping => true,
+        };
+        if is_known { Form::Digest } else { Form::Source }
     }
 }
 

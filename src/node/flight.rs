@@ -167,6 +167,11 @@ impl Debts {
         waiting.map(|debt| debt.ticket = None).is_some()
     }
 
+    /// Hands out everyone who waits for an answer: there will be none on this connection.
+    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
+        self.owed.iter_mut().filter_map(|debt| debt.ticket.take()).collect()
+    }
+
     pub(super) fn len(&self) -> usize {
         self.owed.len()
     }

@@ -41,7 +41,7 @@ impl fmt::Display for NodeAnswer {
             Self::Granted => f.write_str("granted"),
             Self::Refused => f.write_str("refused"),
             Self::Failed(problem) => problem.fmt(f),
-            Self::Pending => f.write_str("not waited for"),
+            Self::Pending => f.write_str("had not answered yet when it was decided"),
         }
     }
 }

@@ -8,29 +8,19 @@
 //!
 //! `W` is whatever the owner needs to find the one who waits.
 
-use super::Ticket;
+mod entry;
+
+pub use entry::Returns;
+
 use super::problem::Problem;
-use super::report::{NodeAnswer, NodeReport, NodeStatus};
+use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Ballot, Node, NodeSet, Request, Tally, Token, Verb, Verdict, Vote};
+use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use entry::Entry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a round came to.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Returns {
-    /// The votes.
-    pub ballot: Ballot,
-    /// What each node said. Empty if a majority granted the request: then nobody asks.
-    pub reports: Vec<NodeReport>,
-    /// Two nodes that are one server.
-    pub twins: Option<(Arc<str>, Arc<str>)>,
-    /// Was it only about how the nodes are?
-    pub is_ping: bool,
-}
 
 /// All nodes, and the rounds that are open on them.
 #[derive(Debug)]
@@ -44,20 +34,6 @@ pub struct Rounds<W> {
     duplicates: NodeSet,
     twins: Option<(Node, Node)>,
     round_trips: Vec<Option<Duration>>,
-}
-
-#[derive(Debug)]
-struct Entry<W> {
-    serial: u64,
-    /// `None` if there is no round in this entry.
-    request: Option<Request>,
-    /// `None` if the round is decided and lives on for its replanting.
-    waiter: Option<W>,
-    tally: Tally,
-    /// Nodes to which the request was never written.
-    unsent: NodeSet,
-    hopeless: NodeSet,
-    problems: Vec<Option<Problem>>,
 }
 
 impl<W> Rounds<W> {
@@ -90,23 +66,25 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
-        let slot = self.enter(request.clone(), waiter);
-        let ticket = Ticket { slot, serial: self.entries[slot].serial };
+        let slot = self.vacancy();
+        let entry = &mut self.entries[slot];
+        let ticket = entry.ticket(slot);
+        entry.waiter = Some(waiter);
         let is_pointless = request.verb == Verb::Plant && self.twins.is_some();
-        for index in 0..self.nodes() {
+        for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
-            let entry = &mut self.entries[slot];
             if is_pointless {
                 entry.unsent.insert(node);
                 entry.tally.cast(node, Vote::Failed);
             } else if request.nodes.contains(node) {
-                self.sessions[index].send(now, Some(ticket), &request);
+                session.send(now, Some(ticket), &request);
             } else {
                 // Nothing was ever written to it, so it does not hold the key: no need to ask.
                 entry.unsent.insert(node);
                 entry.tally.cast(node, Vote::Refused);
             }
         }
+        entry.request = Some(request);
         (0..self.nodes()).for_each(|index| self.collect(now, Node::new(index)));
         self.settle(now, slot, false);
     }
@@ -190,33 +168,24 @@ impl<W> Rounds<W> {
         }
     }
 
-    fn count(&mut self, now: Time, node: Node, answer: Answer) {
-        let duplicates = self.duplicates;
-        let same_server = self.twins.map(|(first, _)| first);
-        let Ticket { slot, serial } = answer.ticket;
+    fn count(&mut self, now: Time, node: Node, mut answer: Answer) {
+        let slot = answer.ticket.slot;
         let Some(entry) = self.entries.get_mut(slot) else { return };
-        if entry.serial != serial || entry.request.is_none() {
+        if entry.request.is_none() || entry.ticket(slot) != answer.ticket {
             // The answer to a question that nobody asks any more.
             return;
         }
-        let (mut vote, mut problem) = (answer.vote, answer.problem);
-        if let (true, Some(first)) = (duplicates.contains(node), same_server) {
-            vote = Vote::Failed;
+        if let (true, Some((first, _))) = (self.duplicates.contains(node), self.twins) {
+            answer.vote = Vote::Failed;
             let endpoint = Arc::clone(self.sessions[first.index()].name());
-            problem = Some(Problem::SameServer { endpoint });
+            answer.problem = Some(Problem::SameServer { endpoint });
         }
-        if !entry.tally.cast(node, vote) {
+        let took = answer.took;
+        if !entry.count(node, answer) {
             return;
         }
-        if !answer.was_sent {
-            entry.unsent.insert(node);
-        }
-        if problem.as_ref().is_some_and(Problem::is_permanent) {
-            entry.hopeless.insert(node);
-        }
-        entry.problems[node.index()] = problem;
         if entry.waiter.is_some() {
-            self.round_trips[node.index()] = answer.took.or(self.round_trips[node.index()]);
+            self.round_trips[node.index()] = took.or(self.round_trips[node.index()]);
             self.settle(now, slot, false);
         } else {
             self.replant(now, slot, node);
@@ -227,65 +196,23 @@ impl<W> Rounds<W> {
     }
 
     /// Ends a round for the one who waits, if it is decided or its time is over.
-    fn settle(&mut self, now: Time, slot: usize, is_over: bool) {
-        let entry = &self.entries[slot];
-        if entry.waiter.is_none() {
-            return;
-        }
-        let verb = entry.request.as_ref().map(|request| request.verb);
-        // A ping is about every node, not about a majority of them.
-        let may_be_early = !self.wait_for_all && verb != Some(Verb::Ping);
-        let is_decided = entry.tally.is_complete() || (may_be_early && entry.tally.is_settled());
-        if !is_over && !is_decided {
-            return;
-        }
-        let is_confirmed = entry.tally.granted_by_majority() == Verdict::Won;
-        let returns = self.returns(slot, is_over, is_confirmed);
+    fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
         let entry = &mut self.entries[slot];
+        if entry.waiter.is_none() || !(is_late || entry.is_decided(self.wait_for_all)) {
+            return;
+        }
+        entry.close(slot, &mut self.sessions, is_late);
+        let returns = entry.returns(&self.sessions, self.twins);
         self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
 
-        if verb == Some(Verb::Extend) && is_confirmed {
-            self.entries[slot].tally.refused.iter().for_each(|node| self.replant(now, slot, node));
-            if !self.entries[slot].tally.is_complete() {
+        if entry.verb() == Some(Verb::Extend) && entry.is_confirmed() {
+            let (tally, refused) = (entry.tally, entry.tally.refused);
+            refused.iter().for_each(|node| self.replant(now, slot, node));
+            if !tally.is_complete() {
                 return;
             }
         }
         self.leave(slot);
-    }
-
-    fn returns(&mut self, slot: usize, is_over: bool, is_confirmed: bool) -> Returns {
-        let entry = &mut self.entries[slot];
-        let ticket = Ticket { slot, serial: entry.serial };
-        let voted = entry.tally.voted();
-        for (index, session) in self.sessions.iter_mut().enumerate() {
-            let node = Node::new(index);
-            if voted.contains(node) {
-                continue;
-            }
-            if session.cancel(ticket) {
-                entry.unsent.insert(node);
-            }
-            if is_over {
-                entry.problems[index] = Some(Problem::TimedOut(session.phase()));
-            }
-        }
-        let tally = entry.tally;
-        let mut ballot = Ballot::new(tally);
-        ballot.hopeless = entry.hopeless;
-        ballot.same_server = self.twins.is_some();
-        ballot.sent = NodeSet::all(tally.nodes()).without(entry.unsent);
-        let problems = entry.problems.iter_mut().map(Option::take);
-        let reports = if is_confirmed {
-            Vec::new()
-        } else {
-            let endpoints = self.sessions.iter().map(Session::name);
-            let nodes = endpoints.zip(problems).enumerate();
-            nodes.map(|(index, (name, problem))| report(&tally, index, name, problem)).collect()
-        };
-        let name = |node: Node| Arc::clone(self.sessions[node.index()].name());
-        let twins = self.twins.map(|(first, second)| (name(first), name(second)));
-        let is_ping = entry.request.as_ref().is_some_and(|request| request.verb == Verb::Ping);
-        Returns { ballot, reports, twins, is_ping }
     }
 
     /// Puts the key of a confirmed extension back on a node that answered that it has lost it. Not
@@ -305,11 +232,10 @@ impl<W> Rounds<W> {
         if !request.verb.is_removal() {
             return;
         }
-        let token: Token = request.token;
         for slot in 0..self.entries.len() {
             let entry = &self.entries[slot];
-            let lives_on = entry.waiter.is_none();
-            if lives_on && entry.request.as_ref().is_some_and(|request| request.token == token) {
+            let is_its = |other: &Request| other.token == request.token;
+            if entry.waiter.is_none() && entry.request.as_ref().is_some_and(is_its) {
                 self.leave(slot);
             }
         }
@@ -331,52 +257,19 @@ impl<W> Rounds<W> {
         }
     }
 
-    fn enter(&mut self, request: Request, waiter: W) -> usize {
-        let nodes = self.nodes();
-        let slot = self.vacant.pop().unwrap_or_else(|| {
-            self.entries.push(Entry {
-                serial: 0,
-                request: None,
-                waiter: None,
-                tally: Tally::new(nodes),
-                unsent: NodeSet::EMPTY,
-                hopeless: NodeSet::EMPTY,
-                problems: vec![None; nodes],
-            });
+    /// An entry without a round in it.
+    fn vacancy(&mut self) -> usize {
+        self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(Entry::vacant(self.nodes()));
             self.entries.len() - 1
-        });
-        let entry = &mut self.entries[slot];
-        entry.request = Some(request);
-        entry.waiter = Some(waiter);
-        slot
+        })
     }
 
-    /// Ends a round for good. Its ticket becomes worthless, and its entry free.
+    /// Ends a round for good.
     fn leave(&mut self, slot: usize) {
-        let nodes = self.nodes();
-        let entry = &mut self.entries[slot];
-        if entry.request.take().is_some() {
-            entry.serial += 1;
-            entry.waiter = None;
-            entry.tally = Tally::new(nodes);
-            entry.unsent = NodeSet::EMPTY;
-            entry.hopeless = NodeSet::EMPTY;
-            entry.problems.fill(None);
+        if self.entries[slot].request.is_some() {
+            self.entries[slot].clear();
             self.vacant.push(slot);
         }
     }
-}
-
-fn report(tally: &Tally, index: usize, name: &Arc<str>, problem: Option<Problem>) -> NodeReport {
-    let node = Node::new(index);
-    let answer = if let Some(problem) = problem {
-        NodeAnswer::Failed(problem)
-    } else if tally.granted.contains(node) {
-        NodeAnswer::Granted
-    } else if tally.refused.contains(node) {
-        NodeAnswer::Refused
-    } else {
-        NodeAnswer::Pending
-    };
-    NodeReport { endpoint: Arc::clone(name), answer }
 }

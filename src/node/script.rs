@@ -1,11 +1,12 @@
 //! The Lua scripts that run on the nodes, where compare and change must be one step.
 //!
 //! A node keeps a script under the SHA-1 of its source once it has seen it, so a request names the
-//! script by that (`EVALSHA`) and sends the source only where the node answers that it does not
-//! know it (`EVAL`). The digests are written down here and checked against the sources by a test.
+//! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on this
+//! connection, or answers that it does not know it. The digests are written down here and checked against the sources by a test.
 
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Script {
     /// The Lua source, byte for byte as it is sent.
     pub source: &'static str,

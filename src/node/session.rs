@@ -18,20 +18,19 @@
 
 mod options;
 mod replies;
+mod standing;
 
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
-use super::command::Form;
+use super::command::KnownScripts;
 use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
-use super::report::NodeStatus;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The conversation with one node. The module says how it is driven.
@@ -43,6 +42,7 @@ pub struct Session {
     /// The beginning of a reply that has not come as a whole.
     input: Vec<u8>,
     flight: Flight,
+    scripts: KnownScripts,
     /// Requests that wait for the connection to be ready.
     waiting: VecDeque<(Ticket, Request)>,
     debts: Debts,
@@ -78,6 +78,7 @@ impl Session {
             decoder: Decoder::new(),
             input: Vec::new(),
             flight: Flight::default(),
+            scripts: KnownScripts::default(),
             waiting: VecDeque::new(),
             debts: Debts::default(),
             answers: VecDeque::new(),
@@ -90,30 +91,25 @@ impl Session {
         }
     }
 
-    /// What the node is called in reports.
-    #[must_use]
-    pub fn name(&self) -> &Arc<str> {
-        &self.options.name
-    }
-
     /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there will
     /// be an answer to it, at once if it cannot be sent; without one, nobody is told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
-                self.flight.push(now, ticket, request.clone(), Form::first(request.verb));
+                let form = self.scripts.form(request.verb);
+                self.flight.push(now, ticket, request.clone(), form);
             }
-            State::Ready => self.put_off(now, ticket, request, Problem::Overloaded),
+            State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             State::Down { retry_at } if now < *retry_at => {
                 let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
-                self.put_off(now, ticket, request, problem);
+                self.lose(now, ticket, request.clone(), &problem, false);
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
                 Some(ticket) if self.waiting.len() < IN_FLIGHT_MAX / 2 => {
                     self.waiting.push_back((ticket, request.clone()));
                 }
-                _ => self.put_off(now, ticket, request, Problem::Overloaded),
+                _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             },
         }
     }
@@ -153,6 +149,7 @@ impl Session {
     pub fn connected(&mut self, now: Time) {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
+        self.scripts = KnownScripts::default();
         let handshake = Handshake::begin(&self.options.credentials, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
@@ -178,6 +175,9 @@ impl Session {
         }
         for (ticket, request) in std::mem::take(&mut self.waiting) {
             self.lose(now, Some(ticket), request, &problem, false);
+        }
+        for ticket in self.debts.unwait_all() {
+            self.fail(ticket, &problem, false);
         }
     }
 
@@ -241,49 +241,6 @@ impl Session {
         self.answers.pop_front()
     }
 
-    /// What is being waited for.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        match self.state {
-            State::Down { .. } => Phase::Connecting,
-            State::Connecting { phase, .. } => phase,
-            State::Greeting { .. } => Phase::Greeting,
-            State::Ready => Phase::Answering,
-        }
-    }
-
-    /// How many commands are unanswered, and how many removals are owed.
-    #[must_use]
-    pub fn load(&self) -> (usize, usize) {
-        (self.flight.len(), self.debts.len())
-    }
-
-    /// Has a greeting been answered since this was last asked?
-    pub(super) fn take_greeted(&mut self) -> bool {
-        std::mem::take(&mut self.has_greeted)
-    }
-
-    /// The random name of the server, as of the last connection.
-    pub(super) fn run_id(&self) -> Option<&str> {
-        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
-    }
-
-    /// How the client stands with the node.
-    pub(super) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
-        let is_connected = matches!(self.state, State::Ready);
-        let identity = self.identity.as_ref();
-        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
-        NodeStatus {
-            endpoint: Arc::clone(&self.options.name),
-            is_connected,
-            server: identity.and_then(|identity| identity.server.clone()),
-            version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
-            round_trip,
-            last_error: self.problem.clone(),
-        }
-    }
-
     /// Until when silence is borne, and what for.
     fn patience(&self) -> Option<(Time, Phase)> {
         let since = match &self.state {
@@ -300,17 +257,13 @@ impl Session {
         }
         while self.debts.is_payable(&self.flight) {
             if let Some(debt) = self.debts.take() {
-                let form = Form::first(debt.request.verb);
+                let form = self.scripts.form(debt.request.verb);
                 self.flight.push(now, debt.ticket, debt.request, form);
             }
         }
     }
 
-    /// A request that will not be sent now: a removal is owed, anything else is over.
-    fn put_off(&mut self, now: Time, ticket: Option<Ticket>, request: &Request, problem: Problem) {
-        self.lose(now, ticket, request.clone(), &problem, false);
-    }
-
+    /// A request to which no answer will come: a removal is owed then, anything else is over.
     fn lose(
         &mut self,
         now: Time,
@@ -320,14 +273,7 @@ impl Session {
         was_sent: bool,
     ) {
         if let Some(ticket) = ticket {
-            let problem = Some(problem.clone());
-            self.answers.push_back(Answer {
-                ticket,
-                vote: Vote::Failed,
-                problem,
-                was_sent,
-                took: None,
-            });
+            self.fail(ticket, problem, was_sent);
         }
         if request.verb.is_removal() {
             self.owe(now, None, request);
@@ -336,9 +282,18 @@ impl Session {
 
     fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
         if let Some(ticket) = self.debts.owe(now, ticket, request) {
-            let problem = Some(Problem::Overloaded);
-            let vote = Vote::Failed;
-            self.answers.push_back(Answer { ticket, vote, problem, was_sent: false, took: None });
+            self.fail(ticket, &Problem::Overloaded, false);
         }
+    }
+
+    fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
+        let problem = Some(problem.clone());
+        self.answers.push_back(Answer {
+            ticket,
+            vote: Vote::Failed,
+            problem,
+            was_sent,
+            took: None,
+        });
     }
 }

@@ -3,7 +3,7 @@
 use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Verb, Vote};
-use crate::node::command::{Form, Meaning, describe, meaning};
+use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::ServerErrorKind;
@@ -65,7 +65,14 @@ impl Session {
             let took = Some(now.since(command.sent_at));
             command.ticket.map(|ticket| Answer { ticket, vote, problem, was_sent: true, took })
         };
-        match meaning(command.request.verb, reply, secret) {
+        let meaning = meaning(command.request.verb, reply, secret);
+        match &meaning {
+            Meaning::Vote(_) => self.scripts.learn(command.request.verb),
+            // It has not forgotten just this one.
+            Meaning::UnknownScript => self.scripts = KnownScripts::default(),
+            Meaning::Failed(_) | Meaning::Nonsense(_) => {}
+        }
+        match meaning {
             Meaning::Vote(Vote::Granted) if command.request.verb == Verb::Plant => {
                 let problem = self.quarantine(now);
                 let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };

@@ -1,0 +1,129 @@
+//! A lock over five nodes, from the first to the last thing that can happen to it.
+//!
+//! ```sh
+//! cargo run --release --example quickstart
+//! cargo run --release --example quickstart -- redis://a redis://b redis://c
+//! ```
+//!
+//! Without arguments it starts five Redis-like nodes inside this process and stops some of them on the
+//! way. With URLs it tells the same story on those servers, and stops none.
+
+use redlatch::embedded::Nodes;
+use redlatch::{LockClient, LockError, LockGuard};
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const TTL: Duration = Duration::from_secs(10);
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(&format!("That did not work: {error}."));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    let urls: Vec<String> = std::env::args().skip(1).collect();
+    if urls.is_empty() {
+        say("Starting five Redis-like nodes inside this process.");
+        let nodes = Nodes::start(5)?;
+        story(&nodes.urls(), "orders:42")?;
+        failures(&nodes, "orders:42")
+    } else {
+        say(&format!("Using your {} servers; none of them will be stopped.", urls.len()));
+        story(&urls, &format!("redlatch-quickstart:{}", std::process::id()))
+    }
+}
+
+/// Two clients want the same lock.
+fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
+    // Two clients, as two programs on two machines would have them.
+    let (alice, bob) = (LockClient::connect(urls)?, LockClient::connect(urls)?);
+
+    let lock = expect_lock(alice.try_lock(resource, TTL)?);
+    let majority = urls.len() / 2 + 1;
+    say(&format!(
+        "Alice holds the lock of '{resource}': at least {majority} of {} nodes agreed.",
+        urls.len()
+    ));
+    say(&format!("   She may rely on it for another {:.2} s.", lock.remaining().as_secs_f64()));
+
+    let refused = bob.try_lock(resource, TTL)?.is_none();
+    say(&format!("Bob asks for it and is {}.", if refused { "refused" } else { "served, too?!" }));
+
+    let (asked, waiting) = mpsc::channel();
+    let bob = thread::spawn({
+        let resource = resource.to_owned();
+        move || -> Result<Duration, LockError> {
+            let start = Instant::now();
+            let _ = asked.send(());
+            let lock = bob.lock(&resource, TTL)?;
+            let waited = start.elapsed();
+            drop(lock); // released here, without waiting for the nodes to say so
+            Ok(waited)
+        }
+    });
+    waiting.recv()?;
+    say("Bob asks again, and this time he waits for his turn.");
+    thread::sleep(Duration::from_millis(200));
+    say(&format!("Alice is done and releases the lock: {:?}.", lock.release()?));
+    let waited = bob.join().map_err(|_| "Bob panicked")??;
+    say(&format!(
+        "Bob was served after waiting {:.0} ms, and has released it.",
+        waited.as_secs_f64() * 1e3
+    ));
+
+    for node in alice.nodes() {
+        let (server, version) = (node.server.as_deref(), node.version.as_deref());
+        let name = format!("{} {}", server.unwrap_or("?"), version.unwrap_or("?"));
+        say(&format!(
+            "   {}: {name}, answers in {:.1?}",
+            node.endpoint,
+            node.round_trip.unwrap_or_default()
+        ));
+    }
+    Ok(())
+}
+
+/// Nodes fail: first few enough of them, then too many.
+fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
+    let carol = LockClient::connect(nodes.urls())?;
+
+    nodes.stop(0);
+    nodes.stop(1);
+    say("Two of the five nodes are stopped now.");
+    let lock = expect_lock(carol.try_lock(resource, TTL)?);
+    say("Carol gets the lock all the same: three of five are a majority.");
+    lock.release()?;
+
+    nodes.stop(2);
+    say("A third node is stopped. Two of five are no majority.");
+    match carol.try_lock(resource, TTL) {
+        Err(LockError::NoQuorum(error)) => {
+            say("Carol is told that nobody can know who holds the lock, and why:");
+            for report in error.reports() {
+                say(&format!("   {report}"));
+            }
+        }
+        other => return Err(format!("there is no majority, but {other:?}").into()),
+    }
+    say(
+        "That is what redlatch is about. The README says what it guarantees, and what no lock can.",
+    );
+    Ok(())
+}
+
+fn expect_lock(lock: Option<LockGuard>) -> LockGuard {
+    lock.expect("nobody else wants this lock")
+}
+
+#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+fn say(line: &str) {
+    println!("{line}");
+}

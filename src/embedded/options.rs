@@ -1,0 +1,96 @@
+//! How a node introduces itself.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::clock::Time;
+
+/// The settings of one [`Keyspace`](super::keyspace::Keyspace).
+#[derive(Clone, PartialEq, Eq)]
+pub struct Options {
+    pub(super) password: Option<String>,
+    pub(super) run_id: String,
+    pub(super) redis_version: String,
+    pub(super) port: u16,
+    pub(super) uptime: Duration,
+    pub(super) started: Time,
+}
+
+impl Options {
+    /// No password, run id of forty zeroes, version 7.0.15, port 6379, just started at
+    /// [`Time::ZERO`].
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            password: None,
+            run_id: "0".repeat(40),
+            redis_version: "7.0.15".to_owned(),
+            port: 6379,
+            uptime: Duration::ZERO,
+            started: Time::ZERO,
+        }
+    }
+
+    /// Asks every connection for this password (user `default`), as `requirepass` does.
+    #[must_use]
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// The run id in `INFO`: forty hexadecimal digits, different for every start of every server.
+    /// The model draws no entropy, so whoever runs several nodes gives each its own.
+    #[must_use]
+    pub fn run_id(mut self, run_id: impl Into<String>) -> Self {
+        self.run_id = run_id.into();
+        self
+    }
+
+    /// The version that `INFO` and `HELLO` report. What the commands do stays as in 7.0.15.
+    #[must_use]
+    pub fn redis_version(mut self, version: impl Into<String>) -> Self {
+        self.redis_version = version.into();
+        self
+    }
+
+    /// The port that `INFO` reports.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// How long the node had been up at [`started`](Options::started) already.
+    #[must_use]
+    pub fn uptime(mut self, uptime: Duration) -> Self {
+        self.uptime = uptime;
+        self
+    }
+
+    /// When the node was made; its uptime counts on from here.
+    #[must_use]
+    pub fn started(mut self, started: Time) -> Self {
+        self.started = started;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Never shows the password.
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("run_id", &self.run_id)
+            .field("redis_version", &self.redis_version)
+            .field("port", &self.port)
+            .field("uptime", &self.uptime)
+            .field("started", &self.started)
+            .finish()
+    }
+}

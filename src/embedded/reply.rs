@@ -1,0 +1,168 @@
+//! What a node answers, as owned values, and how it looks on the wire.
+
+/// The version of the protocol that a connection speaks; `HELLO` changes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Protocol {
+    /// RESP2, which every connection starts with.
+    #[default]
+    Resp2,
+    /// RESP3: maps, a null of its own, verbatim strings.
+    Resp3,
+}
+
+/// A node's answer to one command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedReply {
+    /// `+OK` and its like.
+    Simple(&'static str),
+    /// An error: its code, a space, its text. Holds no line break.
+    Error(Vec<u8>),
+    /// A signed integer.
+    Integer(i64),
+    /// A string of bytes.
+    Bulk(Vec<u8>),
+    /// Text for people, such as `INFO`'s: a bulk string in RESP2, a verbatim string in RESP3.
+    Text(String),
+    /// "Nothing": a null bulk string in RESP2.
+    Null,
+    /// A list of replies.
+    Array(Vec<OwnedReply>),
+    /// Pairs: a flat array in RESP2, a map in RESP3.
+    Map(Vec<(OwnedReply, OwnedReply)>),
+}
+
+impl OwnedReply {
+    pub(super) const OK: Self = Self::Simple("OK");
+
+    pub(super) fn bulk(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::Bulk(bytes.into())
+    }
+
+    /// Appends the reply to `out` as it goes over a connection that speaks `protocol`.
+    pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
+        let resp3 = protocol == Protocol::Resp3;
+        match self {
+            Self::Simple(text) => line(out, b'+', text.as_bytes()),
+            Self::Error(text) => line(out, b'-', text),
+            Self::Integer(value) => line(out, b':', value.to_string().as_bytes()),
+            Self::Bulk(bytes) => blob(out, b'$', &[bytes]),
+            Self::Text(text) if resp3 => blob(out, b'=', &[b"txt:", text.as_bytes()]),
+            Self::Text(text) => blob(out, b'$', &[text.as_bytes()]),
+            Self::Null if resp3 => out.extend_from_slice(b"_\r\n"),
+            Self::Null => out.extend_from_slice(b"$-1\r\n"),
+            Self::Array(items) => {
+                line(out, b'*', items.len().to_string().as_bytes());
+                items.iter().for_each(|item| item.encode(protocol, out));
+            }
+            Self::Map(pairs) => {
+                let (kind, len) = if resp3 { (b'%', pairs.len()) } else { (b'*', pairs.len() * 2) };
+                line(out, kind, len.to_string().as_bytes());
+                for (name, value) in pairs {
+                    name.encode(protocol, out);
+                    value.encode(protocol, out);
+                }
+            }
+        }
+    }
+}
+
+fn line(out: &mut Vec<u8>, kind: u8, text: &[u8]) {
+    out.push(kind);
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn blob(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
+    let len: usize = parts.iter().map(|part| part.len()).sum();
+    line(out, kind, len.to_string().as_bytes());
+    parts.iter().for_each(|part| out.extend_from_slice(part));
+    out.extend_from_slice(b"\r\n");
+}
+
+/// What a command comes to: a reply, or an error reply that ends it early.
+pub(super) type Answer = Result<OwnedReply, Failure>;
+
+/// An error reply on its way out.
+#[derive(Debug)]
+pub(super) struct Failure(Vec<u8>);
+
+impl Failure {
+    /// An error whose text begins with its code. A line break that a client smuggled into the text
+    /// would end the reply early, so it becomes a space, as in Redis.
+    pub(super) fn new(text: impl Into<Vec<u8>>) -> Self {
+        let mut text = text.into();
+        for byte in &mut text {
+            if matches!(byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+        Self(text)
+    }
+
+    pub(super) fn syntax() -> Self {
+        Self::new("ERR syntax error")
+    }
+
+    pub(super) fn wrong_type() -> Self {
+        Self::new("WRONGTYPE Operation against a key holding the wrong kind of value")
+    }
+
+    pub(super) fn not_an_integer() -> Self {
+        Self::new("ERR value is not an integer or out of range")
+    }
+
+    pub(super) fn invalid_expire(command: &str) -> Self {
+        Self::new(format!("ERR invalid expire time in '{command}' command"))
+    }
+
+    /// The same error as the client sees it when a script's line `line` ran into it.
+    pub(super) fn in_script(mut self, sha1: &str, line: u32) -> Self {
+        let place = format!(" script: {sha1}, on @user_script:{line}.");
+        self.0.extend_from_slice(place.as_bytes());
+        self
+    }
+}
+
+impl From<Failure> for OwnedReply {
+    fn from(failure: Failure) -> Self {
+        Self::Error(failure.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(reply: &OwnedReply, protocol: Protocol) -> String {
+        let mut out = Vec::new();
+        reply.encode(protocol, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_reply_looks_as_redis_writes_it_in_both_protocols() {
+        let pair = (OwnedReply::bulk("a"), OwnedReply::Integer(-1));
+        let list = vec![OwnedReply::Null, OwnedReply::OK];
+        let table = [
+            (OwnedReply::Simple("PONG"), "+PONG\r\n", "+PONG\r\n"),
+            (OwnedReply::Error(b"ERR x".to_vec()), "-ERR x\r\n", "-ERR x\r\n"),
+            (OwnedReply::bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"),
+            (OwnedReply::Null, "$-1\r\n", "_\r\n"),
+            (OwnedReply::Text("hi".into()), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),
+            (OwnedReply::Array(list), "*2\r\n$-1\r\n+OK\r\n", "*2\r\n_\r\n+OK\r\n"),
+            (OwnedReply::Map(vec![pair]), "*2\r\n$1\r\na\r\n:-1\r\n", "%1\r\n$1\r\na\r\n:-1\r\n"),
+        ];
+        for (reply, resp2, resp3) in table {
+            assert_eq!(encoded(&reply, Protocol::Resp2), resp2);
+            assert_eq!(encoded(&reply, Protocol::Resp3), resp3);
+        }
+    }
+
+    #[test]
+    fn an_error_never_spans_lines() {
+        let reply = OwnedReply::from(Failure::new("ERR a\r\n+OK\r\nb"));
+        assert_eq!(encoded(&reply, Protocol::Resp2), "-ERR a  +OK  b\r\n");
+    }
+}

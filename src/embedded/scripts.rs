@@ -1,0 +1,161 @@
+//! The script cache, and this library's own scripts in Rust.
+//!
+//! A node in this process has no Lua. It knows the scripts of [`crate::node::script`] by their
+//! source and by their SHA-1 and does what they do; the conformance test holds each of them against
+//! the Lua that a real server runs. Any other source is refused in words that say so.
+
+use super::command::{Call, integer};
+use super::expiry::{Conditions, remaining_ms, set_remaining};
+use super::reply::{Answer, Failure, OwnedReply};
+use super::strings::is_flush_mode;
+use crate::node::script;
+
+/// `EVAL source numkeys [key ...] [arg ...]`
+pub(super) fn eval(call: &mut Call<'_>) -> Answer {
+    let words = Words::parse(call.args)?;
+    let script = own_script(call.args[1])?;
+    call.keyspace.scripts.insert(script.sha1);
+    run(call, script, words)
+}
+
+/// `EVALSHA sha1 numkeys [key ...] [arg ...]`
+pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
+    let unknown = || Failure::new("NOSCRIPT No matching script. Please use EVAL.");
+    // What cannot be a digest is refused before the number of keys is looked at.
+    if call.args[1].len() != 40 {
+        return Err(unknown());
+    }
+    let words = Words::parse(call.args)?;
+    let script = cached(call, call.args[1]).ok_or_else(unknown)?;
+    run(call, script, words)
+}
+
+/// `SCRIPT LOAD source`
+pub(super) fn script_load(call: &mut Call<'_>) -> Answer {
+    let script = own_script(call.args[2])?;
+    call.keyspace.scripts.insert(script.sha1);
+    Ok(OwnedReply::bulk(script.sha1))
+}
+
+/// `SCRIPT EXISTS sha1 [sha1 ...]`
+pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
+    let known = call.args[2..].iter().map(|sha1| i64::from(cached(call, sha1).is_some()));
+    Ok(OwnedReply::Array(known.map(OwnedReply::Integer).collect()))
+}
+
+/// `SCRIPT FLUSH [SYNC | ASYNC]`
+pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_, _] => {}
+        [_, _, mode] if is_flush_mode(mode) => {}
+        _ => return Err(Failure::new("ERR SCRIPT FLUSH only support SYNC|ASYNC option")),
+    }
+    call.keyspace.flush_scripts();
+    Ok(OwnedReply::OK)
+}
+
+fn own_script(source: &[u8]) -> Result<&'static script::Script, Failure> {
+    script::ALL.iter().find(|script| script.source.as_bytes() == source).ok_or_else(|| {
+        Failure::new("ERR embedded nodes run only redlatch's own scripts, and this is none of them")
+    })
+}
+
+fn cached(call: &Call<'_>, sha1: &[u8]) -> Option<&'static script::Script> {
+    script::ALL
+        .iter()
+        .filter(|script| call.keyspace.scripts.contains(script.sha1))
+        .find(|script| script.sha1.as_bytes().eq_ignore_ascii_case(sha1))
+}
+
+/// `KEYS` and `ARGV` of a script call.
+#[derive(Clone, Copy)]
+struct Words<'a> {
+    keys: &'a [&'a [u8]],
+    argv: &'a [&'a [u8]],
+}
+
+impl<'a> Words<'a> {
+    fn parse(args: &'a [&'a [u8]]) -> Result<Self, Failure> {
+        let wanted = integer(args[2])?;
+        let rest = &args[3..];
+        let wanted = usize::try_from(wanted)
+            .map_err(|_| Failure::new("ERR Number of keys can't be negative"))?;
+        if wanted > rest.len() {
+            return Err(Failure::new("ERR Number of keys can't be greater than number of args"));
+        }
+        let (keys, argv) = rest.split_at(wanted);
+        Ok(Self { keys, argv })
+    }
+}
+
+/// An error and the line of the script that it came from.
+type Raised = (Failure, u32);
+
+fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
+    let outcome = match script.sha1 {
+        sha1 if sha1 == script::RELEASE.sha1 => release(call, words),
+        _ => extend(call, words),
+    };
+    match outcome {
+        Ok(done) => Ok(OwnedReply::Integer(done.into())),
+        Err((failure, line)) => Err(failure.in_script(script.sha1, line)),
+    }
+}
+
+/// What Redis says when a script hands `nil` to a command.
+fn nil_argument() -> Failure {
+    Failure::new("ERR Lua redis lib command arguments must be strings or integers")
+}
+
+/// `release.lua`, with its line numbers.
+fn release(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
+    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
+    Ok(holds(call, key, words).map_err(|failure| (failure, 1))? && remove(call, key))
+}
+
+fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
+    let now_ms = call.now_ms;
+    call.database().remove(now_ms, key)
+}
+
+/// `extend.lua`, with its line numbers.
+fn extend(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
+    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
+    if !holds(call, key, words).map_err(|failure| (failure, 1))? {
+        return Ok(false);
+    }
+    let now_ms = call.now_ms;
+    let database = call.database();
+    let ttl = words.argv.get(1).copied();
+    if words.argv.len() >= 3 {
+        let wanted = ttl.and_then(lua_number).ok_or_else(|| {
+            (Failure::new("ERR user_script:4: attempt to compare number with nil"), 4)
+        })?;
+        // Lua compares numbers as doubles, so this does too.
+        if remaining_ms(database, now_ms, key) as f64 >= wanted {
+            return Ok(true);
+        }
+    }
+    let millis = ttl.ok_or_else(nil_argument).and_then(integer);
+    let unconditional = Conditions::default();
+    millis
+        .and_then(|ms| set_remaining(database, now_ms, key, ms, "pexpire", &unconditional))
+        .map_err(|failure| (failure, 5))?;
+    Ok(true)
+}
+
+/// Whether the key holds `ARGV[1]`: the comparison both scripts begin with.
+fn holds(call: &mut Call<'_>, key: &[u8], words: Words<'_>) -> Result<bool, Failure> {
+    let now_ms = call.now_ms;
+    let value = call.database().string(now_ms, key)?;
+    Ok(value.is_some() && value == words.argv.first().copied())
+}
+
+/// Lua's `tonumber`, as far as a time to live can go: decimal or hexadecimal, space around it.
+fn lua_number(text: &[u8]) -> Option<f64> {
+    let text = std::str::from_utf8(text).ok()?.trim_matches(|c: char| c.is_ascii_whitespace());
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|value| value as f64),
+        None => text.parse().ok(),
+    }
+}

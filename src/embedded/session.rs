@@ -1,0 +1,212 @@
+//! What a node knows about one connection, and the commands that change it.
+
+use super::command::{Call, excerpt, integer};
+use super::keyspace::DATABASES;
+use super::reply::{Answer, Failure, OwnedReply, Protocol};
+
+/// One connection's state: everything that is gone when it closes.
+#[derive(Clone, Debug)]
+pub struct ConnectionState {
+    pub(super) id: i64,
+    pub(super) name: Vec<u8>,
+    pub(super) database: usize,
+    pub(super) protocol: Protocol,
+    pub(super) authenticated: bool,
+    pub(super) closing: bool,
+}
+
+impl ConnectionState {
+    pub(super) fn new(id: i64, authenticated: bool) -> Self {
+        let (name, database, protocol) = (Vec::new(), 0, Protocol::Resp2);
+        Self { id, name, database, protocol, authenticated, closing: false }
+    }
+
+    /// The protocol to encode replies in, the one to `HELLO` included.
+    #[must_use]
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The number of the selected database.
+    #[must_use]
+    pub fn database(&self) -> usize {
+        self.database
+    }
+
+    /// The name that the client gave the connection; empty if none.
+    #[must_use]
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Whether the connection may use commands other than those that authenticate it.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    /// Whether the client said `QUIT`: the reply is the last thing on this connection.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing
+    }
+}
+
+/// The only user there is.
+const USER: &[u8] = b"default";
+
+/// `AUTH [username] password`
+pub(super) fn auth(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_, _] if call.keyspace.options.password.is_none() => Err(Failure::new(
+            "ERR AUTH <password> called without any password configured for the default user. \
+             Are you sure your configuration is correct?",
+        )),
+        [_, password] => authenticate(call, USER, password),
+        [_, user, password] => authenticate(call, user, password),
+        _ => Err(Failure::syntax()),
+    }
+}
+
+/// A wrong password changes nothing: who was authenticated stays so.
+fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
+    let expected = call.keyspace.options.password.as_deref();
+    if user != USER || expected.is_some_and(|expected| expected.as_bytes() != password) {
+        return Err(Failure::new("WRONGPASS invalid username-password pair or user is disabled."));
+    }
+    call.session.authenticated = true;
+    Ok(OwnedReply::OK)
+}
+
+/// `HELLO [protocol [AUTH username password] [SETNAME name]]`
+pub(super) fn hello(call: &mut Call<'_>) -> Answer {
+    let protocol = match call.args.get(1).map(|version| integer(version)) {
+        None => None,
+        Some(Ok(2)) => Some(Protocol::Resp2),
+        Some(Ok(3)) => Some(Protocol::Resp3),
+        Some(Ok(_)) => return Err(Failure::new("NOPROTO unsupported protocol version")),
+        Some(Err(_)) => {
+            return Err(Failure::new("ERR Protocol version is not an integer or out of range"));
+        }
+    };
+    let (mut credentials, mut name) = (None, None);
+    let mut rest = call.args.get(2..).unwrap_or_default();
+    while let Some((option, values)) = rest.split_first() {
+        rest = match (option.to_ascii_uppercase().as_slice(), values) {
+            (b"AUTH", [user, password, rest @ ..]) => {
+                credentials = Some((*user, *password));
+                rest
+            }
+            (b"SETNAME", [wanted, rest @ ..]) => {
+                check_name(wanted)?;
+                name = Some(*wanted);
+                rest
+            }
+            _ => {
+                let parts: [&[u8]; 3] =
+                    [b"ERR Syntax error in HELLO option '", excerpt(option, usize::MAX), b"'"];
+                return Err(Failure::new(parts.concat()));
+            }
+        };
+    }
+    if let Some((user, password)) = credentials {
+        authenticate(call, user, password)?;
+    }
+    if !call.session.authenticated {
+        return Err(Failure::new(
+            "NOAUTH HELLO must be called with the client already authenticated, otherwise the \
+             HELLO AUTH <user> <pass> option can be used to authenticate the client and select \
+             the RESP protocol version at the same time",
+        ));
+    }
+    if let Some(name) = name {
+        call.session.name = name.to_vec();
+    }
+    call.session.protocol = protocol.unwrap_or(call.session.protocol);
+    Ok(introduction(call))
+}
+
+fn introduction(call: &Call<'_>) -> OwnedReply {
+    let version = if call.session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let pairs = [
+        ("server", OwnedReply::bulk("redis")),
+        ("version", OwnedReply::bulk(call.keyspace.options.redis_version.as_str())),
+        ("proto", OwnedReply::Integer(version)),
+        ("id", OwnedReply::Integer(call.session.id)),
+        ("mode", OwnedReply::bulk("standalone")),
+        ("role", OwnedReply::bulk("master")),
+        ("modules", OwnedReply::Array(Vec::new())),
+    ];
+    OwnedReply::Map(pairs.map(|(name, value)| (OwnedReply::bulk(name), value)).into())
+}
+
+/// `SELECT index`
+pub(super) fn select(call: &mut Call<'_>) -> Answer {
+    let index = integer(call.args[1])?;
+    // Redis reads a C int here, and has words of its own for a number that is none.
+    i32::try_from(index).map_err(|_| {
+        let (min, max) = (i32::MIN, i32::MAX);
+        Failure::new(format!("ERR value is out of range, value must between {min} and {max}"))
+    })?;
+    let index = usize::try_from(index).ok().filter(|index| *index < DATABASES);
+    call.session.database = index.ok_or_else(|| Failure::new("ERR DB index is out of range"))?;
+    Ok(OwnedReply::OK)
+}
+
+/// `CLIENT SETNAME name`; an empty one takes the name away.
+pub(super) fn client_setname(call: &mut Call<'_>) -> Answer {
+    check_name(call.args[2])?;
+    call.session.name = call.args[2].to_vec();
+    Ok(OwnedReply::OK)
+}
+
+fn check_name(name: &[u8]) -> Result<(), Failure> {
+    if name.iter().all(|byte| matches!(byte, b'!'..=b'~')) {
+        return Ok(());
+    }
+    Err(Failure::new("ERR Client names cannot contain spaces, newlines or special characters."))
+}
+
+pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
+    let name = &call.session.name;
+    Ok(if name.is_empty() { OwnedReply::Null } else { OwnedReply::bulk(name.as_slice()) })
+}
+
+pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
+    Ok(OwnedReply::Integer(call.session.id))
+}
+
+/// `CLIENT LIST`, of which the asking connection is the only line.
+pub(super) fn client_list(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_, _] => Ok(describe(call, "client|list")),
+        _ => Err(Failure::syntax()),
+    }
+}
+
+pub(super) fn client_info(call: &mut Call<'_>) -> Answer {
+    Ok(describe(call, "client|info"))
+}
+
+fn describe(call: &Call<'_>, command: &str) -> OwnedReply {
+    let session = &call.session;
+    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    OwnedReply::Text(format!(
+        "id={} name={} db={} cmd={command} user=default resp={version}\n",
+        session.id,
+        String::from_utf8_lossy(&session.name),
+        session.database,
+    ))
+}
+
+pub(super) fn quit(call: &mut Call<'_>) -> Answer {
+    call.session.closing = true;
+    Ok(OwnedReply::OK)
+}
+
+/// `RESET`: the connection is as it was when it was made, its id apart.
+pub(super) fn reset(call: &mut Call<'_>) -> Answer {
+    let open = call.keyspace.options.password.is_none();
+    *call.session = ConnectionState::new(call.session.id, open);
+    Ok(OwnedReply::Simple("RESET"))
+}

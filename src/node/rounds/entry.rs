@@ -1,0 +1,151 @@
+//! One round: its request, who waits for it, and the votes so far.
+
+use crate::engine::{Ballot, Node, NodeSet, Request, Tally, Verb, Verdict};
+use crate::node::Ticket;
+use crate::node::problem::Problem;
+use crate::node::report::{NodeAnswer, NodeReport};
+use crate::node::session::{Answer, Session};
+use std::sync::Arc;
+
+/// What a round came to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Returns {
+    /// The votes.
+    pub ballot: Ballot,
+    /// What each node said. Empty if a majority granted the request, or refused it for no other reason
+    /// than that others hold the lock: then nobody asks.
+    pub reports: Vec<NodeReport>,
+    /// Two nodes that are one server.
+    pub twins: Option<(Arc<str>, Arc<str>)>,
+    /// Was it only about how the nodes are?
+    pub is_ping: bool,
+}
+
+/// A place for a round. It is used for one round after another, so that a round allocates nothing.
+#[derive(Debug)]
+pub(super) struct Entry<W> {
+    serial: u64,
+    /// `None` if there is no round in this entry.
+    pub(super) request: Option<Request>,
+    /// `None` if the round is decided and lives on for its replanting.
+    pub(super) waiter: Option<W>,
+    pub(super) tally: Tally,
+    /// Nodes to which the request was never written.
+    pub(super) unsent: NodeSet,
+    hopeless: NodeSet,
+    problems: Vec<Option<Problem>>,
+}
+
+impl<W> Entry<W> {
+    pub(super) fn vacant(nodes: usize) -> Self {
+        Self {
+            serial: 0,
+            request: None,
+            waiter: None,
+            tally: Tally::new(nodes),
+            unsent: NodeSet::EMPTY,
+            hopeless: NodeSet::EMPTY,
+            problems: vec![None; nodes],
+        }
+    }
+
+    /// Empties the entry: the ticket of the round that was in it becomes worthless.
+    pub(super) fn clear(&mut self) {
+        self.serial += 1;
+        self.request = None;
+        self.waiter = None;
+        self.tally = Tally::new(self.tally.nodes());
+        self.unsent = NodeSet::EMPTY;
+        self.hopeless = NodeSet::EMPTY;
+        self.problems.fill(None);
+    }
+
+    pub(super) fn ticket(&self, slot: usize) -> Ticket {
+        Ticket { slot, serial: self.serial }
+    }
+
+    pub(super) fn verb(&self) -> Option<Verb> {
+        self.request.as_ref().map(|request| request.verb)
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.tally.granted_by_majority() == Verdict::Won
+    }
+
+    /// Can nothing change any more what this round comes to?
+    pub(super) fn is_decided(&self, wait_for_all: bool) -> bool {
+        // A ping is about every node, not about a majority of them.
+        let may_be_early = !wait_for_all && self.verb() != Some(Verb::Ping);
+        self.tally.is_complete() || (may_be_early && self.tally.is_settled())
+    }
+
+    /// Counts an answer. Says whether it counted: no node votes twice.
+    pub(super) fn count(&mut self, node: Node, answer: Answer) -> bool {
+        if !self.tally.cast(node, answer.vote) {
+            return false;
+        }
+        if !answer.was_sent {
+            self.unsent.insert(node);
+        }
+        if answer.problem.as_ref().is_some_and(Problem::is_permanent) {
+            self.hopeless.insert(node);
+        }
+        self.problems[node.index()] = answer.problem;
+        true
+    }
+
+    /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their time.
+    pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
+        let (ticket, voted) = (self.ticket(slot), self.tally.voted());
+        for (index, session) in sessions.iter_mut().enumerate() {
+            let node = Node::new(index);
+            if voted.contains(node) {
+                continue;
+            }
+            let phase = session.phase();
+            if session.cancel(ticket) {
+                self.unsent.insert(node);
+            }
+            if is_late {
+                self.problems[index] = Some(Problem::TimedOut(phase));
+            }
+        }
+    }
+
+    /// What the round came to.
+    pub(super) fn returns(&mut self, sessions: &[Session], twins: Option<(Node, Node)>) -> Returns {
+        let mut ballot = Ballot::new(self.tally);
+        ballot.hopeless = self.hopeless;
+        ballot.same_server = twins.is_some();
+        ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
+        let is_ping = self.verb() == Some(Verb::Ping);
+        let reports = if self.is_plain() { Vec::new() } else { self.reports(sessions) };
+        let name = |node: Node| Arc::clone(sessions[node.index()].name());
+        let twins = twins.map(|(first, second)| (name(first), name(second)));
+        Returns { ballot, reports, twins, is_ping }
+    }
+
+    /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
+    /// reports then, and making them allocates.
+    fn is_plain(&self) -> bool {
+        let is_plant = self.verb() == Some(Verb::Plant);
+        self.is_confirmed() || is_plant && self.tally.answered_by_majority() == Verdict::Won
+    }
+
+    fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
+        let problems = self.problems.iter_mut().map(Option::take);
+        let tally = &self.tally;
+        let report = |(index, (session, problem)): (usize, (&Session, Option<Problem>))| {
+            let node = Node::new(index);
+            let answer = match problem {
+                Some(problem) => NodeAnswer::Failed(problem),
+                None if tally.granted.contains(node) => NodeAnswer::Granted,
+                None if tally.refused.contains(node) => NodeAnswer::Refused,
+                None => NodeAnswer::Pending,
+            };
+            NodeReport { endpoint: Arc::clone(session.name()), answer }
+        };
+        sessions.iter().zip(problems).enumerate().map(report).collect()
+    }
+}

@@ -1,0 +1,59 @@
+//! How a session stands: what can be asked of it without changing anything.
+
+use super::{Session, State};
+use crate::clock::Time;
+use crate::node::problem::Phase;
+use crate::node::report::NodeStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Session {
+    /// What the node is called in reports.
+    #[must_use]
+    pub fn name(&self) -> &Arc<str> {
+        &self.options.name
+    }
+
+    /// What is being waited for.
+    #[must_use]
+    pub fn phase(&self) -> Phase {
+        match self.state {
+            State::Down { .. } => Phase::Connecting,
+            State::Connecting { phase, .. } => phase,
+            State::Greeting { .. } => Phase::Greeting,
+            State::Ready => Phase::Answering,
+        }
+    }
+
+    /// How many commands are unanswered, and how many removals are owed.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        (self.flight.len(), self.debts.len())
+    }
+
+    /// Has a greeting been answered since this was last asked?
+    pub(in crate::node) fn take_greeted(&mut self) -> bool {
+        std::mem::take(&mut self.has_greeted)
+    }
+
+    /// The random name of the server, as of the last connection.
+    pub(in crate::node) fn run_id(&self) -> Option<&str> {
+        self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
+    }
+
+    /// How the client stands with the node.
+    pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
+        let is_connected = matches!(self.state, State::Ready);
+        let identity = self.identity.as_ref();
+        let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
+        NodeStatus {
+            endpoint: Arc::clone(&self.options.name),
+            is_connected,
+            server: identity.and_then(|identity| identity.server.clone()),
+            version: identity.and_then(|identity| identity.version.clone()),
+            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
+            round_trip,
+            last_error: self.problem.clone(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The model of a node against a real redis-server, reply by reply and byte by byte.
+//!
+//! Every command goes to a redis-server, to the model directly, and to the model behind its
+//! socket. What must differ (a client's id, what `INFO` says) is evened out in `rig.rs`; everything
+//! else has to be the same. The commands are a table written by hand, and random ones from a seed.
+
+#[path = "conformance/random.rs"]
+mod random;
+#[path = "conformance/rig.rs"]
+mod rig;
+mod support;
+#[path = "conformance/table.rs"]
+mod table;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use redlatch::embedded::Nodes;
+use rig::Rig;
+use support::cli::{Client, Value, encode};
+use support::eventually;
+use support::redis::{Server, redis_cli};
+
+#[test]
+fn the_table_in_resp2() {
+    let rig = Rig::start(None);
+    for (name, lines) in table::SEQUENCES {
+        rig.sequence(name).run(lines);
+    }
+}
+
+#[test]
+fn the_table_in_resp3() {
+    let rig = Rig::start(None);
+    for (name, lines) in table::SEQUENCES {
+        let mut sequence = rig.sequence(name);
+        sequence.run("HELLO 3");
+        sequence.run(lines);
+    }
+}
+
+#[test]
+fn the_table_of_authentication() {
+    let rig = Rig::start(Some("secret"));
+    for (name, lines) in table::WITH_PASSWORD {
+        rig.sequence(name).run(lines);
+    }
+}
+
+#[test]
+fn random_commands() {
+    let seed = match std::env::var("REDLATCH_SEED") {
+        Ok(seed) => seed.parse().expect("REDLATCH_SEED is a number"),
+        Err(_) => {
+            SystemTime::now().duration_since(UNIX_EPOCH).expect("1970 is over").as_nanos() as u64
+        }
+    };
+    eprintln!("REDLATCH_SEED={seed}");
+    let rig = Rig::start(None);
+    for (protocol, seed) in [("2", seed), ("3", seed.wrapping_add(1))] {
+        let mut sequence = rig.sequence(&format!("random commands, seed {seed}"));
+        sequence.run(&format!("HELLO {protocol}"));
+        let mut generator = random::Generator::new(seed);
+        for _ in 0..4000 {
+            let (words, wait) = generator.command();
+            sequence.compare(&words);
+            if wait {
+                sequence.wait();
+            }
+        }
+    }
+}
+
+/// `TTL` rounds to the nearest second, so the replies of two servers may differ where the one is
+/// asked just before the middle of a second and the other just after: one agreement is enough.
+#[test]
+fn seconds_are_rounded_as_in_redis() {
+    let server = Server::start(&[]);
+    let nodes = Nodes::start(1).expect("a node");
+    let mut sides = [server.client(), Client::connect(nodes.port(0)).expect("a connection")];
+    for millis in [1, 400, 600, 1400, 1600, 10_400, 10_600] {
+        let agree = eventually(Duration::from_secs(20), || {
+            let replies = sides.each_mut().map(|side| {
+                side.command(&["SET", "k", "v", "PX", &millis.to_string()]);
+                side.command(&["TTL", "k"])
+            });
+            replies[0] == replies[1]
+        });
+        assert!(agree, "TTL after PX {millis} is never the same");
+    }
+}
+
+/// The model counts a key's last millisecond as lived through (`PTTL` is 0 then). No two servers
+/// are in step to the millisecond, so this shows the rule on the real one alone.
+#[test]
+fn a_key_lives_through_its_last_millisecond_in_redis_too() {
+    const QUESTIONS: usize = 5_000;
+    let server = Server::start(&[]);
+    let mut client = server.client();
+    let seen_at_zero = eventually(Duration::from_secs(20), || {
+        client.command(&["SET", "k", "v", "PX", "1"]);
+        client.send(&encode(&["PTTL", "k"]).repeat(QUESTIONS)).expect("the server reads");
+        let replies: Vec<_> = (0..QUESTIONS).map(|_| client.reply().expect("a reply")).collect();
+        replies.contains(&b":0\r\n".to_vec())
+    });
+    assert!(seen_at_zero, "no key was ever found in the millisecond in which its time ends");
+}
+
+#[test]
+fn words_on_a_line_are_a_command() {
+    let server = Server::start(&[]);
+    let nodes = Nodes::start(1).expect("a node");
+    let mut sides = [server.client(), Client::connect(nodes.port(0)).expect("a connection")];
+    let lines: [&[u8]; 6] = [
+        b"PING\r\n",
+        b"ping\n",
+        b"\r\nSET a  b PX 100000\r\n",
+        b"*0\r\nGET a\r\n",
+        b"*-1\r\nGET\r\n",
+        b"GET / HTTP/1.1\r\n",
+    ];
+    for line in lines {
+        let replies = sides.each_mut().map(|side| side.try_raw(line).expect("a reply"));
+        assert_eq!(replies[0].escape_ascii().to_string(), replies[1].escape_ascii().to_string());
+    }
+    for side in &mut sides {
+        assert_eq!(side.command(&["QUIT"]), Value::ok());
+        assert!(side.try_command(&["PING"]).is_err());
+    }
+}
+
+#[test]
+fn redis_cli_talks_to_a_node_in_this_process() {
+    let nodes = Nodes::builder().password("secret").start(1).expect("a node");
+    let cli = |args: &[&str]| redis_cli(nodes.port(0), Some("secret"), args);
+    assert_eq!(cli(&["SET", "a", "b", "NX", "PX", "10000"]), "OK");
+    assert_eq!(cli(&["SET", "a", "c", "NX", "PX", "10000"]), "");
+    assert_eq!(cli(&["GET", "a"]), "b");
+    assert_eq!(cli(&["PING"]), "PONG");
+    assert_eq!(cli(&["-3", "HELLO"]).lines().next(), Some("server redis"));
+    assert!(cli(&["INFO"]).lines().any(|line| line.trim_end() == "role:master"));
+    assert!(redis_cli(nodes.port(0), None, &["PING"]).starts_with("NOAUTH"));
+}

@@ -1,0 +1,172 @@
+//! Random commands over a few keys.
+//!
+//! Two servers are never asked at the same instant, so no reply may depend on a millisecond. A time
+//! to live is therefore either a few milliseconds, and everyone waits until it has passed, or one
+//! of many that are at least 1000 seconds apart from each other, longer than any test takes.
+
+use redlatch::internal::node::script;
+
+pub(crate) struct Generator {
+    state: u64,
+    long_ttls: u64,
+}
+
+type Words = Vec<Vec<u8>>;
+
+impl Generator {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { state: seed, long_ttls: seed % 1_000_003 }
+    }
+
+    /// The next command, and whether to wait after it for something to expire.
+    pub(crate) fn command(&mut self) -> (Words, bool) {
+        let mut wait = false;
+        let mut words = match self.below(24) {
+            0..=6 => self.set(&mut wait),
+            7 | 8 => vec![b"GET".to_vec(), self.key()],
+            9 => self.over_keys("DEL"),
+            10 => self.over_keys("EXISTS"),
+            11 => vec![self.pick(&["PTTL", "TTL"]), self.key()],
+            12 | 13 => self.expire(&mut wait),
+            14 => vec![self.pick(&["STRLEN", "TYPE"]), self.key()],
+            15 => vec![b"LPUSH".to_vec(), self.key(), self.value()],
+            16 | 17 => self.script(script::RELEASE, false, &mut wait),
+            18..=20 => self.script(script::EXTEND, true, &mut wait),
+            21 => self.script_command(),
+            _ => self.sundry(),
+        };
+        match self.below(40) {
+            0 => words.truncate(words.len().max(2) - 1),
+            1 => {
+                let junk = self.pick(&["", "x", "NX", "GT", "-1", "PX", "\r\n+OK"]);
+                words.push(junk);
+            }
+            2 => words[0].make_ascii_lowercase(),
+            _ => {}
+        }
+        (words, wait)
+    }
+
+    fn set(&mut self, wait: &mut bool) -> Words {
+        let mut words = vec![b"SET".to_vec(), self.key(), self.value()];
+        for _ in 0..self.below(4) {
+            let option = self.pick(&["NX", "XX", "GET", "KEEPTTL", "PX", "EX", "px", "nx", "PX"]);
+            let unit = option.to_ascii_uppercase();
+            words.push(option);
+            if unit == b"PX" || unit == b"EX" {
+                let ttl = self.ttl(unit == b"EX", wait);
+                words.push(ttl);
+            }
+        }
+        words
+    }
+
+    fn expire(&mut self, wait: &mut bool) -> Words {
+        let name = self.pick(&["PEXPIRE", "EXPIRE"]);
+        let ttl = self.ttl(name == b"EXPIRE", wait);
+        let mut words = vec![name, self.key(), ttl];
+        for _ in 0..self.below(3) {
+            let condition = self.pick(&["NX", "XX", "GT", "LT", "lt"]);
+            words.push(condition);
+        }
+        words
+    }
+
+    fn script(&mut self, script: script::Script, takes_ttl: bool, wait: &mut bool) -> Words {
+        let (name, source) = match self.below(3) {
+            0 => ("EVAL", script.source),
+            _ => ("EVALSHA", script.sha1),
+        };
+        let mut words: Words = [name, source, "1"].map(|word| word.as_bytes().to_vec()).into();
+        words.extend([self.key(), self.value()]);
+        if takes_ttl {
+            let ttl = self.ttl(false, wait);
+            words.push(ttl);
+            if self.below(2) == 0 {
+                words.push(b"1".to_vec());
+            }
+        }
+        words
+    }
+
+    fn script_command(&mut self) -> Words {
+        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, "none"]);
+        let source = self.pick(&[script::RELEASE.source, script::EXTEND.source]);
+        let mut words = vec![b"SCRIPT".to_vec()];
+        match self.below(3) {
+            0 => words.extend([b"EXISTS".to_vec(), sha1]),
+            1 => words.extend([b"LOAD".to_vec(), source]),
+            _ => words.push(b"FLUSH".to_vec()),
+        }
+        words
+    }
+
+    fn sundry(&mut self) -> Words {
+        let line = self.pick(&[
+            "PING",
+            "PING hello",
+            "ECHO hello",
+            "SELECT 0",
+            "SELECT 1",
+            "SELECT 16",
+            "FLUSHDB",
+            "CLIENT SETNAME me",
+            "CLIENT GETNAME",
+            "HELLO",
+            "HELLO 2",
+            "HELLO 3",
+            "RESET",
+            "NOSUCH command",
+        ]);
+        line.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect()
+    }
+
+    fn over_keys(&mut self, name: &str) -> Words {
+        let mut words = vec![name.as_bytes().to_vec()];
+        for _ in 0..=self.below(3) {
+            let key = self.key();
+            words.push(key);
+        }
+        words
+    }
+
+    fn key(&mut self) -> Vec<u8> {
+        self.pick(&["k1", "k2", "k3", "{tag}:k\r\n4"])
+    }
+
+    fn value(&mut self) -> Vec<u8> {
+        self.pick(&["token-1", "token-2", "token-2", ""])
+    }
+
+    fn ttl(&mut self, seconds: bool, wait: &mut bool) -> Vec<u8> {
+        match self.below(20) {
+            0 => self.pick(&["0", "-1", "-5000", "+5", "05", "x", "", " 5", "1.5"]),
+            1 => self.pick(&["9223372036854775807", "-9223372036854775808", "9223372036854775808"]),
+            2 if !seconds => {
+                *wait = true;
+                self.pick(&["1", "2", "3"])
+            }
+            _ => {
+                // The step and the modulus are prime, so a million draws are all different.
+                self.long_ttls = (self.long_ttls + 7919) % 1_000_003;
+                let thousands = self.long_ttls + 1;
+                let unit = if seconds { "000" } else { "000000" };
+                format!("{thousands}{unit}").into_bytes()
+            }
+        }
+    }
+
+    fn pick(&mut self, choices: &[&str]) -> Vec<u8> {
+        let choice = self.below(choices.len() as u64) as usize;
+        choices[choice].as_bytes().to_vec()
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood 2014), which is even enough for this.
+    fn below(&mut self, limit: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}

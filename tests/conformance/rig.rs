@@ -1,0 +1,200 @@
+//! The same command to every side, and the replies side by side.
+
+use std::time::{Duration, Instant};
+
+use redlatch::embedded::Nodes;
+use redlatch::internal::Time;
+use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
+use redlatch::internal::node::script;
+
+use crate::support::cli::{Client, Value, encode, parse};
+use crate::support::redis::Server;
+
+/// How far apart two times to live may be that were set and read one after the other, in ms. The
+/// commands use times that differ by far more, so a wrong one is not taken for a late one.
+const TOLERANCE_MS: i64 = 5_000;
+
+/// How long to wait for a time to live of a few milliseconds to pass on every side.
+const EXPIRY_WAIT: Duration = Duration::from_millis(12);
+
+/// A redis-server and a node in this process, both with nothing in them.
+pub(crate) struct Rig {
+    server: Server,
+    nodes: Nodes,
+    password: Option<&'static str>,
+}
+
+impl Rig {
+    pub(crate) fn start(password: Option<&'static str>) -> Self {
+        let mut args = Vec::new();
+        let mut nodes = Nodes::builder();
+        if let Some(password) = password {
+            args.extend(["--requirepass", password]);
+            nodes = nodes.password(password);
+        }
+        let nodes = nodes.start(1).expect("a node can be started");
+        Self { server: Server::start(&args), nodes, password }
+    }
+
+    /// Fresh connections to empty databases without cached scripts.
+    pub(crate) fn sequence(&self, name: &str) -> Sequence {
+        for port in [self.server.port(), self.nodes.port(0)] {
+            let mut client = Client::connect(port).expect("a running server accepts");
+            if let Some(password) = self.password {
+                assert_eq!(client.command(&["AUTH", password]), Value::ok());
+            }
+            assert_eq!(client.command(&["FLUSHALL"]), Value::ok());
+            assert_eq!(client.command(&["SCRIPT", "FLUSH"]), Value::ok());
+        }
+        let node = Client::connect(self.nodes.port(0)).expect("the node accepts");
+        let real = Client::connect(self.server.port()).expect("a running server accepts");
+        let mut options = Options::new();
+        if let Some(password) = self.password {
+            options = options.password(password);
+        }
+        let mut keyspace = Keyspace::new(options);
+        let session = keyspace.connect();
+        let model = Model { keyspace, session, started: Instant::now() };
+        Sequence { name: name.to_owned(), history: Vec::new(), real, model, node }
+    }
+}
+
+/// Commands that build on each other.
+pub(crate) struct Sequence {
+    name: String,
+    history: Vec<String>,
+    real: Client,
+    model: Model,
+    node: Client,
+}
+
+struct Model {
+    keyspace: Keyspace,
+    session: ConnectionState,
+    started: Instant,
+}
+
+impl Model {
+    fn reply(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
+        let elapsed = self.started.elapsed();
+        let now = Time::from_millis(1_000_000).after(elapsed);
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let reply = self.keyspace.execute(now, &mut self.session, &words);
+        let mut bytes = Vec::new();
+        reply.encode(self.session.protocol(), &mut bytes);
+        bytes
+    }
+}
+
+impl Sequence {
+    /// Runs one command a line, as `table.rs` describes.
+    #[track_caller]
+    pub(crate) fn run(&mut self, lines: &str) {
+        for line in
+            lines.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            if line == "wait" {
+                self.wait();
+            } else {
+                let words: Vec<_> = line.split(' ').map(filled_in).collect();
+                self.compare(&words);
+            }
+        }
+    }
+
+    pub(crate) fn wait(&mut self) {
+        self.history.push("(wait)".to_owned());
+        std::thread::sleep(EXPIRY_WAIT);
+    }
+
+    /// Sends the command to every side and panics, with what went before, if they disagree.
+    #[track_caller]
+    pub(crate) fn compare(&mut self, words: &[Vec<u8>]) {
+        let shown: Vec<_> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
+        self.history.push(shown.join(" "));
+        let bytes = encode(words);
+        let real = self.real.try_raw(&bytes).expect("redis-server replies");
+        let node = self.node.try_raw(&bytes).expect("the node in this process replies");
+        for (side, reply) in [("the model", self.model.reply(words)), ("the node", node)] {
+            if !equivalent(words, &real, &reply) {
+                let recent = self.history.len().saturating_sub(25);
+                panic!(
+                    "{}: redis-server and {side} disagree about the last of\n{}\nredis: {}\n\
+                     {side}: {}",
+                    self.name,
+                    self.history[recent..].join("\n"),
+                    real.escape_ascii(),
+                    reply.escape_ascii(),
+                );
+            }
+        }
+    }
+}
+
+/// A word of the table with its placeholder filled in.
+fn filled_in(word: &str) -> Vec<u8> {
+    match word {
+        "{release}" => script::RELEASE.source.into(),
+        "{release.sha1}" => script::RELEASE.sha1.into(),
+        "{extend}" => script::EXTEND.source.into(),
+        "{extend.sha1}" => script::EXTEND.sha1.into(),
+        "{RELEASE.SHA1}" => script::RELEASE.sha1.to_ascii_uppercase().into(),
+        "{empty}" => Vec::new(),
+        "{long}" => vec![b'x'; 300],
+        word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),
+    }
+}
+
+/// Whether the replies are the same, but for what cannot be.
+fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
+    if real == other {
+        return true;
+    }
+    let word = |index: usize| {
+        words.get(index).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
+    };
+    let (name, subcommand) = (word(0).unwrap_or_default(), word(1).unwrap_or_default());
+    let (real, other) = (value(real), value(other));
+    match (name.as_str(), subcommand.as_str()) {
+        ("pttl", _) => near(&real, &other, TOLERANCE_MS),
+        ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
+        ("hello", _) => without_id(real) == without_id(other),
+        // What INFO and its like say differs; that it is text, and of which kind, does not.
+        ("info", _) | ("client", "list" | "info" | "id") => {
+            std::mem::discriminant(&real) == std::mem::discriminant(&other)
+                && !matches!(real, Value::Error(_))
+        }
+        _ => false,
+    }
+}
+
+fn value(bytes: &[u8]) -> Value {
+    parse(bytes).expect("a whole reply").0
+}
+
+/// Both a time to live, or both none for the same reason.
+fn near(real: &Value, other: &Value, tolerance: i64) -> bool {
+    match (real, other) {
+        (Value::Integer(real), Value::Integer(other)) => {
+            *real >= 0 && *other >= 0 && (real - other).abs() <= tolerance
+        }
+        _ => false,
+    }
+}
+
+/// The reply to `HELLO`, in which the only integer besides the protocol is the client's id.
+fn without_id(value: Value) -> Value {
+    let mut after_id = false;
+    let mut blank = |value: Value| {
+        let blanked = std::mem::take(&mut after_id);
+        after_id = value == Value::bulk("id");
+        if blanked { Value::Integer(0) } else { value }
+    };
+    match value {
+        Value::Array(items) => Value::Array(items.into_iter().map(blank).collect()),
+        Value::Map(pairs) => {
+            Value::Map(pairs.into_iter().map(|(key, value)| (blank(key), blank(value))).collect())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,25 @@
+//! Commands written by hand: the files in `sequences/`.
+//!
+//! One command a line, words separated by one space; `{…}` and the escapes for CR, LF and NUL are
+//! filled in by `rig.rs`. The line `wait` lets a time to live of a few milliseconds pass, and `#`
+//! begins a comment. Each file begins on fresh connections to empty servers.
+
+/// For servers that ask for no password.
+pub(crate) const SEQUENCES: &[(&str, &str)] = &[
+    ("set", include_str!("sequences/set.txt")),
+    ("set_refused", include_str!("sequences/set_refused.txt")),
+    ("expiry", include_str!("sequences/expiry.txt")),
+    ("keys", include_str!("sequences/keys.txt")),
+    ("release", include_str!("sequences/release.txt")),
+    ("extend", include_str!("sequences/extend.txt")),
+    ("scripts", include_str!("sequences/scripts.txt")),
+    ("connection", include_str!("sequences/connection.txt")),
+    ("unknown", include_str!("sequences/unknown.txt")),
+];
+
+/// For servers that ask for the password `secret`.
+pub(crate) const WITH_PASSWORD: &[(&str, &str)] = &[
+    ("auth", include_str!("sequences/auth.txt")),
+    ("hello_auth", include_str!("sequences/hello_auth.txt")),
+    ("open", include_str!("sequences/open.txt")),
+];

@@ -1,0 +1,170 @@
+//! Many who want the same lock: one at a time, nothing lost, everyone's turn comes.
+
+mod support;
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::LockClient;
+use support::locks::{LONG, gone, patient};
+use support::servers::Servers;
+
+const THREADS: usize = 16;
+const ROUNDS: usize = 15;
+
+/// A client that does not let a free lock wait for long.
+fn eager(urls: Vec<String>) -> LockClient {
+    let (base, cap) = (Duration::from_millis(1), Duration::from_millis(15));
+    patient(urls).retry(base, cap).build().expect("the settings are good")
+}
+
+/// Counts up in a file as wrong as can be: whatever happens between read and write is lost.
+fn count_up(file: &Path) {
+    let count: usize = fs::read_to_string(file).unwrap().parse().unwrap();
+    thread::yield_now();
+    fs::write(file, (count + 1).to_string()).unwrap();
+}
+
+#[test]
+fn sixteen_threads_of_one_client_lose_no_update() {
+    let servers = Servers::start(5);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("counter");
+    fs::write(&file, "0").unwrap();
+    let client = eager(servers.urls());
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (client, file) = (&client, &file);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let guard = client.lock("counter", LONG).unwrap();
+                    count_up(file);
+                    guard.ensure_held().unwrap();
+                    // Both ways to give it back, mixed.
+                    if (thread + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_to_string(&file).unwrap(), (THREADS * ROUNDS).to_string());
+    assert!(gone(&servers, "counter"));
+}
+
+const URLS: &str = "REDLATCH_TEST_URLS";
+const FILE: &str = "REDLATCH_TEST_FILE";
+
+#[test]
+fn four_processes_lose_no_update() {
+    let servers = Servers::start(5);
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("counter");
+    fs::write(&file, "0").unwrap();
+    let spawn = |_| -> Child {
+        Command::new(env::current_exe().unwrap())
+            .args(["--exact", "as_one_of_several_processes"])
+            .env(URLS, servers.urls().join(" "))
+            .env(FILE, &file)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    };
+    let processes: Vec<_> = (0..4).map(spawn).collect();
+    for mut process in processes {
+        assert!(process.wait().unwrap().success());
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), (4 * 4 * ROUNDS).to_string());
+    assert!(gone(&servers, "counter"));
+}
+
+/// What each of the four processes does. By itself, without the variables, it has nothing to do.
+#[test]
+fn as_one_of_several_processes() {
+    let (Ok(urls), Some(file)) = (env::var(URLS), env::var_os(FILE)) else { return };
+    let client = eager(urls.split(' ').map(str::to_owned).collect());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let guard = client.lock("counter", LONG).unwrap();
+                    count_up(file.as_ref());
+                    guard.release().unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn clients_are_never_inside_together_and_everyone_s_turn_comes() {
+    let servers = Servers::start(5);
+    let (is_inside, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                let client = eager(servers.urls());
+                for _ in 0..ROUNDS {
+                    let guard = client.lock("inside", LONG).unwrap();
+                    assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
+                    thread::sleep(Duration::from_micros(300));
+                    assert!(is_inside.swap(false, Ordering::SeqCst));
+                    turns.fetch_add(1, Ordering::SeqCst);
+                    drop(guard);
+                }
+            });
+        }
+    });
+    assert_eq!(turns.into_inner(), 8 * ROUNDS);
+}
+
+#[test]
+fn what_nobody_releases_is_free_after_its_validity_and_not_before() {
+    let servers = Servers::start(5);
+    let held = Mutex::new(Vec::new());
+    let ttl = Duration::from_millis(250);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = eager(servers.urls());
+                for _ in 0..3 {
+                    let guard = client.lock("forgotten", ttl).unwrap();
+                    // Read in this order, the span is no longer than the true one.
+                    let granted = Instant::now();
+                    let until = Instant::now() + guard.remaining();
+                    held.lock().unwrap().push((granted, until.max(granted)));
+                    // As if the process had been killed.
+                    std::mem::forget(guard);
+                }
+            });
+        }
+    });
+    let mut held = held.into_inner().unwrap();
+    held.sort();
+    assert_eq!(held.len(), 12);
+    for pair in held.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "{pair:?}");
+    }
+}
+
+#[test]
+fn an_even_number_of_nodes_has_a_winner_in_the_end() {
+    let servers = Servers::start(2);
+    let turns = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let client = eager(servers.urls());
+                for _ in 0..5 {
+                    client.lock("even", LONG).unwrap().release().unwrap();
+                    turns.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(turns.into_inner(), 30);
+}

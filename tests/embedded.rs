@@ -1,0 +1,172 @@
+//! Nodes inside the process: they go down, come back and fall silent as their documentation says.
+
+mod support;
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use redlatch::embedded::Nodes;
+use support::cli::{Client, Value, encode};
+use support::eventually;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn connect(nodes: &Nodes, node: usize) -> Client {
+    Client::connect(nodes.port(node)).expect("a running node accepts")
+}
+
+#[test]
+fn every_node_has_an_address_an_identity_and_keys_of_its_own() {
+    let nodes = Nodes::start(3).unwrap();
+    assert_eq!((nodes.len(), nodes.is_empty()), (3, false));
+    let mut run_ids = Vec::new();
+    for (node, url) in nodes.urls().into_iter().enumerate() {
+        assert_eq!(url, format!("redis://127.0.0.1:{}", nodes.port(node)));
+        let mut client = connect(&nodes, node);
+        assert_eq!(client.command(&["SET", "k", "v", "NX"]), Value::ok());
+        let info = client.command(&["INFO", "server"]);
+        assert_eq!(info.field("tcp_port"), Some(nodes.port(node).to_string()));
+        let uptime: u64 = info.field("uptime_in_seconds").unwrap().parse().unwrap();
+        assert!(uptime >= 30 * 24 * 60 * 60);
+        run_ids.extend(info.field("run_id").filter(|id| id.len() == 40));
+    }
+    run_ids.sort_unstable();
+    run_ids.dedup();
+    assert_eq!(run_ids.len(), 3);
+}
+
+#[test]
+fn a_stopped_node_cuts_its_connections_and_refuses_new_ones() {
+    let nodes = Nodes::start(2).unwrap();
+    let mut client = connect(&nodes, 0);
+    client.command(&["PING"]);
+    nodes.stop(0);
+    nodes.stop(0);
+    assert!(client.try_command(&["PING"]).is_err());
+    let refused = Client::connect(nodes.port(0)).err().map(|error| error.kind());
+    assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
+    // Neither does anything to a node that is down.
+    nodes.pause(0);
+    nodes.resume(0);
+    assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
+}
+
+#[test]
+fn a_restarted_node_is_back_on_its_port_and_has_lost_everything() {
+    let nodes = Nodes::start(1).unwrap();
+    let mut client = connect(&nodes, 0);
+    client.command(&["SET", "k", "v"]);
+    let before = client.command(&["INFO"]).field("run_id");
+    let port = nodes.port(0);
+
+    nodes.restart(0).unwrap();
+    assert!(client.try_command(&["PING"]).is_err());
+    let mut client = connect(&nodes, 0);
+    assert_eq!((nodes.port(0), client.command(&["GET", "k"])), (port, Value::Null));
+    let info = client.command(&["INFO"]);
+    assert_ne!(info.field("run_id"), before);
+    assert_eq!(info.field("uptime_in_seconds").unwrap().parse::<u64>().unwrap() / 60, 0);
+
+    nodes.stop(0);
+    nodes.restart(0).unwrap();
+    assert_eq!(connect(&nodes, 0).command(&["PING"]), Value::Simple("PONG".to_owned()));
+}
+
+#[test]
+fn a_paused_node_takes_commands_and_answers_them_when_it_goes_on() {
+    let nodes = Nodes::start(1).unwrap();
+    let mut before = TcpStream::connect(("127.0.0.1", nodes.port(0))).unwrap();
+    nodes.pause(0);
+    nodes.pause(0);
+    let mut during = TcpStream::connect(("127.0.0.1", nodes.port(0))).unwrap();
+    for (stream, key) in [(&mut before, "a"), (&mut during, "b")] {
+        stream.write_all(&encode(&["SET", key, "v"])).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        let silence = stream.read(&mut [0]).unwrap_err().kind();
+        assert!(matches!(silence, ErrorKind::WouldBlock | ErrorKind::TimedOut));
+    }
+    // What was sent counts, though its sender has gone.
+    drop(during);
+    nodes.resume(0);
+    nodes.resume(0);
+    before.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut reply = [0; 5];
+    before.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply, b"+OK\r\n");
+    let mut client = connect(&nodes, 0);
+    assert!(eventually(LIMIT, || client.command(&["EXISTS", "a", "b"]) == Value::Integer(2)));
+}
+
+#[test]
+fn a_paused_node_can_be_stopped_and_restarted() {
+    let nodes = Nodes::start(2).unwrap();
+    nodes.pause(0);
+    nodes.stop(0);
+    nodes.pause(1);
+    nodes.restart(1).unwrap();
+    assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
+    nodes.pause(1);
+    // And dropping paused nodes does not wait for them to go on.
+}
+
+#[test]
+fn settings_are_what_the_nodes_report() {
+    let nodes = Nodes::builder()
+        .password("p@ss/w%rd")
+        .uptime(Duration::from_secs(1_000_000))
+        .uptime_after_restart(Duration::from_secs(2_000_000))
+        .redis_version("6.2.0")
+        .start(1)
+        .unwrap();
+    let url = format!("redis://:p%40ss%2Fw%25rd@127.0.0.1:{}", nodes.port(0));
+    assert_eq!(nodes.urls(), [url]);
+    assert!(!format!("{nodes:?}").contains("p@ss"));
+    let server_info = || {
+        let mut client = connect(&nodes, 0);
+        assert_eq!(client.command(&["AUTH", "p@ss/w%rd"]), Value::ok());
+        client.command(&["INFO", "server"])
+    };
+    let uptime = |info: &Value| info.field("uptime_in_seconds").unwrap();
+    let info = server_info();
+    assert_eq!(info.field("redis_version").as_deref(), Some("6.2.0"));
+    assert!(uptime(&info).starts_with("10000"));
+    nodes.restart(0).unwrap();
+    assert!(uptime(&server_info()).starts_with("20000"));
+}
+
+#[test]
+fn a_script_of_someone_else_is_refused_in_words_that_say_so() {
+    let nodes = Nodes::start(1).unwrap();
+    let mut client = connect(&nodes, 0);
+    for words in [&["EVAL", "return 1", "0"][..], &["SCRIPT", "LOAD", "return 1"]] {
+        assert!(client.command(words).text().contains("only redlatch's own scripts"));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_command_are_answered_with_an_error_and_the_end() {
+    let nodes = Nodes::start(1).unwrap();
+    let mut client = connect(&nodes, 0);
+    client.send(b"*1\r\n$4\r\nPING\r\n*1\r\n:4\r\n*1\r\n$4\r\nPING\r\n").unwrap();
+    assert_eq!(client.reply().unwrap(), b"+PONG\r\n");
+    assert!(client.reply().unwrap().starts_with(b"-ERR Protocol error"));
+    assert!(client.reply().is_err());
+}
+
+/// A client that sends without reading must not make the node buffer without end, and gets every
+/// reply in the end.
+#[test]
+fn a_client_that_does_not_read_is_not_read_from() {
+    const COMMANDS: usize = 400;
+    let nodes = Nodes::start(1).unwrap();
+    let value = vec![b'x'; 60_000];
+    let mut client = connect(&nodes, 0);
+    assert_eq!(client.command(&[b"SET", b"k".as_slice(), &value]), Value::ok());
+    client.send(&encode(&["GET", "k"]).repeat(COMMANDS)).unwrap();
+    // Others are served meanwhile.
+    assert_eq!(connect(&nodes, 0).command(&["STRLEN", "k"]), Value::Integer(60_000));
+    for _ in 0..COMMANDS {
+        assert_eq!(client.reply().unwrap().len(), 60_000 + "$60000\r\n\r\n".len());
+    }
+}

@@ -1,0 +1,255 @@
+//! Extending locks: what lives longer, what must not, and what is put back.
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{ExtendError, LockGuard, Lost, Released};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, calls, gone, holders, patient, pause, pttl, resume, take, thorough, value, words,
+};
+use support::redis::Server;
+use support::servers::Servers;
+
+const HALF: Duration = Duration::from_secs(25);
+
+/// The least that any of the servers has left of the key, in milliseconds.
+fn shortest(servers: &[Server], key: &str) -> i64 {
+    servers.iter().map(|server| pttl(server, key)).min().expect("there are servers")
+}
+
+fn lost(guard: &mut LockGuard, ttl: Duration) -> Lost {
+    match guard.extend(ttl) {
+        Err(ExtendError::Lost(lost)) => lost,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_extension_lengthens_the_key_s_life_on_all_nodes() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "long", Duration::from_secs(20));
+    let token = value(&servers[0], "long");
+    guard.extend(LONG).unwrap();
+    assert!(guard.remaining() > Duration::from_secs(25) && guard.remaining() < LONG);
+    assert!(shortest(&servers, "long") > 25_000);
+    assert_eq!(value(&servers[4], "long"), token, "it is the same lock");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "long"));
+}
+
+#[test]
+fn an_extension_again_and_again_outlives_the_first_ttl() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    let ttl = Duration::from_secs(2);
+    let mut guard = take(&client, "again", ttl);
+    for _ in 0..8 {
+        thread::sleep(Duration::from_millis(300));
+        guard.extend(ttl).unwrap();
+    }
+    assert!(guard.ensure_held().is_ok());
+    assert!(patient(servers.urls()).build().unwrap().try_lock("again", ttl).unwrap().is_none());
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn an_extension_by_less_shortens_nothing_anywhere() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "less", LONG);
+    let before = guard.remaining();
+    for millis in [3, 100, 5_000] {
+        guard.extend(Duration::from_millis(millis)).unwrap();
+        assert!(guard.remaining() > Duration::from_secs(25) && guard.remaining() <= before);
+        assert!(shortest(&servers, "less") > 25_000);
+    }
+}
+
+#[test]
+fn an_extension_that_was_never_confirmed_is_not_shortened_either() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let mut guard = take(&client, "half", HALF);
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    guard.extend(HALF).unwrap();
+    pause(&servers, 2);
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
+    resume(&servers, 2);
+    assert!(eventually(LIMIT, || guard.extend(HALF).is_ok()));
+    // The node that answered all along was told LONG, and has not been told to forget it.
+    assert!(pttl(&servers[2], "half") > 26_000);
+}
+
+#[test]
+fn after_its_validity_a_lock_is_not_extended_and_nothing_is_sent() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "over", Duration::from_millis(200));
+    assert!(eventually(LIMIT, || guard.remaining().is_zero()));
+    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+    let before: Vec<_> = servers.iter().map(|server| calls(server, "evalsha")).collect();
+    assert_eq!(lost(&mut guard, LONG), Lost::Expired);
+    // Whatever had been sent would be answered before this is.
+    assert!(client.nodes().iter().all(|node| node.is_connected));
+    for (server, before) in servers.iter().zip(before) {
+        assert_eq!((calls(server, "evalsha"), calls(server, "eval")), (before, 0));
+        assert_eq!(calls(server, "set"), 1);
+    }
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+}
+
+#[test]
+fn a_ttl_that_cannot_be_used_changes_nothing() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "odd", LONG);
+    for ttl in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(61), Duration::MAX] {
+        assert!(matches!(guard.extend(ttl), Err(ExtendError::Ttl(_))), "{ttl:?}");
+    }
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
+    let servers = Servers::start(5);
+    let client = patient(servers.urls())
+        .node_timeout(Duration::from_millis(300))
+        .wait_for_all(true)
+        .build()
+        .unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    let mut guard = take(&client, "failed", HALF);
+    let (before, token) = (guard.remaining(), value(&servers[4], "failed"));
+    pause(&servers, 3);
+    let error = match guard.extend(LONG) {
+        Err(ExtendError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((error.needed(), error.answered()), (3, 2));
+    let expected = ["timed out waiting for an answer"; 3].into_iter().chain(["granted"; 2]);
+    assert!(words(&error).iter().eq(expected.collect::<Vec<_>>().iter()), "{error}");
+    assert!(guard.ensure_held().is_ok());
+    assert!(guard.remaining() <= before && guard.remaining() > Duration::from_secs(10));
+    resume(&servers, 3);
+    for server in servers.iter() {
+        assert_eq!(value(server, "failed"), token);
+    }
+    assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()));
+    assert!(guard.remaining() > HALF);
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_key_that_is_gone_from_a_majority_is_a_lock_that_is_gone() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "gone", LONG);
+    for server in &servers[..3] {
+        server.command(&["DEL", "gone"]);
+    }
+    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    // At once, whatever time there was left, and for good.
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert_eq!(guard.ensure_held(), Err(Lost::Gone));
+    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    assert_eq!(holders(&servers[..3], "gone"), 0, "nothing is made again without a majority");
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(gone(&servers, "gone"));
+}
+
+#[test]
+fn a_key_that_a_minority_lost_is_planted_again() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "again", HALF);
+    let token = value(&servers[4], "again");
+    for server in &servers[..2] {
+        server.command(&["DEL", "again"]);
+    }
+    guard.extend(LONG).unwrap();
+    assert!(eventually(LIMIT, || holders(&servers, "again") == 5));
+    for server in servers.iter() {
+        assert_eq!(value(server, "again"), token);
+    }
+    let left = shortest(&servers, "again");
+    assert!(left > 26_000 && left <= 50_000, "{left}");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "again"));
+}
+
+#[test]
+fn another_s_key_on_a_minority_is_left_alone() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "foreign", HALF);
+    servers[0].command(&["SET", "foreign", "another's", "PX", "60000"]);
+    servers[1].command(&["DEL", "foreign"]);
+    servers[1].command(&["LPUSH", "foreign", "no lock at all"]);
+    guard.extend(LONG).unwrap();
+    guard.extend(LONG).unwrap();
+    guard.release().unwrap();
+    assert!(gone(&servers[2..], "foreign"));
+    assert_eq!(value(&servers[0], "foreign").as_deref(), Some(&b"another's"[..]));
+    assert_eq!(servers[1].command(&["LLEN", "foreign"]), Value::Integer(1));
+}
+
+#[test]
+fn a_lock_that_another_client_took_meanwhile_is_not_taken_back() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let other = thorough(servers.urls());
+    let mut guard = take(&client, "between", LONG);
+    // As if its time had come: the nodes' clocks may be ahead.
+    for server in servers.iter() {
+        server.command(&["DEL", "between"]);
+    }
+    let mut theirs = take(&other, "between", LONG);
+    let token = value(&servers[0], "between");
+    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    drop(guard);
+    theirs.extend(LONG).unwrap();
+    for server in servers.iter() {
+        assert_eq!(value(server, "between"), token);
+    }
+    assert_eq!(theirs.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn the_time_in_all_is_bounded_if_that_is_wanted() {
+    let servers = Servers::start(3);
+    let max_hold = Duration::from_secs(40);
+    let client = patient(servers.urls()).max_hold(max_hold).build().unwrap();
+    let mut guard = take(&client, "hold", HALF);
+    guard.extend(HALF).unwrap();
+    match guard.extend(LONG) {
+        Err(ExtendError::HeldTooLong { held, max_hold: allowed }) => {
+            assert!(held >= LONG && allowed == max_hold, "{held:?}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(guard.ensure_held().is_ok());
+    guard.extend(HALF).unwrap();
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn servers_that_forgot_the_scripts_are_sent_them_again() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "flush", HALF);
+    for _ in 0..3 {
+        for server in servers.iter() {
+            assert_eq!(server.command(&["SCRIPT", "FLUSH", "SYNC"]), Value::ok());
+        }
+        guard.extend(LONG).unwrap();
+        assert!(shortest(&servers, "flush") > 26_000);
+    }
+    for server in servers.iter() {
+        assert_eq!(calls(server, "eval"), 3, "once a flush");
+    }
+}

@@ -1,0 +1,166 @@
+//! The test harness itself: what other tests build on has to do what it says.
+
+mod support;
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use support::cli::{Client, Value, encode};
+use support::eventually;
+use support::peer::Peer;
+use support::proxy::{Mode, Proxy};
+use support::redis::Server;
+use support::servers::Servers;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Whether a reply to PING comes within 150 ms, which is not proof that none ever would.
+fn answers_soon(port: u16) -> bool {
+    let Ok(stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
+    stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout above zero");
+    Client::over(stream).try_command(&["PING"]).is_ok()
+}
+
+#[test]
+fn a_server_can_be_paused_killed_restarted_and_stopped() {
+    let mut server = Server::start(&[]);
+    let pid = server.pid();
+    assert_eq!(server.command(&["SET", "k", "v"]), Value::ok());
+    assert_eq!(server.redis_cli(&["GET", "k"]), "v");
+    let info = server.command(&["INFO", "server"]);
+    assert_eq!(info.field("process_id").unwrap(), pid.as_raw_nonzero().to_string());
+
+    server.pause();
+    assert!(!answers_soon(server.port()));
+    server.resume();
+    assert!(eventually(LIMIT, || answers_soon(server.port())));
+
+    let port = server.port();
+    server.kill();
+    let refused = Client::connect(port).err().map(|error| error.kind());
+    assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
+    server.restart();
+    assert_eq!((server.port(), server.command(&["GET", "k"])), (port, Value::Null));
+    assert_ne!(server.pid(), pid);
+
+    server.pause();
+    server.stop();
+    assert!(Client::connect(port).is_err());
+}
+
+#[test]
+fn servers_start_together_and_listen_on_unix_sockets_as_well() {
+    let servers = Servers::start_with(3, &["--requirepass", "secret"]);
+    assert_eq!((servers.len(), servers.urls().len()), (3, 3));
+    for server in servers.iter() {
+        assert_eq!(server.command(&["PING"]), Value::Simple("PONG".to_owned()));
+        assert_eq!(server.url(), format!("redis://:secret@127.0.0.1:{}", server.port()));
+        let stream = std::os::unix::net::UnixStream::connect(server.unix_socket()).unwrap();
+        let reply = Client::over(stream).command(&["PING"]);
+        assert_eq!(reply, Value::Error("NOAUTH Authentication required.".to_owned()));
+    }
+}
+
+#[test]
+#[should_panic(expected = "did not start")]
+fn a_server_that_cannot_start_says_so_with_its_log() {
+    Server::start(&["--no-such-option", "1"]);
+}
+
+#[test]
+fn the_proxy_passes_delays_and_splits() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let mut client = Client::connect(proxy.port()).unwrap();
+    assert_eq!(client.command(&["ECHO", "passed"]), Value::bulk("passed"));
+
+    let delay = Duration::from_millis(30);
+    proxy.set(Mode::Delay { to_server: delay, to_client: delay });
+    let start = Instant::now();
+    assert_eq!(client.command(&["ECHO", "late"]), Value::bulk("late"));
+    assert!(start.elapsed() >= 2 * delay);
+
+    proxy.set(Mode::Bytewise);
+    assert_eq!(client.command(&["ECHO", "split"]), Value::bulk("split"));
+    assert_eq!(proxy.accepted(), 1);
+}
+
+#[test]
+fn the_proxy_swallows_replies_but_not_commands() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let mut client = Client::connect(proxy.port()).unwrap();
+    proxy.set(Mode::Swallow);
+    client.send(&encode(&["SET", "k", "v"])).unwrap();
+    assert!(eventually(LIMIT, || server.command(&["GET", "k"]) == Value::bulk("v")));
+    // Whether the proxy has read that reply by now is not known; a new connection is clean.
+    proxy.set(Mode::Pass);
+    let mut fresh = Client::connect(proxy.port()).unwrap();
+    assert_eq!(fresh.command(&["ECHO", "x"]), Value::bulk("x"));
+}
+
+#[test]
+fn the_proxy_cuts_after_the_given_byte() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    for limit in 0..=7 {
+        proxy.set(Mode::CutAfter(limit));
+        let mut client = Client::connect(proxy.port()).unwrap();
+        client.send(&encode(&["PING"])).unwrap();
+        let reply = client.reply();
+        if limit == 7 {
+            assert_eq!(reply.unwrap(), b"+PONG\r\n");
+        } else {
+            assert_eq!(reply.unwrap_err().kind(), ErrorKind::UnexpectedEof);
+        }
+        assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::UnexpectedEof);
+    }
+}
+
+#[test]
+fn the_proxy_resets_and_refuses_and_recovers() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let mut client = Client::connect(proxy.port()).unwrap();
+    assert_eq!(client.command(&["PING"]), Value::Simple("PONG".to_owned()));
+    proxy.set(Mode::Reset);
+    assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::ConnectionReset);
+
+    proxy.set(Mode::Refuse);
+    let refused = Client::connect(proxy.port()).err().map(|error| error.kind());
+    assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
+
+    proxy.set(Mode::Pass);
+    assert!(answers_soon(proxy.port()));
+}
+
+#[test]
+fn peers_do_what_they_are_called() {
+    assert!(!answers_soon(Peer::silent().port()));
+    let first_bytes = |peer: &Peer| {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", peer.port())).unwrap();
+        std::io::Write::write_all(&mut stream, &encode(&["PING"])).unwrap();
+        let mut bytes = [0; 4];
+        let read = std::io::Read::read(&mut stream, &mut bytes);
+        read.map(|read| bytes[..read].to_vec()).unwrap_or_default()
+    };
+    assert_eq!(first_bytes(&Peer::http()), b"HTTP");
+    assert_eq!(first_bytes(&Peer::ssh()), b"SSH-");
+    assert_eq!(first_bytes(&Peer::tls_alert()), [0x15, 3, 1, 0]);
+    assert_eq!(first_bytes(&Peer::closing()), b"");
+    assert_eq!(first_bytes(&Peer::resetting()), b"");
+
+    let parrot = Peer::answering(b"+HI\r\n");
+    let mut client = Client::connect(parrot.port()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(client.command(&["PING"]), Value::Simple("HI".to_owned()));
+    }
+    let slow = Peer::start(|conversation| {
+        while conversation.read_command().is_some() {
+            conversation.trickle(b"+SLOW\r\n", Duration::from_millis(1));
+        }
+    });
+    let mut client = Client::connect(slow.port()).unwrap();
+    assert_eq!(client.command(&["PING"]), Value::Simple("SLOW".to_owned()));
+    assert_eq!((parrot.accepted(), slow.accepted()), (1, 1));
+}

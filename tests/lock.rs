@@ -1,0 +1,298 @@
+//! Taking locks: the four ways, and what the nodes then really hold.
+
+mod support;
+
+use std::collections::HashSet;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockClient, Released};
+use support::cli::{Client, Value};
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, calls, connections, gone, holders, patient, pttl, take, thorough, value,
+};
+use support::redis::Server;
+use support::servers::Servers;
+
+#[test]
+fn the_four_ways_take_a_free_lock() {
+    let servers = Servers::start(5);
+    let client = patient(servers.urls()).build().unwrap();
+    let wait = Duration::from_secs(10);
+    let guards = [
+        client.try_lock("way", LONG).unwrap().unwrap(),
+        client.try_lock_for("way-for", LONG, wait).unwrap().unwrap(),
+        client.try_lock_until("way-until", LONG, Instant::now() + wait).unwrap().unwrap(),
+        client.lock("way-waiting", LONG).unwrap(),
+    ];
+    for guard in guards {
+        let name = guard.resource().to_vec();
+        assert!(guard.ensure_held().is_ok());
+        assert!(guard.remaining() > Duration::from_secs(10) && guard.remaining() < LONG);
+        assert!(holders(&servers, &name) >= 3, "{}", name.escape_ascii());
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert!(gone(&servers, &name), "{}", name.escape_ascii());
+    }
+}
+
+#[test]
+fn the_four_ways_respect_a_lock_that_is_held() {
+    let servers = Servers::start(5);
+    let holder = patient(servers.urls()).build().unwrap();
+    let other = patient(servers.urls()).build().unwrap();
+    let guard = take(&holder, "held", LONG);
+    let wait = Duration::from_millis(100);
+    assert!(other.try_lock("held", LONG).unwrap().is_none());
+    assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
+    assert!(other.try_lock_until("held", LONG, Instant::now() + wait).unwrap().is_none());
+    // The same client is no exception: the lock is not reentrant.
+    assert!(holder.try_lock("held", LONG).unwrap().is_none());
+
+    let waiting = thread::spawn(move || other.lock("held", LONG).unwrap());
+    let wanted = || servers.iter().all(|server| calls(server, "set") > 8);
+    assert!(eventually(LIMIT, wanted), "whoever waits asks again");
+    assert!(!waiting.is_finished());
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    waiting.join().unwrap().ensure_held().unwrap();
+}
+
+#[test]
+fn every_node_holds_the_same_token_of_twenty_bytes_for_the_ttl() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let before = Instant::now();
+    let guard = take(&client, "token", LONG);
+    let token = value(&servers[0], "token").unwrap();
+    assert_eq!(token.len(), 20);
+    for server in servers.iter() {
+        assert_eq!(value(server, "token").as_deref(), Some(&token[..]));
+        let left = Duration::from_millis(pttl(server, "token").try_into().unwrap());
+        assert!(left <= LONG && left + before.elapsed() >= LONG - Duration::from_millis(1));
+        // What is reported is never above what a node holds.
+        assert!(guard.remaining() < left);
+    }
+}
+
+#[test]
+fn every_attempt_has_a_token_of_its_own() {
+    let server = Server::start(&[]);
+    let client = thorough([server.url()]);
+    let mut tokens = HashSet::new();
+    for _ in 0..50 {
+        let guard = take(&client, "fresh", LONG);
+        tokens.insert(value(&server, "fresh").unwrap());
+        guard.release().unwrap();
+    }
+    assert_eq!(tokens.len(), 50);
+
+    // Attempts that failed had their own as well: what is sent is seen by MONITOR.
+    server.command(&["SET", "fresh", "another's"]);
+    let mut monitor = server.client();
+    assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
+    let refused = client.try_lock_for("fresh", LONG, Duration::from_millis(200)).unwrap();
+    assert!(refused.is_none());
+    server.command(&["ECHO", "the end"]);
+    let mut sets = Vec::new();
+    loop {
+        let line = String::from_utf8_lossy(&monitor.reply().unwrap()).into_owned();
+        if line.contains("the end") {
+            break;
+        }
+        sets.extend(line.split_once("\"SET\"").map(|(_, args)| args.to_owned()));
+    }
+    let distinct: HashSet<_> = sets.iter().collect();
+    assert!(sets.len() > 1 && distinct.len() == sets.len(), "{sets:?}");
+}
+
+#[test]
+fn names_are_bytes() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let other = thorough(servers.urls());
+    let huge = vec![b'k'; 64 * 1024];
+    let names: [&[u8]; 9] = [
+        b"\r\n",
+        b"a\r\n$3\r\nfoo\r\n",
+        b"\0",
+        b"nul\0inside",
+        b"\xff\xfe\x80",
+        "schl\u{fc}ssel \u{1f512}".as_bytes(),
+        b" ",
+        b"{tag}\"'\\",
+        &huge,
+    ];
+    for name in names {
+        let guard = take(&client, name, LONG);
+        assert_eq!(guard.resource(), name);
+        assert_eq!(holders(&servers, name), 3, "{}", name.escape_ascii());
+        assert!(other.try_lock(name, LONG).unwrap().is_none());
+        guard.release().unwrap();
+        assert!(gone(&servers, name));
+    }
+    assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0));
+}
+
+#[test]
+fn a_prefix_stands_before_the_name_in_the_key_only() {
+    let servers = Servers::start(3);
+    let prefixed =
+        patient(servers.urls()).key_prefix(b"app\0:").wait_for_all(true).build().unwrap();
+    let guard = take(&prefixed, "x", LONG);
+    assert_eq!(guard.resource(), b"x");
+    assert_eq!(holders(&servers, b"app\0:x"), 3);
+    assert_eq!(holders(&servers, "x"), 0);
+    // Another namespace is another lock.
+    let plain = thorough(servers.urls());
+    take(&plain, "x", LONG).release().unwrap();
+    assert!(plain.try_lock(b"app\0:x", LONG).unwrap().is_none());
+    guard.release().unwrap();
+    assert!(gone(&servers, b"app\0:x"));
+}
+
+#[test]
+fn any_number_of_nodes_needs_its_majority() {
+    let servers = Servers::start(5);
+    for count in 1..=5 {
+        let nodes = &servers[..count];
+        let urls: Vec<_> = nodes.iter().map(Server::url).collect();
+        let client = thorough(urls);
+        let name = format!("of-{count}");
+        let guard = take(&client, &name, LONG);
+        assert_eq!(holders(nodes, &name), count);
+        assert_eq!(holders(&servers, &name), count);
+        guard.release().unwrap();
+        assert!(gone(nodes, &name));
+
+        // As many others' keys as leave a majority do no harm; one more, and the lock is theirs.
+        let spare = count - (count / 2 + 1);
+        for (before, node) in nodes[..=spare].iter().enumerate() {
+            node.command(&["SET", &name, "another's"]);
+            let guard = client.try_lock(&name, LONG).unwrap();
+            assert_eq!(guard.is_some(), before < spare, "{} of {count} taken", before + 1);
+            drop(guard);
+        }
+        let untouched = || holders(nodes, &name) == spare + 1;
+        assert!(eventually(LIMIT, untouched), "only what is ours is taken back");
+    }
+}
+
+#[test]
+fn a_lock_by_plain_redis_cli_excludes_ours_and_ours_excludes_it() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let set =
+        |server: &Server| server.redis_cli(&["SET", "shared", "by-hand", "NX", "PX", "60000"]);
+    for server in &servers[..3] {
+        assert_eq!(set(server), "OK");
+    }
+    assert!(client.try_lock("shared", LONG).unwrap().is_none());
+    // What the refused attempt planted on the others is taken back, and nothing else.
+    assert!(eventually(LIMIT, || holders(&servers, "shared") == 3));
+    for server in &servers[..3] {
+        assert_eq!(server.redis_cli(&["GET", "shared"]), "by-hand");
+        assert_eq!(server.redis_cli(&["DEL", "shared"]), "1");
+    }
+    let guard = take(&client, "shared", LONG);
+    for server in servers.iter() {
+        assert_eq!(set(server), "");
+    }
+    guard.release().unwrap();
+    assert!(gone(&servers, "shared"));
+    assert_eq!(set(&servers[0]), "OK");
+}
+
+#[test]
+fn the_database_of_the_url_is_where_the_key_is() {
+    let servers = Servers::start(3);
+    let urls = servers.urls().into_iter().map(|url| format!("{url}/7"));
+    let guard = take(&thorough(urls), "db", LONG);
+    for server in servers.iter() {
+        assert_eq!(value(server, "db"), None);
+        let mut client = server.client();
+        assert_eq!(client.command(&["SELECT", "7"]), Value::ok());
+        assert_eq!(client.command(&["EXISTS", "db"]), Value::Integer(1));
+    }
+    // Another database is another lock.
+    take(&thorough(servers.urls()), "db", LONG).release().unwrap();
+    guard.release().unwrap();
+}
+
+#[test]
+fn passwords_and_users_are_presented() {
+    let odd = "p@ss:w/o?r#d% \u{e9}\"'";
+    let encoded = "p%40ss%3Aw%2Fo%3Fr%23d%25%20%C3%A9%22%27";
+    let servers = Servers::start_with(3, &["--requirepass", "secret"]);
+    for server in servers.iter() {
+        let rule = format!(">{odd}");
+        let user = ["ACL", "SETUSER", "locker", "on", &rule, "~*", "+@all"];
+        assert_eq!(server.command(&user), Value::ok());
+    }
+    take(&thorough(servers.urls()), "password", LONG).release().unwrap();
+    let as_user = servers
+        .iter()
+        .map(|server| format!("redis://locker:{encoded}@127.0.0.1:{}", server.port()));
+    let client = thorough(as_user);
+    take(&client, "user", LONG).release().unwrap();
+    assert!(servers[0].command(&["CLIENT", "LIST"]).text().contains(" user=locker "));
+}
+
+#[test]
+fn unix_sockets_are_nodes_like_others() {
+    let servers = Servers::start_with(3, &["--requirepass", "secret"]);
+    let urls: Vec<_> = servers
+        .iter()
+        .map(|server| format!("unix://:secret@{}?db=2", server.unix_socket().display()))
+        .collect();
+    let client = thorough(&urls[..]);
+    let guard = take(&client, "unix", LONG);
+    for server in servers.iter() {
+        let mut plain = server.client();
+        plain.command(&["SELECT", "2"]);
+        assert_eq!(plain.command(&["EXISTS", "unix"]), Value::Integer(1));
+    }
+    assert!(client.nodes().iter().all(|node| node.is_connected));
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn one_connection_to_each_node_whatever_the_threads_and_clones() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).client_name("one-each").build().unwrap();
+    thread::scope(|scope| {
+        for thread in 0..16 {
+            let client = client.clone();
+            scope.spawn(move || {
+                for round in 0..10 {
+                    take(&client, format!("{thread}-{round}"), LONG).release().unwrap();
+                }
+            });
+        }
+    });
+    for server in servers.iter() {
+        assert_eq!(connections(server, "one-each"), 1);
+    }
+    drop(client);
+    let closed = || servers.iter().all(|server| connections(server, "one-each") == 0);
+    assert!(eventually(LIMIT, closed));
+}
+
+#[test]
+fn connections_are_named_for_whoever_looks_at_the_server() {
+    let server = Server::start(&[]);
+    let client = LockClient::builder().node(server.url()).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+    assert_eq!(connections(&server, "redlatch"), 1);
+}
+
+#[test]
+fn building_a_client_connects_to_nothing() {
+    let server = Server::start(&[]);
+    let before = server.command(&["INFO", "stats"]).field("total_connections_received");
+    let client = LockClient::connect([server.url(), "redis://127.0.0.1:1".to_owned()]).unwrap();
+    let mut plain = Client::connect(server.port()).unwrap();
+    let after = plain.command(&["INFO", "stats"]).field("total_connections_received");
+    let count = |text: Option<String>| text.unwrap().parse::<u64>().unwrap();
+    assert_eq!(count(after), count(before) + 1);
+    drop(client);
+}

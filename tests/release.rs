@@ -1,0 +1,244 @@
+//! Releasing locks, by hand and by dropping them: nothing of ours stays, nothing of others goes.
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{LockGuard, ReleaseError, Released};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value, words,
+};
+use support::redis::Server;
+use support::servers::Servers;
+
+const SHORT_ROUND: Duration = Duration::from_millis(300);
+
+#[test]
+fn a_release_in_time_says_so_and_leaves_nothing() {
+    let servers = Servers::start(5);
+    let client = patient(servers.urls()).build().unwrap();
+    for _ in 0..20 {
+        assert_eq!(take(&client, "in-time", LONG).release(), Ok(Released::InTime));
+    }
+    assert!(gone(&servers, "in-time"));
+}
+
+#[test]
+fn a_release_after_the_validity_is_too_late_and_no_error() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "late", Duration::from_millis(100));
+    assert!(eventually(LIMIT, || guard.remaining().is_zero()));
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+
+    // So it is when a majority has lost the key before.
+    let guard = take(&client, "lost", LONG);
+    servers[0].command(&["DEL", "lost"]);
+    servers[2].command(&["DEL", "lost"]);
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(gone(&servers, "lost"));
+}
+
+#[test]
+fn another_s_key_is_never_deleted() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let dropped = take(&client, "theirs", LONG);
+    for server in servers.iter() {
+        server.command(&["SET", "theirs", "another's", "PX", "60000"]);
+    }
+    drop(dropped);
+    let untouched = || {
+        let is_there = |server| value(server, "theirs").as_deref() == Some(&b"another's"[..]);
+        // Whatever was sent before has been answered when these have.
+        client.nodes().iter().all(|node| node.is_connected) && servers.iter().all(is_there)
+    };
+    assert!(untouched());
+    // A release of the one who took it then finds nothing that is its own.
+    let late = take(&client, "late", Duration::from_millis(50));
+    assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
+    let theirs = take(&thorough(servers.urls()), "late", LONG);
+    assert_eq!(late.release(), Ok(Released::TooLate));
+    assert!(untouched());
+    assert_eq!(theirs.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_key_of_another_type_is_not_ours() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "list", LONG);
+    for server in &servers[..2] {
+        server.command(&["DEL", "list"]);
+        server.command(&["RPUSH", "list", "item"]);
+    }
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert_eq!(servers[0].command(&["LLEN", "list"]), Value::Integer(1));
+    assert!(gone(&servers[2..], "list"));
+}
+
+#[test]
+fn with_a_minority_down_a_release_is_in_time() {
+    let mut servers = Servers::start(5);
+    let client = patient(servers.urls()).wait_for_all(true).build().unwrap();
+    let guard = take(&client, "minority", LONG);
+    servers[0].kill();
+    servers[1].kill();
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers[2..], "minority"));
+}
+
+#[test]
+fn with_a_majority_stopped_a_release_is_unknown_and_happens_when_they_go_on() {
+    let servers = Servers::start(5);
+    let client =
+        patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    let guard = take(&client, "majority", LONG);
+    assert_eq!(holders(&servers, "majority"), 5);
+    pause(&servers, 3);
+    let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    assert_eq!((error.answered(), error.needed()), (2, 3));
+    assert_eq!(holders(&servers[3..], "majority"), 0);
+    resume(&servers, 3);
+    // It was written to them, so nobody has to do anything any more.
+    assert!(gone(&servers, "majority"));
+}
+
+#[test]
+fn with_a_majority_down_a_release_says_why() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "down", LONG);
+    servers[0].kill();
+    servers[1].kill();
+    let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
+    // Not that they timed out: they refused at once.
+    let refused = "no connection: Connection refused (os error 111)";
+    assert_eq!(words(&error), [refused, refused, "granted"]);
+    assert!(gone(&servers[2..], "down"));
+}
+
+#[test]
+fn what_could_not_be_written_is_owed_and_paid_on_the_next_connection() {
+    let servers = Servers::start(3);
+    let client =
+        patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    let guard = take(&client, "owed", LONG);
+    // The first node's connection dies without a word, and for the time being there is no other.
+    let mut only = servers[0].client();
+    only.command(&["CONFIG", "SET", "maxclients", "1"]);
+    only.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(only.command(&["EXISTS", "owed"]), Value::Integer(1));
+    only.command(&["CONFIG", "SET", "maxclients", "100"]);
+    // Any traffic pays.
+    let paid = || {
+        drop(client.nodes());
+        only.command(&["EXISTS", "owed"]) == Value::Integer(0)
+    };
+    assert!(eventually(LIMIT, paid));
+}
+
+#[test]
+fn dropping_releases_at_once() {
+    let servers = Servers::start(5);
+    let client = patient(servers.urls()).build().unwrap();
+    for round in 0..20 {
+        let name = format!("dropped-{round}");
+        drop(take(&client, &name, LONG));
+        assert!(gone(&servers, &name));
+    }
+}
+
+#[test]
+fn dropping_does_not_wait_for_a_node_that_is_stopped() {
+    let servers = Servers::start(5);
+    let client = patient(servers.urls()).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    let guards: Vec<_> = (0..50).map(|i| take(&client, format!("stopped-{i}"), LONG)).collect();
+    pause(&servers, 3);
+    // Were it to wait, it would for 5 s each: node_timeout. The test's own limit would be over.
+    let dropping = thread::spawn(move || drop(guards));
+    assert!(eventually(LIMIT, || dropping.is_finished()));
+    resume(&servers, 3);
+    assert!(eventually(LIMIT, || servers
+        .iter()
+        .all(|server| server.command(&["DBSIZE"]) == Value::Integer(0))));
+}
+
+#[test]
+fn dropping_the_guard_and_then_the_client_leaves_no_key() {
+    let servers = Servers::start(5);
+    for _ in 0..30 {
+        let client = patient(servers.urls()).build().unwrap();
+        let guard = take(&client, "last", LONG);
+        drop(client);
+        drop(guard);
+        assert!(gone(&servers, "last"));
+    }
+}
+
+#[test]
+fn a_panic_drops_the_guard_like_anything_else() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    let guard = take(&client, "panic", LONG);
+    let caught = catch_unwind(AssertUnwindSafe(move || {
+        let _guard: LockGuard = guard;
+        std::panic::resume_unwind(Box::new("the work went wrong"));
+    }));
+    assert!(caught.is_err());
+    assert!(gone(&servers, "panic"));
+    // In a thread that ends by it as well.
+    let guard = take(&client, "panic", LONG);
+    let ended = thread::spawn(move || {
+        let _guard = guard;
+        std::panic::resume_unwind(Box::new("so did this"));
+    });
+    assert!(ended.join().is_err());
+    assert!(gone(&servers, "panic"));
+    take(&client, "panic", LONG).release().unwrap();
+}
+
+#[test]
+fn guards_know_nothing_of_each_other() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let (mut one, other) = (take(&client, "one", LONG), take(&client, "other", LONG));
+    drop(other);
+    assert!(gone(&servers, "other"));
+    assert_eq!(holders(&servers, "one"), 3);
+    let other = take(&client, "other", LONG);
+    one.extend(LONG).unwrap();
+    assert_eq!(one.release(), Ok(Released::InTime));
+    assert_eq!(holders(&servers, "other"), 3);
+    assert_eq!(other.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn servers_that_forgot_the_scripts_still_release() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let flush = |server: &Server| {
+        assert_eq!(server.command(&["SCRIPT", "FLUSH", "SYNC"]), Value::ok());
+    };
+    for _ in 0..3 {
+        let guard = take(&client, "flush", LONG);
+        servers.iter().for_each(flush);
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(holders(&servers, "flush"), 0);
+        // Nobody would be there to send a dropped guard's script again.
+        let guard = take(&client, "flush", LONG);
+        servers.iter().for_each(flush);
+        drop(guard);
+        assert!(gone(&servers, "flush"));
+    }
+    // The script was asked for by its digest where it had been run before, and then sent again.
+    assert!(servers.iter().all(|server| calls(server, "evalsha") == 2));
+}

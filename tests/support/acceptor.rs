@@ -1,0 +1,104 @@
+//! A listening port with a thread behind it that can be told to end, and the connections that came
+//! in through it.
+
+use std::io;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use socket2::SockRef;
+
+/// Accepts on a port of 127.0.0.1 until it is dropped. From then on the port refuses.
+pub struct Acceptor {
+    port: u16,
+    stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Acceptor {
+    /// Hands each connection to `handle`, which must not block. Port 0 is any free one.
+    pub fn start(
+        port: u16,
+        mut handle: impl FnMut(TcpStream) + Send + 'static,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", port))?;
+        let port = listener.local_addr()?.port();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&stopping);
+        let thread = thread::spawn(move || {
+            for stream in listener.incoming().filter_map(Result::ok) {
+                if stop.load(Ordering::SeqCst) {
+                    break;
+                }
+                handle(stream);
+            }
+        });
+        Ok(Self { port, stopping, thread: Some(thread) })
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl Drop for Acceptor {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        // Only a connection wakes a thread that sleeps in accept.
+        let _ = TcpStream::connect(("127.0.0.1", self.port));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The streams that are in use, so that they can be ended from outside the threads that use them.
+#[derive(Default)]
+pub struct Streams(Mutex<Vec<Weak<TcpStream>>>);
+
+impl Streams {
+    pub fn add(&self, stream: TcpStream) -> Arc<TcpStream> {
+        let stream = Arc::new(stream);
+        let mut all = self.all();
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&stream));
+        stream
+    }
+
+    /// Ends all of them in order: the other side reads what was sent and then the end.
+    pub fn cut(&self) {
+        for stream in self.take() {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Ends all of them with a reset: the other side's next read fails.
+    pub fn reset(&self) {
+        self.take().iter().for_each(|stream| mark_for_reset(stream));
+    }
+
+    fn take(&self) -> Vec<Arc<TcpStream>> {
+        self.all().drain(..).filter_map(|stream| stream.upgrade()).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Weak<TcpStream>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closing the stream will reset the connection. Whoever reads from it reads its end, which makes
+/// the threads that use it let go of it.
+pub fn mark_for_reset(stream: &TcpStream) {
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+    let _ = stream.shutdown(Shutdown::Read);
+}
+
+/// Says that nothing more will be sent, unless the stream is to be reset: then that would be said
+/// too early.
+pub fn finish_sending(stream: &TcpStream) {
+    if SockRef::from(stream).linger().ok().flatten() != Some(Duration::ZERO) {
+        let _ = stream.shutdown(Shutdown::Write);
+    }
+}

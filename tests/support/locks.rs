@@ -1,0 +1,97 @@
+//! What tests of the lock ask the servers, and clients that are patient with a busy machine.
+
+use std::time::Duration;
+
+use redlatch::{Builder, LockClient, LockGuard, NoQuorum};
+
+use super::cli::Value;
+use super::eventually;
+use super::redis::Server;
+use super::servers::Servers;
+
+/// For what must happen and whose speed is no concern.
+pub const LIMIT: Duration = Duration::from_secs(20);
+
+/// A ttl that no test outlives, so that what is gone was taken away and did not expire.
+pub const LONG: Duration = Duration::from_secs(50);
+
+/// The settings of a client whose rounds do not end because the machine is busy.
+pub fn patient<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
+    LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(5))
+}
+
+/// A patient client that looks at all nodes before it goes on.
+#[track_caller]
+pub fn thorough<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    patient(urls).wait_for_all(true).build().expect("the settings are good")
+}
+
+/// Takes a lock that has to be free.
+#[track_caller]
+pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> LockGuard {
+    let taken = client.try_lock(resource, ttl);
+    let taken = taken.unwrap_or_else(|error| panic!("the lock is not to be had: {error}"));
+    taken.expect("nobody else holds the lock")
+}
+
+/// What the key holds.
+#[track_caller]
+pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
+    match server.command(&[b"GET", key.as_ref()]) {
+        Value::Bulk(bytes) => Some(bytes),
+        Value::Null => None,
+        other => panic!("GET answered {other:?}"),
+    }
+}
+
+/// The milliseconds that the key has left; negative if it has no ttl or does not exist.
+#[track_caller]
+pub fn pttl(server: &Server, key: impl AsRef<[u8]>) -> i64 {
+    server.command(&[b"PTTL", key.as_ref()]).integer()
+}
+
+/// How many of the servers have the key.
+#[track_caller]
+pub fn holders(servers: &[Server], key: impl AsRef<[u8]>) -> usize {
+    servers.iter().filter(|server| value(server, &key).is_some()).count()
+}
+
+/// Whether the key is gone from all servers, now or after a while.
+#[track_caller]
+pub fn gone(servers: &[Server], key: impl AsRef<[u8]>) -> bool {
+    eventually(LIMIT, || holders(servers, &key) == 0)
+}
+
+/// How often the servers have run a command in all, by their own count.
+#[track_caller]
+pub fn calls(server: &Server, command: &str) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]);
+    let field = stats.field(&format!("cmdstat_{command}"));
+    let calls = field.as_deref().and_then(|field| field.split([',', '=']).nth(1));
+    calls.map_or(0, |calls| calls.parse().expect("a number of calls"))
+}
+
+/// How many connections of this name the server has.
+#[track_caller]
+pub fn connections(server: &Server, name: &str) -> usize {
+    let list = server.command(&["CLIENT", "LIST"]).text();
+    let name = format!(" name={name} ");
+    list.lines().filter(|line| line.contains(&name)).count()
+}
+
+/// What each node had to say, in its own words.
+pub fn words(error: &NoQuorum) -> Vec<String> {
+    error.reports().iter().map(|report| report.answer.to_string()).collect()
+}
+
+/// Stops so many of the servers, from the front.
+#[track_caller]
+pub fn pause(servers: &Servers, count: usize) {
+    servers[..count].iter().for_each(Server::pause);
+}
+
+/// Lets them go on.
+#[track_caller]
+pub fn resume(servers: &Servers, count: usize) {
+    servers[..count].iter().for_each(Server::resume);
+}

@@ -1,0 +1,33 @@
+//! What the integration tests share: real redis-server processes, a client that knows nothing of
+//! the crate's own decoder, a proxy that misbehaves on command, and peers that always do.
+
+#![allow(dead_code, reason = "each test binary uses a part")]
+#![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
+
+mod acceptor;
+pub mod cli;
+pub mod locks;
+pub mod peer;
+mod process;
+pub mod proxy;
+pub mod redis;
+pub mod servers;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Asks `condition` again and again until it holds or `limit` has passed, and says whether it held.
+pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    let mut pause = Duration::from_micros(200);
+    loop {
+        if condition() {
+            return true;
+        }
+        if start.elapsed() >= limit {
+            return false;
+        }
+        thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(10));
+    }
+}

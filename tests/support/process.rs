@@ -1,0 +1,56 @@
+//! Child processes that end when this process does, even if it is killed.
+//!
+//! Linux can send a child a signal when its parent dies, and util-linux's `setpriv` can ask for it.
+//! The parent in this sense is the *thread* that spawned the child, and the threads of tests end
+//! with their tests; so one thread spawns all children and lives as long as the process. Where
+//! there is no `setpriv`, children are started as they are.
+
+use std::fs::File;
+use std::io;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+use std::thread;
+
+/// Spawns `program` with `args`, its output and errors going to `log`.
+pub fn spawn_bound_to_us(program: &'static str, args: Vec<String>, log: File) -> io::Result<Child> {
+    type Order = (&'static str, Vec<String>, File, Sender<io::Result<Child>>);
+    static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, inbox) = channel::<Order>();
+        thread::spawn(move || {
+            for (program, args, log, done) in inbox {
+                let _ = done.send(spawn(program, &args, log));
+            }
+        });
+        Mutex::new(orders)
+    });
+    let (done, result) = channel();
+    let orders = spawner.lock().expect("nothing panics with this lock held").clone();
+    orders.send((program, args, log, done)).expect("the spawner outlives every test");
+    result.recv().expect("the spawner answers every order")
+}
+
+fn spawn(program: &str, args: &[String], log: File) -> io::Result<Child> {
+    // Run through setpriv, a missing program would be a failure of the child and not of the spawn.
+    silent(Command::new(program).arg("--version")).status()?;
+    let mut command = Command::new(program);
+    if setpriv_works() {
+        command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", program]);
+    }
+    let errors = log.try_clone()?;
+    command.args(args).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()
+}
+
+fn setpriv_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        let mut probe = Command::new("setpriv");
+        silent(probe.args(["--pdeathsig", "KILL", "true"])).status().is_ok_and(|s| s.success())
+    })
+}
+
+fn silent(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null())
+}

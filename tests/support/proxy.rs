@@ -1,0 +1,230 @@
+//! A TCP proxy between client and server whose behaviour a test switches while bytes flow.
+//!
+//! Each connection has two pumps, one for each direction, and each pump two threads: one reads and
+//! decides, by the mode of that moment, what becomes of the bytes; the other writes them when they
+//! are due. Bytes never overtake each other, whatever the modes they were read under.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+
+/// What the proxy does with the bytes that pass through it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Passes everything on at once.
+    Pass,
+    /// Passes everything on, each direction so much later.
+    Delay { to_server: Duration, to_client: Duration },
+    /// Commands arrive; what the server says is lost, for good.
+    Swallow,
+    /// Replies arrive up to so many bytes, counted on each connection from when the mode was set
+    /// or the connection made; then both sides read the end of the stream. With 0, at the first
+    /// byte of a reply.
+    CutAfter(usize),
+    /// Every connection is reset, now or as soon as it is made.
+    Reset,
+    /// Passes everything on, each byte by itself.
+    Bytewise,
+    /// Every connection is cut, and the port refuses new ones.
+    Refuse,
+}
+
+pub struct Proxy {
+    port: u16,
+    acceptor: Mutex<Option<Acceptor>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    target_port: u16,
+    mode: Mutex<(Mode, usize)>,
+    streams: Streams,
+    accepted: AtomicUsize,
+}
+
+impl Shared {
+    /// The mode, and how often it was set before.
+    fn mode(&self) -> (Mode, usize) {
+        *lock(&self.mode)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Proxy {
+    /// A proxy on a free port of 127.0.0.1 in front of another port there. It passes at first.
+    #[track_caller]
+    pub fn start(target_port: u16) -> Self {
+        let shared = Arc::new(Shared {
+            target_port,
+            mode: Mutex::new((Mode::Pass, 0)),
+            streams: Streams::default(),
+            accepted: AtomicUsize::new(0),
+        });
+        let acceptor = accept(0, &shared);
+        Self { port: acceptor.port(), acceptor: Mutex::new(Some(acceptor)), shared }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `redis://127.0.0.1:PORT` of the proxy.
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    /// How many connections were made through it so far.
+    pub fn accepted(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Switches the behaviour. Bytes that were read before stay with the mode of that time.
+    #[track_caller]
+    pub fn set(&self, mode: Mode) {
+        let mut acceptor = lock(&self.acceptor);
+        {
+            let mut current = lock(&self.shared.mode);
+            *current = (mode, current.1 + 1);
+        }
+        match mode {
+            Mode::Refuse => {
+                *acceptor = None;
+                self.shared.streams.cut();
+            }
+            Mode::Reset => self.shared.streams.reset(),
+            _ => {}
+        }
+        if mode != Mode::Refuse && acceptor.is_none() {
+            *acceptor = Some(accept(self.port, &self.shared));
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        *lock(&self.acceptor) = None;
+        self.shared.streams.cut();
+    }
+}
+
+#[track_caller]
+fn accept(port: u16, shared: &Arc<Shared>) -> Acceptor {
+    let shared = Arc::clone(shared);
+    let acceptor = Acceptor::start(port, move |stream| {
+        shared.accepted.fetch_add(1, Ordering::SeqCst);
+        connect_through(&shared, stream);
+    });
+    acceptor.unwrap_or_else(|error| panic!("the proxy cannot listen on port {port}: {error}"))
+}
+
+/// Connects on to the server. On the loopback that succeeds or fails at once.
+fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
+    let client = shared.streams.add(client);
+    if shared.mode().0 == Mode::Reset {
+        return mark_for_reset(&client);
+    }
+    let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port)) else { return };
+    let server = shared.streams.add(server);
+    for stream in [&client, &server] {
+        let _ = stream.set_nodelay(true);
+    }
+    pump(shared, Direction::ToServer, &client, &server);
+    pump(shared, Direction::ToClient, &server, &client);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    ToServer,
+    ToClient,
+}
+
+/// What the reading half of a pump hands to the writing half.
+enum Parcel {
+    Bytes {
+        due: Instant,
+        bytes: Vec<u8>,
+        bytewise: bool,
+    },
+    /// End the whole connection, once everything before is written.
+    Cut,
+}
+
+fn pump(
+    shared: &Arc<Shared>,
+    direction: Direction,
+    source: &Arc<TcpStream>,
+    sink: &Arc<TcpStream>,
+) {
+    let (parcels, inbox) = channel();
+    let (shared, source_in) = (Arc::clone(shared), Arc::clone(source));
+    thread::spawn(move || read_from(&shared, direction, &source_in, &parcels));
+    let (source, sink) = (Arc::clone(source), Arc::clone(sink));
+    thread::spawn(move || write_to(&source, &sink, &inbox));
+}
+
+fn read_from(
+    shared: &Shared,
+    direction: Direction,
+    mut source: &TcpStream,
+    parcels: &Sender<Parcel>,
+) {
+    let mut chunk = [0; 16 * 1024];
+    let mut passed = 0;
+    let mut passed_since = shared.mode().1;
+    while let Ok(read @ 1..) = source.read(&mut chunk) {
+        let (mode, switches) = shared.mode();
+        if switches != passed_since {
+            (passed, passed_since) = (0, switches);
+        }
+        let mut bytes = chunk[..read].to_vec();
+        let mut due = Instant::now();
+        let mut cut = false;
+        match (mode, direction) {
+            (Mode::Swallow, Direction::ToClient) => continue,
+            (Mode::CutAfter(limit), Direction::ToClient) => {
+                bytes.truncate(limit - passed);
+                passed += bytes.len();
+                cut = passed == limit;
+            }
+            (Mode::Delay { to_server, .. }, Direction::ToServer) => due += to_server,
+            (Mode::Delay { to_client, .. }, Direction::ToClient) => due += to_client,
+            _ => {}
+        }
+        // Sending fails once the writing half is gone, and then the connection is over.
+        let bytewise = mode == Mode::Bytewise;
+        let sent = parcels.send(Parcel::Bytes { due, bytes, bytewise });
+        if sent.is_err() || (cut && parcels.send(Parcel::Cut).is_ok()) {
+            return;
+        }
+    }
+}
+
+fn write_to(source: &TcpStream, mut sink: &TcpStream, inbox: &Receiver<Parcel>) {
+    for parcel in inbox {
+        let (due, bytes, bytewise) = match parcel {
+            Parcel::Bytes { due, bytes, bytewise } => (due, bytes, bytewise),
+            Parcel::Cut => {
+                let _ = sink.shutdown(Shutdown::Both);
+                let _ = source.shutdown(Shutdown::Both);
+                return;
+            }
+        };
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        let size = if bytewise { 1 } else { bytes.len().max(1) };
+        if bytes.chunks(size).any(|piece| sink.write_all(piece).is_err()) {
+            // One side is gone, so let the other know.
+            let _ = source.shutdown(Shutdown::Read);
+            return;
+        }
+    }
+    finish_sending(sink);
+}

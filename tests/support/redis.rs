@@ -1,0 +1,298 @@
+//! Real redis-server processes, each on a free loopback port with a directory of its own.
+//!
+//! A server is found ready when it answers on the Unix socket in its directory, not on its port:
+//! whatever answers on a port might be another test's server that was quicker to take it.
+//!
+//! No server outlives the tests: dropping a [`Server`] kills it, and should the test process be
+//! killed first, `process.rs` has seen to it that the kernel does.
+
+use std::fs::{self, File};
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use super::cli::{Client, Value};
+use super::eventually;
+use super::process;
+
+/// A server on a busy machine takes milliseconds; this is for a machine that is worse than busy.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
+/// How often another free port is tried.
+const PORT_ATTEMPTS: usize = 20;
+
+/// One redis-server process.
+pub struct Server {
+    directory: TempDir,
+    port: u16,
+    args: Vec<String>,
+    process: Option<Child>,
+}
+
+/// Why a server did not come up.
+enum Failure {
+    PortTaken,
+    Other(String),
+}
+
+impl Server {
+    /// Starts a server with nothing on disk, `args` added to its command line, and waits until it
+    /// answers. Panics, with the server's own log, if it does not.
+    #[track_caller]
+    pub fn start(args: &[&str]) -> Self {
+        let mut server = Self::launch(args);
+        server.await_ready_or_move();
+        server
+    }
+
+    /// The first half of [`Server::start`]: the process runs, and may not answer yet.
+    #[track_caller]
+    pub(super) fn launch(args: &[&str]) -> Self {
+        let directory = tempfile::Builder::new()
+            .prefix("redlatch-redis-")
+            .tempdir()
+            .expect("a temporary directory can be made");
+        let args = args.iter().map(|arg| (*arg).to_owned()).collect();
+        let mut server = Self { directory, port: free_port(), args, process: None };
+        server.spawn();
+        server
+    }
+
+    /// The second half: waits until the server answers, moving it to another port if someone else
+    /// was quicker to take this one.
+    #[track_caller]
+    pub(super) fn await_ready_or_move(&mut self) {
+        for _ in 0..PORT_ATTEMPTS {
+            match self.await_ready() {
+                Ok(()) => return,
+                Err(Failure::PortTaken) => {
+                    self.port = free_port();
+                    self.spawn();
+                }
+                Err(Failure::Other(why)) => self.give_up(&why),
+            }
+        }
+        self.give_up("every free port was taken by someone else");
+    }
+
+    #[track_caller]
+    fn give_up(&self, why: &str) -> ! {
+        panic!("redis-server {:?} did not start: {why}\nits log:\n{}", self.args, self.log())
+    }
+
+    #[track_caller]
+    fn spawn(&mut self) {
+        let log = File::options().create(true).append(true).open(self.log_path());
+        let log = log.expect("the log file can be opened");
+        let port = self.port.to_string();
+        let socket = self.unix_socket().display().to_string();
+        let directory = self.directory.path().display().to_string();
+        let defaults = [
+            ["--port", &port],
+            ["--bind", "127.0.0.1"],
+            ["--unixsocket", &socket],
+            ["--dir", &directory],
+            ["--save", ""],
+            ["--appendonly", "no"],
+            ["--daemonize", "no"],
+        ];
+        let mut args: Vec<_> = defaults.concat().into_iter().map(str::to_owned).collect();
+        args.extend_from_slice(&self.args);
+        let process = process::spawn_bound_to_us("redis-server", args, log);
+        self.process = Some(process.unwrap_or_else(|error| {
+            panic!(
+                "redis-server cannot be run ({error}): these tests need the real one, for instance \
+                 from the package `redis-server` of Debian and Ubuntu"
+            )
+        }));
+    }
+
+    fn await_ready(&mut self) -> Result<(), Failure> {
+        let mut exited = None;
+        let ready = eventually(START_LIMIT, || {
+            exited = self.process.as_mut().and_then(|child| child.try_wait().ok()).flatten();
+            exited.is_some() || self.answers()
+        });
+        match exited {
+            Some(_) if self.log().contains("Address already in use") => {
+                // So that the next attempt is not judged by this one's log.
+                let _ = fs::remove_file(self.log_path());
+                Err(Failure::PortTaken)
+            }
+            Some(status) => Err(Failure::Other(format!("it ended with {status}"))),
+            None if ready => Ok(()),
+            None => Err(Failure::Other(format!("no answer within {START_LIMIT:?}"))),
+        }
+    }
+
+    /// Whether the server answers, and is past loading its data.
+    fn answers(&self) -> bool {
+        let Ok(stream) = UnixStream::connect(self.unix_socket()) else { return false };
+        let timed = stream.set_read_timeout(Some(Duration::from_secs(1)));
+        let reply = timed.and_then(|()| Client::over(stream).try_command(&["PING"]));
+        matches!(reply, Ok(reply) if !reply.text().starts_with("LOADING"))
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `redis://127.0.0.1:PORT`, with the password if the server was started with `--requirepass`.
+    pub fn url(&self) -> String {
+        match self.password() {
+            Some(password) => format!("redis://:{password}@127.0.0.1:{}", self.port),
+            None => format!("redis://127.0.0.1:{}", self.port),
+        }
+    }
+
+    fn password(&self) -> Option<&str> {
+        let at = self.args.iter().position(|arg| arg == "--requirepass")?;
+        self.args.get(at + 1).map(String::as_str)
+    }
+
+    /// The path of the Unix socket on which the server listens as well.
+    pub fn unix_socket(&self) -> PathBuf {
+        self.directory.path().join("redis.sock")
+    }
+
+    /// The directory the server works in.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.directory.path().join("redis.log")
+    }
+
+    /// Everything the server has written to its standard output so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The process id. Panics if the server is not running.
+    #[track_caller]
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(self.process.as_ref().expect("the server is running"))
+    }
+
+    #[track_caller]
+    fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("a signal reaches the test's own child");
+    }
+
+    /// SIGSTOP: the server keeps its connections and answers nothing. Returns once the process has
+    /// stopped, which the signal alone does not wait for.
+    #[track_caller]
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.pid().as_raw_nonzero());
+        let stopped = || match fs::read_to_string(&stat) {
+            // The state follows the name, which is in parentheses.
+            Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
+            // No such file on this system: there is nothing to look at.
+            Err(_) => true,
+        };
+        assert!(eventually(START_LIMIT, stopped), "SIGSTOP did not stop the server");
+    }
+
+    /// SIGCONT: the server goes on where it stopped.
+    #[track_caller]
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// SIGKILL, and waits until the process is gone. Does nothing if it is not running.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // Both fail only if the process has ended already.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Lets the server shut down in order (SIGTERM), and waits until it is gone.
+    #[track_caller]
+    pub fn stop(&mut self) {
+        if self.process.is_none() {
+            return;
+        }
+        self.signal(Signal::CONT);
+        self.signal(Signal::TERM);
+        let ended = |process: &mut Option<Child>| {
+            process.as_mut().is_none_or(|child| matches!(child.try_wait(), Ok(Some(_))))
+        };
+        assert!(eventually(START_LIMIT, || ended(&mut self.process)), "SIGTERM was ignored");
+        self.process = None;
+    }
+
+    /// Starts the server again on the same port with the same arguments, killing it first if it
+    /// runs, and waits until it answers.
+    #[track_caller]
+    pub fn restart(&mut self) {
+        self.kill();
+        // Someone may hold the port for a moment, such as a test that looks for a free one.
+        let up = eventually(START_LIMIT, || {
+            self.spawn();
+            match self.await_ready() {
+                Ok(()) => true,
+                Err(Failure::PortTaken) => false,
+                Err(Failure::Other(why)) => self.give_up(&why),
+            }
+        });
+        assert!(up, "port {} was taken while its server was down", self.port);
+    }
+
+    /// A connection of its own, authenticated if the server asks for it.
+    #[track_caller]
+    pub fn client(&self) -> Client {
+        let mut client = Client::connect(self.port).expect("a running server accepts");
+        if let Some(password) = self.password() {
+            assert_eq!(client.command(&["AUTH", password]), Value::ok());
+        }
+        client
+    }
+
+    /// Runs one command over a fresh connection.
+    #[track_caller]
+    pub fn command<A: AsRef<[u8]>>(&self, args: &[A]) -> Value {
+        self.client().command(args)
+    }
+
+    /// What the real redis-cli prints for these arguments, without the last line break.
+    #[track_caller]
+    pub fn redis_cli(&self, args: &[&str]) -> String {
+        redis_cli(self.port, self.password(), args)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // SIGKILL needs no SIGCONT before it: it ends a stopped process too.
+        self.kill();
+    }
+}
+
+/// What the real redis-cli prints when it is pointed at `port`.
+#[track_caller]
+pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+    if let Some(password) = password {
+        command.env("REDISCLI_AUTH", password);
+    }
+    let output = command.args(args).stdin(Stdio::null()).output();
+    let output = output.unwrap_or_else(|error| panic!("redis-cli cannot be run: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.strip_suffix('\n').unwrap_or(&text).to_owned()
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback has a free port");
+    listener.local_addr().expect("a bound socket has an address").port()
+}

@@ -1,0 +1,39 @@
+//! Several servers at once.
+
+use super::redis::Server;
+
+/// Several servers.
+pub struct Servers(Vec<Server>);
+
+impl Servers {
+    /// Starts `count` servers at the same time.
+    #[track_caller]
+    pub fn start(count: usize) -> Self {
+        Self::start_with(count, &[])
+    }
+
+    #[track_caller]
+    pub fn start_with(count: usize, args: &[&str]) -> Self {
+        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(args)).collect();
+        servers.iter_mut().for_each(Server::await_ready_or_move);
+        Self(servers)
+    }
+
+    pub fn urls(&self) -> Vec<String> {
+        self.0.iter().map(Server::url).collect()
+    }
+}
+
+impl std::ops::Deref for Servers {
+    type Target = [Server];
+
+    fn deref(&self) -> &[Server] {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Servers {
+    fn deref_mut(&mut self) -> &mut [Server] {
+        &mut self.0
+    }
+}

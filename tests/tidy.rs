@@ -1,0 +1,237 @@
+//! The house rules that a compiler does not check: which layer may name what, how long files,
+//! functions and lines may be, and that every file says what it is for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A file of this repository, comments and tests told apart from code.
+struct Source {
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The lines before the unit tests.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate();
+        lines
+            .take_while(|(_, line)| !line.starts_with("#[cfg(test)]"))
+            .map(|(n, line)| (n + 1, line))
+    }
+
+    /// The lines before the unit tests that are no comments.
+    fn statements(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.code().filter(|(_, line)| !line.trim_start().starts_with("//"))
+    }
+
+    fn is_in(&self, folder: &str) -> bool {
+        self.path == format!("src/{folder}.rs") || self.path.starts_with(&format!("src/{folder}/"))
+    }
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All files below `folder` with this ending.
+fn files(folder: &str, ending: &str) -> Vec<Source> {
+    let mut folders = vec![root().join(folder)];
+    let mut paths: Vec<PathBuf> = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_output = path.ends_with("target") || path.ends_with("artifacts");
+            if path.is_dir() && !is_output {
+                folders.push(path);
+            } else if path.extension().is_some_and(|found| found == ending) {
+                paths.push(path);
+            }
+        }
+    }
+    paths.sort();
+    assert!(!paths.is_empty(), "no .{ending} files in {folder}");
+    let source = |path: PathBuf| Source {
+        text: fs::read_to_string(&path).unwrap(),
+        path: path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned(),
+    };
+    paths.into_iter().map(source).collect()
+}
+
+/// Fails with all of them, if there are any.
+fn assert_none(rule: &str, broken: &[String]) {
+    assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
+}
+
+/// Where one of `words` stands in the statements of files that `applies` to.
+fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
+    let mut found = Vec::new();
+    for source in files("src", "rs").iter().filter(|source| applies(source)) {
+        for (number, line) in source.statements() {
+            for word in words.iter().filter(|word| line.contains(*word)) {
+                found.push(format!("{}:{number}: {word}", source.path));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn only_net_names_sockets() {
+    // The embedded nodes are servers, and have sockets of their own.
+    let may = ["src/embedded/server.rs", "src/embedded/nodes.rs"];
+    let words = ["mio::", "std::net", "std::os::unix::net"];
+    let found = mentions(&words, |source| !source.is_in("net") && !may.contains(&&*source.path));
+    assert_none("only src/net may name mio or std::net", &found);
+}
+
+#[test]
+fn only_the_clock_reads_a_clock() {
+    let words = ["Instant::now", "SystemTime", "clock_gettime", "rustix"];
+    let found = mentions(&words, |source| source.path != "src/clock.rs");
+    assert_none("only src/clock.rs may read a clock", &found);
+
+    let pure = ["engine", "node", "resp"];
+    let found = mentions(&["clock::now", "clock::at", "now()"], |source| {
+        pure.iter().any(|layer| source.is_in(layer))
+    });
+    assert_none("the pure layers are told the time", &found);
+}
+
+#[test]
+fn only_the_client_draws_entropy() {
+    // The embedded nodes draw the random names that servers have.
+    let may = ["src/client.rs", "src/embedded/nodes.rs", "src/embedded/server.rs"];
+    let words = ["getrandom", "RandomState", "thread_rng"];
+    let found = mentions(&words, |source| !may.contains(&&*source.path));
+    assert_none("only src/client.rs may draw entropy", &found);
+}
+
+#[test]
+fn arrows_between_layers_run_one_way() {
+    let above = [
+        ("resp", vec!["engine", "node", "net", "client", "guard", "config", "clock", "error"]),
+        ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error"]),
+        ("node", vec!["net", "client", "guard", "config", "error", "endpoint"]),
+        ("net", vec!["client", "guard", "config", "error"]),
+        ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
+        ("endpoint", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
+        ("clock", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
+    ];
+    for (layer, forbidden) in above {
+        let words: Vec<String> = forbidden.iter().map(|above| format!("crate::{above}")).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let found = mentions(&words, |source| source.is_in(layer));
+        assert_none(&format!("{layer} may not look up"), &found);
+        let found = mentions(&["crate::{"], |source| source.is_in(layer));
+        assert_none("imports from the crate's root are written out, or this test is blind", &found);
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_is_not_too_long() {
+    let folders = ["src", "tests", "examples", "fuzz/fuzz_targets", "benches"];
+    let mut broken = Vec::new();
+    for source in folders.iter().flat_map(|folder| files(folder, "rs")) {
+        let says = source.text.lines().any(|line| line.starts_with("//! "));
+        if !says {
+            broken.push(format!("{}: no prose at the top", source.path));
+        }
+        let length = source.code().count();
+        if length > 300 {
+            broken.push(format!("{}: {length} lines before its tests", source.path));
+        }
+        if source.path.ends_with("utils.rs") || source.path.ends_with("helpers.rs") {
+            broken.push(format!("{}: not a noun that says anything", source.path));
+        }
+    }
+    assert_none("a file has at most 300 lines and opens with what it is for", &broken);
+}
+
+#[test]
+fn lines_have_at_most_a_hundred_columns() {
+    let mut broken = Vec::new();
+    for source in
+        ["src", "tests", "examples", "fuzz", "benches"].iter().flat_map(|f| files(f, "rs"))
+    {
+        for (index, line) in source.text.lines().enumerate() {
+            if line.chars().count() > 100 {
+                broken.push(format!("{}:{}", source.path, index + 1));
+            }
+        }
+    }
+    assert_none("a line has at most 100 columns", &broken);
+}
+
+/// Takes the innermost function that began at this column.
+fn pop_at(open: &mut Vec<(usize, usize)>, column: usize) -> Option<usize> {
+    let (_, start) = *open.last().filter(|(begun, _)| *begun == column)?;
+    open.pop();
+    Some(start)
+}
+
+#[test]
+fn functions_have_at_most_seventy_lines() {
+    let mut broken = Vec::new();
+    for source in ["src", "tests", "examples", "benches"].iter().flat_map(|f| files(f, "rs")) {
+        // rustfmt puts the end of a function at the column of its beginning.
+        let mut open: Vec<(usize, usize)> = Vec::new();
+        for (index, line) in source.text.lines().enumerate() {
+            let indent = line.len() - line.trim_start().len();
+            let is_function =
+                line.split("//").next().unwrap_or_default().split(' ').any(|w| w == "fn");
+            if is_function && !line.trim_end().ends_with([';', '}']) {
+                open.push((indent, index));
+            }
+            if line.trim() == "}" {
+                while let Some(start) = pop_at(&mut open, indent) {
+                    if index - start + 1 > 70 {
+                        broken.push(format!("{}:{}", source.path, start + 1));
+                    }
+                }
+            }
+        }
+    }
+    assert_none("a function has at most 70 lines", &broken);
+}
+
+#[test]
+fn nothing_newer_than_the_declared_rust_is_used() {
+    // Clippy checks the standard library against `rust-version`, but not the language: `if let` chains
+    // came with 1.88.
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("rust-version = \"1.85\""), "this test is about 1.85");
+    let mut broken = Vec::new();
+    for source in ["src", "examples"].iter().flat_map(|folder| files(folder, "rs")) {
+        for (number, line) in source.statements() {
+            let is_chain = line.contains("&& let ") || line.contains("|| let ");
+            if is_chain && !line.contains("= \"") {
+                broken.push(format!("{}:{number}", source.path));
+            }
+        }
+    }
+    assert_none("no let-chains before Rust 1.88", &broken);
+}
+
+#[test]
+fn unsafe_code_is_forbidden_and_dependencies_are_few() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let names: Vec<&str> =
+        section.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
+    assert_eq!(names, ["crossbeam-channel", "getrandom", "mio", "rustix"]);
+}
+
+#[test]
+fn the_readme_and_the_crate_share_one_example() {
+    let example = |text: &str| -> Vec<String> {
+        let lines =
+            text.lines().skip_while(|line| !line.contains("let client = LockClient::connect"));
+        let lines = lines.take_while(|line| !line.contains("# Ok") && !line.contains("Ok(())"));
+        lines.map(|line| line.trim_start_matches("//!").trim().to_owned()).collect()
+    };
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let crate_page = fs::read_to_string(root().join("src/lib.rs")).unwrap();
+    assert_eq!(example(&readme), example(&crate_page));
+    assert!(!example(&readme).is_empty());
+}

@@ -1,0 +1,222 @@
+//! Deadlines: what ends when, and that what comes after the end counts for nothing.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::error::{NodeAnswer, Phase};
+use redlatch::{LockClient, LockError, NoQuorum, Problem};
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, words,
+};
+use support::proxy::{Mode, Proxy};
+use support::servers::Servers;
+
+/// How much later than its deadline an operation may end: this is about minutes, not milliseconds.
+const MARGIN: Duration = Duration::from_secs(10);
+
+const SHORT_ROUND: Duration = Duration::from_millis(300);
+
+/// A client with a connection to every node.
+#[track_caller]
+fn connected(client: LockClient) -> LockClient {
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    client
+}
+
+#[track_caller]
+fn no_quorum<T: std::fmt::Debug>(result: Result<T, LockError>) -> NoQuorum {
+    match result {
+        Err(LockError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn waiting_for_a_held_lock_ends_at_the_deadline() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let _held = take(&client, "held", LONG);
+    let wait = Duration::from_secs(1);
+
+    let start = Instant::now();
+    assert!(client.try_lock_for("held", LONG, wait).unwrap().is_none());
+    let took = start.elapsed();
+    // It may end early by what another attempt would take, not by half.
+    assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
+
+    let start = Instant::now();
+    assert!(client.try_lock_until("held", LONG, start + wait).unwrap().is_none());
+    let took = start.elapsed();
+    assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
+}
+
+#[test]
+fn no_time_to_wait_is_one_attempt() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let past = Instant::now();
+    thread::sleep(Duration::from_millis(2));
+    client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
+    client.try_lock_until("free", LONG, past).unwrap().unwrap().release().unwrap();
+
+    let _held = take(&client, "held", LONG);
+    let before = calls(&servers[0], "set");
+    assert!(client.try_lock_for("held", LONG, Duration::ZERO).unwrap().is_none());
+    assert!(client.try_lock_until("held", LONG, past).unwrap().is_none());
+    assert_eq!(calls(&servers[0], "set"), before + 2);
+}
+
+#[test]
+fn the_longest_wait_is_for_ever() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let held = take(&client, "ever", LONG);
+    let waiting = {
+        let client = client.clone();
+        thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX))
+    };
+    assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));
+    assert!(!waiting.is_finished());
+    held.release().unwrap();
+    assert!(waiting.join().unwrap().unwrap().is_some());
+}
+
+#[test]
+fn a_held_lock_is_never_mistaken_for_nodes_that_are_down() {
+    let servers = Servers::start(3);
+    let delay = Duration::from_millis(10);
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
+    let _held = take(&thorough(servers.urls()), "held", LONG);
+    proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
+    // Each of these ends while answers are on their way, after some that have come.
+    for extra in 0..20 {
+        let wait = Duration::from_millis(100 + 2 * extra);
+        let ended = client.try_lock_for("held", LONG, wait);
+        assert!(matches!(ended, Ok(None)), "{ended:?}");
+    }
+}
+
+#[test]
+fn a_stopped_majority_is_reported_within_the_budget() {
+    let servers = Servers::start(5);
+    let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
+    pause(&servers, 3);
+    let start = Instant::now();
+    let error = no_quorum(client.try_lock("stopped", LONG));
+    assert!(start.elapsed() >= SHORT_ROUND && start.elapsed() < SHORT_ROUND + MARGIN);
+    assert_eq!((error.answered(), error.needed(), error.reports().len()), (2, 3, 5));
+    for report in &error.reports()[..3] {
+        let timed_out = NodeAnswer::Failed(Problem::TimedOut(Phase::Answering));
+        assert_eq!(report.answer, timed_out);
+    }
+    for report in &error.reports()[3..] {
+        assert_eq!(report.answer, NodeAnswer::Granted);
+    }
+
+    // A caller's own deadline bounds the round too, and then waiting does not help either.
+    let wait = Duration::from_secs(1);
+    let start = Instant::now();
+    let error = no_quorum(client.try_lock_for("stopped", LONG, wait));
+    assert!(start.elapsed() > wait / 4 && start.elapsed() < wait + MARGIN);
+    assert!(words(&error)[0].starts_with("timed out"), "{error}");
+    resume(&servers, 3);
+    assert!(eventually(LIMIT, || client.try_lock("stopped", LONG).is_ok_and(|it| it.is_some())));
+    assert!(gone(&servers, "stopped"));
+}
+
+#[test]
+fn nodes_that_are_stopped_before_they_were_ever_reached_time_out_as_well() {
+    let servers = Servers::start(3);
+    pause(&servers, 2);
+    let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
+    let error = no_quorum(client.try_lock("cold", LONG));
+    // The kernel accepts for them; they say nothing.
+    let greeting = NodeAnswer::Failed(Problem::TimedOut(Phase::Greeting));
+    assert_eq!(error.reports()[0].answer, greeting);
+    resume(&servers, 2);
+    assert!(eventually(LIMIT, || client.try_lock("cold", LONG).is_ok_and(|it| it.is_some())));
+    assert!(gone(&servers, "cold"));
+}
+
+#[test]
+fn a_stopped_minority_holds_nobody_up() {
+    let servers = Servers::start(5);
+    // A round that had to wait for it would take a minute.
+    let builder = patient(servers.urls()).node_timeout(Duration::from_secs(60));
+    let client = connected(builder.build().unwrap());
+    pause(&servers, 2);
+    let start = Instant::now();
+    for round in 0..20 {
+        let mut guard = take(&client, format!("minority-{round}"), LONG);
+        guard.extend(LONG).unwrap();
+        guard.release().unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(60));
+    resume(&servers, 2);
+    assert!((0..20).all(|round| gone(&servers, format!("minority-{round}"))));
+}
+
+#[test]
+fn nodes_that_go_on_after_the_caller_gave_up_keep_no_key() {
+    let servers = Servers::start(5);
+    let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
+    pause(&servers, 3);
+    for round in 0..3 {
+        no_quorum(client.try_lock(format!("orphan-{round}"), LONG));
+    }
+    assert_eq!(
+        (0..3).map(|round| holders(&servers[3..], format!("orphan-{round}"))).max(),
+        Some(0)
+    );
+    resume(&servers, 3);
+    // The removal was written behind what it removes, so the client has nothing more to do.
+    for (round, server) in (0..3).flat_map(|round| servers.iter().map(move |it| (round, it))) {
+        assert!(eventually(LIMIT, || calls(server, "set") > round));
+    }
+    assert!((0..3).all(|round| gone(&servers, format!("orphan-{round}"))));
+}
+
+#[test]
+fn late_answers_count_for_nothing() {
+    let servers = Servers::start(3);
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let urls = proxies.iter().map(Proxy::url);
+    let client = connected(patient(urls).node_timeout(SHORT_ROUND).build().unwrap());
+    let _held = take(&thorough(servers.urls()), "held", LONG);
+    let late = Mode::Delay { to_server: Duration::ZERO, to_client: SHORT_ROUND + SHORT_ROUND / 2 };
+    for round in 0..3 {
+        // A lock that is free, whose grants come late ...
+        let free = format!("free-{round}");
+        proxies.iter().for_each(|proxy| proxy.set(late));
+        no_quorum(client.try_lock(&free, LONG));
+        // ... while the next one, which is held, is being asked for.
+        proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
+        let waited = client.try_lock_for("held", LONG, Duration::from_millis(800));
+        assert!(matches!(waited, Ok(None)), "{waited:?}");
+        assert!(gone(&servers, &free), "what came too late was taken back");
+    }
+}
+
+#[test]
+fn a_grant_that_comes_when_its_validity_is_over_is_no_lock() {
+    let servers = Servers::start(3);
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
+    let delay = Duration::from_millis(150);
+    proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
+    let ttl = Duration::from_millis(200);
+    match client.try_lock("late", ttl) {
+        Err(LockError::TooLate { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
+        other => panic!("{other:?}"),
+    }
+    // So it is with one that leaves less than was asked to be left.
+    let least = LONG - Duration::from_millis(200);
+    let builder = patient(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
+    let client = connected(builder.build().unwrap());
+    assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooLate { .. })));
+    assert!(gone(&servers, "little"));
+}
