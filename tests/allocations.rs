@@ -26,14 +26,15 @@ const SLACK: u64 = 200;
 const SLACK_BYTES: i64 = 1024 * 1024;
 
 fn release(guard: LockGuard) {
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
 }
 
 /// What it takes to take and give back a lock so many times.
 fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) -> AllocationInfo {
     measure(|| {
         for _ in 0..count {
-            give_back(client.try_lock(key, TTL).unwrap().expect("the lock is free"));
+            let guard = client.try_lock(key, TTL).expect("a majority answers");
+            give_back(guard.expect("the lock is free"));
         }
     })
 }
@@ -45,9 +46,10 @@ fn assert_about(info: &AllocationInfo, expected: u64) {
     assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is held on to: {info:?}");
 }
 
+#[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
 fn check(give_back: fn(LockGuard), per_pair: u64) {
     let servers = Servers::start(5);
-    let client = LockClient::connect(servers.urls()).unwrap();
+    let client = LockClient::connect(servers.urls()).expect("the URLs can be used");
     pairs(&client, b"orders:42", 2_000, give_back);
 
     let info = pairs(&client, b"orders:42", 10_000, give_back);
@@ -60,7 +62,7 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
         pairs(&client, &key, 200, give_back);
         let info = pairs(&client, &key, 1_000, give_back);
         assert_about(&info, per_pair * 1_000);
-        i64::try_from(info.bytes_total).unwrap()
+        i64::try_from(info.bytes_total).expect("nobody has so much memory")
     };
     let more = of_length(6_000) - of_length(100);
     assert!(
