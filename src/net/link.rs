@@ -56,6 +56,11 @@ impl Link {
         }
     }
 
+    /// Is there a connection that the peer has ended?
+    pub(super) fn is_finished(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.is_finished)
+    }
+
     /// A lookup is done.
     pub(super) fn found<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
         match found {

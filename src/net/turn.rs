@@ -18,11 +18,13 @@
 //! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
 //! of the two then sees the other, and nothing is left lying.
 
+use super::seat::Seat;
 use crossbeam_channel::{Receiver, Sender};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::thread;
 
 /// What has the sockets.
 pub(super) trait Drive {
@@ -40,8 +42,9 @@ pub(super) trait Drive {
     /// Sends something that nobody waits for.
     fn post(&mut self, request: Self::Request);
 
-    /// Writes what there is to write.
-    fn flush(&mut self);
+    /// Writes what there is to write, hands out what that has decided, and says whether it has
+    /// decided anything.
+    fn flush(&mut self) -> bool;
 
     /// Waits until something happens, or not at all if `may_sleep` says so at the last moment; then
     /// sees to it, and hands outcomes to their seats.
@@ -56,61 +59,6 @@ pub(super) trait Wake {
     fn wake(&self);
 }
 
-/// Where a thread waits for its outcome.
-pub(super) struct Seat<O> {
-    state: Mutex<SeatState<O>>,
-    changed: Condvar,
-}
-
-struct SeatState<O> {
-    outcome: Option<O>,
-    is_called: bool,
-}
-
-impl<O> Seat<O> {
-    fn new() -> Self {
-        let state = SeatState { outcome: None, is_called: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Hands over the outcome.
-    pub(super) fn hand(&self, outcome: O) {
-        self.lock().outcome = Some(outcome);
-        self.changed.notify_one();
-    }
-
-    /// Calls the one who waits here to drive.
-    fn call(&self) {
-        self.lock().is_called = true;
-        self.changed.notify_one();
-    }
-
-    /// The outcome, if it is there.
-    fn take(&self) -> Option<O> {
-        self.lock().outcome.take()
-    }
-
-    /// Waits for the outcome, or (`None`) to be called.
-    fn wait(&self) -> Option<O> {
-        let mut state = self.lock();
-        while state.outcome.is_none() && !state.is_called {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.is_called = false;
-        state.outcome.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<O> fmt::Debug for Seat<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seat")
-    }
-}
-
 enum Job<D: Drive> {
     Open(D::Request, Arc<Seat<D::Outcome>>),
     Post(D::Request),
@@ -120,6 +68,8 @@ enum Job<D: Drive> {
 pub(super) struct Turn<D: Drive, W> {
     driver: Mutex<D>,
     inbox: (Sender<Job<D>>, Receiver<Job<D>>),
+    /// Seats that nobody uses, for the next who come.
+    seats: Mutex<Vec<Arc<Seat<D::Outcome>>>>,
     waker: W,
     /// Is the driver asleep, or about to be?
     is_asleep: AtomicBool,
@@ -127,30 +77,42 @@ pub(super) struct Turn<D: Drive, W> {
 
 impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn new(driver: D, waker: W) -> Self {
-        let inbox = crossbeam_channel::unbounded();
-        Self { driver: Mutex::new(driver), inbox, waker, is_asleep: AtomicBool::new(false) }
+        Self {
+            driver: Mutex::new(driver),
+            inbox: crossbeam_channel::unbounded(),
+            seats: Mutex::new(Vec::new()),
+            waker,
+            is_asleep: AtomicBool::new(false),
+        }
     }
 
     /// Puts a request to the nodes and waits for what it comes to.
-    pub(super) fn submit(&self, request: D::Request) -> D::Outcome
-    where
-        D::Outcome: 'static,
-    {
-        let seat = Arc::new(Seat::new());
+    pub(super) fn submit(&self, request: D::Request) -> D::Outcome {
+        let seat = self.lock_seats().pop().unwrap_or_else(|| Arc::new(Seat::new()));
+        let outcome = self.submit_from(request, &seat);
+        self.lock_seats().push(seat);
+        outcome
+    }
+
+    fn submit_from(&self, request: D::Request, seat: &Arc<Seat<D::Outcome>>) -> D::Outcome {
         if let Some(mut driving) = self.take_turn() {
             driving.look();
-            driving.open(request, Arc::clone(&seat));
-            return self.drive(driving, &seat);
+            driving.open(request, Arc::clone(seat));
+            return self.drive(driving, seat);
         }
-        self.leave(Job::Open(request, Arc::clone(&seat)));
+        self.leave(Job::Open(request, Arc::clone(seat)));
         loop {
             if let Some(driving) = self.take_turn() {
-                return self.drive(driving, &seat);
+                return self.drive(driving, seat);
             }
             if let Some(outcome) = seat.wait() {
                 return outcome;
             }
         }
+    }
+
+    fn lock_seats(&self) -> MutexGuard<'_, Vec<Arc<Seat<D::Outcome>>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request that nobody waits for. Does not wait for the driver either.
@@ -204,6 +166,21 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         }
     }
 
+    /// Calls everyone who has left a request in the inbox, and leaves it there for them.
+    fn call_all(&self) {
+        let jobs: Vec<Job<D>> = self.inbox.1.try_iter().collect();
+        for job in jobs {
+            let seat = match &job {
+                Job::Open(_, seat) => Some(Arc::clone(seat)),
+                Job::Post(_) => None,
+            };
+            let _ = self.inbox.0.send(job);
+            if let Some(seat) = seat {
+                seat.call();
+            }
+        }
+    }
+
     fn take_turn(&self) -> Option<Driving<'_, D, W>> {
         let driver = match self.driver.try_lock() {
             Ok(driver) => driver,
@@ -211,7 +188,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Driving { turn: self, driver: Some(driver) })
+        Some(Driving { turn: self, driver: Some(driver), was_panicking: thread::panicking() })
     }
 }
 
@@ -219,17 +196,24 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 struct Driving<'a, D: Drive, W: Wake> {
     turn: &'a Turn<D, W>,
     driver: Option<MutexGuard<'a, D>>,
+    /// Was the thread panicking already, and is it dropping a guard on its way?
+    was_panicking: bool,
 }
 
 impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
     fn drop(&mut self) {
         let Some(mut driver) = self.driver.take() else { return };
+        // If it is the driver that panicked, another attempt would end the process. The next one who
+        // takes it sees to the rest.
+        let is_broken = thread::panicking() && !self.was_panicking;
         loop {
             self.turn.is_asleep.store(false, Ordering::SeqCst);
-            self.turn.clear_inbox(&mut driver);
-            // Also what the last answers have called for, such as a key to be put back or a script to
-            // be sent by its source: nobody may come for long who would write it.
-            driver.flush();
+            if !is_broken {
+                self.turn.clear_inbox(&mut driver);
+                // Also what the last answers have called for, such as a key to be put back or a script
+                // to be sent by its source: nobody may come for long who would write it.
+                driver.flush();
+            }
             let next = driver.waiter().cloned();
             drop(driver);
             if let Some(seat) = next {
@@ -238,6 +222,9 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
             // What was left in the inbox since it was cleared is ours to see to, unless somebody has
             // taken the driver: then it is theirs.
             fence(Ordering::SeqCst);
+            if is_broken {
+                return self.turn.call_all();
+            }
             if self.turn.inbox.1.is_empty() {
                 return;
             }

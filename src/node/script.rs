@@ -2,7 +2,8 @@
 //!
 //! A node keeps a script under the SHA-1 of its source once it has seen it, so a request names the
 //! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on this
-//! connection, or answers that it does not know it. The digests are written down here and checked against the sources by a test.
+//! connection, or answers that it does not know it. The digests are written down here and checked
+//! against the sources by a test.
 
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
