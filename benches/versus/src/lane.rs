@@ -47,7 +47,7 @@ impl Setup<'_> {
         let workers = (0..self.processes).map(|_| Worker::start(&job)).collect();
         let name = peer.name().to_owned();
         let mut lane = Lane { name, prefix, workers, slices: Vec::new(), connections: 0 };
-        lane.run(Duration::from_millis(100));
+        lane.run(Duration::from_millis(100), self.servers);
         // What was connected for one command only is gone in a moment.
         thread::sleep(Duration::from_millis(30));
         lane.slices.clear();
@@ -58,10 +58,12 @@ impl Setup<'_> {
 
 impl Lane {
     /// Measures for this long.
-    pub fn run(&mut self, duration: Duration) {
+    pub fn run(&mut self, duration: Duration, servers: &Servers) {
+        let servers_cpu = servers.cpu_time();
         self.workers.iter_mut().for_each(|worker| worker.begin(duration));
         let slices: Vec<_> = self.workers.iter_mut().map(Worker::finish).collect();
-        let slice = Slice::together(&slices);
+        let mut slice = Slice::together(&slices);
+        slice.servers_cpu = servers.cpu_time() - servers_cpu;
         assert!(slice.pairs > 0, "{} took no lock at all", self.name);
         self.slices.push(slice);
     }
@@ -107,7 +109,7 @@ pub fn take_turns(lanes: &mut [Lane], turns: usize, duration: Duration, servers:
         for index in 0..lanes.len() {
             let index = (first + index) % lanes.len();
             let lane = &mut lanes[index];
-            lane.run(duration);
+            lane.run(duration, servers);
             lane.expect_gone(servers, nodes);
         }
     }

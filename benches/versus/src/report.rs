@@ -61,6 +61,7 @@ impl Table {
             "acquire p50",
             "p99",
             "CPU/pair",
+            "servers' CPU/pair",
             "connections",
             "peak memory",
         ]);
@@ -71,7 +72,8 @@ impl Table {
                 format!("{:.2}", lane.times(&lanes[0], Slice::rate)),
                 time(lane.quantile(0.5)),
                 time(lane.quantile(0.99)),
-                time(Duration::from_secs_f64(lane.median(cpu))),
+                seconds(lane.median(Slice::cpu_per_pair)),
+                seconds(lane.median(Slice::servers_cpu_per_pair)),
                 lane.connections.to_string(),
                 memory(lane.peak_memory()),
             ]);
@@ -139,20 +141,6 @@ impl std::fmt::Display for Figure {
     }
 }
 
-/// Processor seconds for each pair.
-pub fn cpu(slice: &Slice) -> f64 {
-    slice.cpu_per_pair().as_secs_f64()
-}
-
-/// Seconds to get the lock, half of the time.
-pub fn p50(slice: &Slice) -> f64 {
-    slice.acquire.quantile(0.5).as_secs_f64()
-}
-
-pub fn p99(slice: &Slice) -> f64 {
-    slice.acquire.quantile(0.99).as_secs_f64()
-}
-
 pub fn rate(pairs_per_second: f64) -> String {
     let digits = if pairs_per_second < 100.0 { 1 } else { 0 };
     let plain = format!("{pairs_per_second:.digits$}");
@@ -165,6 +153,10 @@ pub fn rate(pairs_per_second: f64) -> String {
         text.push(digit);
     }
     text
+}
+
+pub fn seconds(seconds: f64) -> String {
+    time(Duration::from_secs_f64(seconds))
 }
 
 pub fn time(duration: Duration) -> String {

@@ -94,6 +94,15 @@ impl Servers {
         self.servers.iter().map(count).sum()
     }
 
+    /// The processor time that all of them have taken so far; zero where the kernel does not say.
+    pub fn cpu_time(&self) -> Duration {
+        let of_one = |server: &Server| -> Option<u64> {
+            let path = format!("/proc/{}/schedstat", server.child.id());
+            fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()
+        };
+        Duration::from_nanos(self.servers.iter().filter_map(of_one).sum())
+    }
+
     /// Waits until no key with this prefix is left on the first `nodes` servers, and panics if that
     /// does not come: what was released must be gone.
     pub fn expect_gone(&self, prefix: &str, nodes: usize) {

@@ -46,6 +46,8 @@ pub struct Slice {
     pub wall: Duration,
     /// Of the whole process, kernel time included.
     pub cpu: Duration,
+    /// Of all servers together, meanwhile.
+    pub servers_cpu: Duration,
     /// From wanting the lock to having it.
     pub acquire: Histogram,
 }
@@ -181,6 +183,7 @@ impl Watch {
             most: pairs().max().unwrap_or(0),
             wall,
             cpu,
+            servers_cpu: Duration::ZERO,
             acquire,
         }
     }
@@ -197,8 +200,24 @@ impl Slice {
         self.pairs as f64 / self.wall.as_secs_f64()
     }
 
-    pub fn cpu_per_pair(&self) -> Duration {
-        Duration::from_secs_f64(self.cpu.as_secs_f64() / self.pairs.max(1) as f64)
+    /// Seconds of the client's processor time.
+    pub fn cpu_per_pair(&self) -> f64 {
+        self.cpu.as_secs_f64() / self.pairs.max(1) as f64
+    }
+
+    /// Seconds of the servers' processor time.
+    pub fn servers_cpu_per_pair(&self) -> f64 {
+        self.servers_cpu.as_secs_f64() / self.pairs.max(1) as f64
+    }
+
+    /// Seconds to get the lock, half of the time.
+    pub fn p50(&self) -> f64 {
+        self.acquire.quantile(0.5).as_secs_f64()
+    }
+
+    /// The same, for all but one time in a hundred.
+    pub fn p99(&self) -> f64 {
+        self.acquire.quantile(0.99).as_secs_f64()
     }
 
     /// The slowest thread's pairs as a share of the fastest one's.
@@ -216,6 +235,7 @@ impl Slice {
             most: slices.iter().map(|slice| slice.most).max().unwrap_or(0),
             wall: slices.iter().map(|slice| slice.wall).max().unwrap_or_default(),
             cpu: slices.iter().map(|slice| slice.cpu).sum(),
+            servers_cpu: Duration::ZERO,
             acquire,
         }
     }
@@ -229,6 +249,7 @@ impl Slice {
             most: number()?,
             wall: Duration::from_nanos(number()?),
             cpu: Duration::from_nanos(number()?),
+            servers_cpu: Duration::ZERO,
             acquire: Histogram::from_text(words.next()?)?,
         })
     }

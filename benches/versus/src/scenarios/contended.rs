@@ -4,7 +4,7 @@
 use super::Context;
 use crate::lane::{Lane, Setup, take_turns};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted, cpu, memory, rate, time};
+use crate::report::{Bars, Figure, Findings, Table, Wanted, memory, rate, seconds, time};
 use crate::work::{Kind, Slice};
 use std::time::Duration;
 
@@ -63,7 +63,9 @@ fn processes(context: &Context) -> Findings {
     let mut figures = Vec::new();
     for (rslock, how) in [(defaults, "as it is by default"), (tuned, "with a 5 ms retry delay")] {
         let times = release.times(rslock, Slice::rate).min(dropped.times(rslock, Slice::rate));
-        let cpu = release.times(rslock, cpu).max(dropped.times(rslock, cpu));
+        let cpu = release
+            .times(rslock, Slice::cpu_per_pair)
+            .max(dropped.times(rslock, Slice::cpu_per_pair));
         let what = format!("contended by 8 processes, times the pairs/s of rslock {how}");
         figures.push(Figure { what, measured: times, wanted: Wanted::AtLeast(1.3) });
         let what = format!("contended by 8 processes, share of the CPU per pair of rslock {how}");
@@ -112,7 +114,7 @@ fn table(lanes: &[Lane]) -> Table {
             time(lane.quantile(0.5)),
             time(lane.quantile(0.99)),
             format!("{:.2}", lane.median(Slice::fairness)),
-            time(Duration::from_secs_f64(lane.median(cpu))),
+            seconds(lane.median(Slice::cpu_per_pair)),
             lane.connections.to_string(),
             memory(lane.peak_memory()),
         ]);

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::lane::{Setup, take_turns};
 use crate::peers::Peer;
-use crate::report::{Figure, Findings, Table, Wanted, p50};
+use crate::report::{Figure, Findings, Table, Wanted};
 use crate::servers::ClosedPort;
 use crate::work::{Kind, Slice};
 
@@ -38,7 +38,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
         let measured = lane.times(control, Slice::rate);
         figures.push(Figure { what, measured, wanted: Wanted::AtLeast(0.95) });
         let what = format!("one refused, {name}: times the p50 without that node");
-        let measured = lane.times(control, p50);
+        let measured = lane.times(control, Slice::p50);
         figures.push(Figure { what, measured, wanted: Wanted::AtMost(1.05) });
     }
     vec![Findings {

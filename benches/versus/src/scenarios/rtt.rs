@@ -4,8 +4,8 @@ use super::Context;
 use crate::lane::{Setup, take_turns};
 use crate::peers::Peer;
 use crate::proxy;
-use crate::report::{Figure, Findings, Table, Wanted, p50};
-use crate::work::Kind;
+use crate::report::{Figure, Findings, Table, Wanted};
+use crate::work::{Kind, Slice};
 use std::time::Duration;
 
 /// In each direction.
@@ -38,8 +38,8 @@ pub fn run(context: &Context) -> Vec<Findings> {
         wanted: Wanted::AtMost(1.0),
     };
     let figures = vec![
-        figure("release()", release.times(floor, p50)),
-        figure("drop", dropped.times(floor, p50)),
+        figure("release()", release.times(floor, Slice::p50)),
+        figure("drop", dropped.times(floor, Slice::p50)),
     ];
     vec![Findings {
         title: context.title("rtt"),

@@ -3,7 +3,7 @@
 use super::Context;
 use crate::lane::{Lane, Setup, take_turns};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted, cpu};
+use crate::report::{Bars, Figure, Findings, Table, Wanted};
 use crate::work::{Kind, Slice};
 
 const PEERS: [Peer; 6] = [
@@ -68,7 +68,9 @@ fn figures(threads: usize, nodes: usize, lanes: &[Lane]) -> Vec<Figure> {
         for (rslock, how) in [(blocking, "in threads"), (tasks, "in tasks")] {
             let releases = release.times(rslock, Slice::rate);
             let drops = dropped.times(rslock, Slice::rate);
-            let cpu = release.times(rslock, cpu).max(dropped.times(rslock, cpu));
+            let cpu = release
+                .times(rslock, Slice::cpu_per_pair)
+                .max(dropped.times(rslock, Slice::cpu_per_pair));
             let times = format!("times the pairs/s of rslock {how}");
             figures.push(figure(&format!("release(): {times}"), releases, at_least(3.5)));
             figures.push(figure(&format!("drop: {times}"), drops, at_least(5.0)));

@@ -4,7 +4,7 @@
 use super::Context;
 use crate::lane::{Lane, Setup};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted, cpu, p50, p99, rate, time};
+use crate::report::{Bars, Figure, Findings, Table, Wanted, rate, seconds, time};
 use crate::work::{Kind, Slice};
 use std::time::Duration;
 
@@ -31,23 +31,23 @@ pub fn run(context: &Context) -> Vec<Findings> {
     for _ in 0..context.turns.div_ceil(2) {
         // What is left of the stop before is not the healthy state.
         for lane in &mut lanes {
-            lane.run(Duration::from_millis(300));
+            lane.run(Duration::from_millis(300), servers);
             lane.slices.pop();
         }
         for (lane, healthy) in lanes.iter_mut().zip(&mut healthy) {
-            lane.run(context.slice);
+            lane.run(context.slice, servers);
             healthy.extend(lane.slices.pop());
         }
         servers.pause(stopped);
         for lane in &mut lanes {
-            lane.run(SICK_SLICE);
+            lane.run(SICK_SLICE, servers);
             lane.expect_gone(servers, stopped);
         }
         servers.resume(stopped);
     }
     // Traffic lets those who owe something to the server that was stopped pay it.
     for lane in &mut lanes[..2] {
-        lane.run(Duration::from_millis(200));
+        lane.run(Duration::from_millis(200), servers);
         lane.slices.pop();
         lane.expect_gone(servers, context.nodes);
     }
@@ -61,7 +61,7 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
     let mut figures = Vec::new();
     let mut bars = Vec::new();
     for (index, (mut lane, healthy)) in lanes.into_iter().zip(healthy).enumerate() {
-        let cpu = time(Duration::from_secs_f64(lane.median(cpu)));
+        let cpu = seconds(lane.median(Slice::cpu_per_pair));
         let (rate_sick, p50_sick, p99_sick) =
             (lane.median(Slice::rate), lane.quantile(0.5), lane.quantile(0.99));
         let sick = std::mem::replace(&mut lane.slices, healthy);
@@ -69,7 +69,7 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
             let both = sick.iter().zip(&lane.slices);
             crate::lane::median(both.map(|(sick, well)| figure(sick) / figure(well)).collect())
         };
-        let (times_p50, times_p99) = (ratio(p50), ratio(p99));
+        let (times_p50, times_p99) = (ratio(Slice::p50), ratio(Slice::p99));
         table.row([
             lane.name.clone(),
             rate(rate_sick),
