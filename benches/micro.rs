@@ -1,5 +1,5 @@
-//! What the pure layers take, without a socket: decoding, encoding, the engine, and rounds over five
-//! sessions in memory. Every result is checked while it is measured.
+//! What the pure layers take, without a socket: decoding, encoding, the engine, and rounds over
+//! five sessions in memory. Every result is checked while it is measured.
 //!
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 

@@ -1,6 +1,6 @@
-//! How often the memory allocator is called to take and give back a lock, once the connections stand
-//! and the buffers have grown to what they need: a small number, whatever the key, however long it
-//! goes on.
+//! How often the memory allocator is called to take and give back a lock, once the connections
+//! stand and the buffers have grown to what they need: a small number, whatever the key, however
+//! long it goes on.
 //!
 //! Counted in the calling thread. With one thread that is the whole client: there is no other.
 
@@ -13,15 +13,16 @@ use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// The key, which the guard owns. A release takes nothing more: it waits on a seat that is used again.
+/// The key, which the guard owns. A release takes nothing more: it waits on a seat that is used
+/// again.
 const RELEASED: u64 = 1;
 
 /// The same.
 const DROPPED: u64 = 1;
 
-/// A node that lags behind the majority makes buffers grow once in a while, to twice their size each
-/// time; and what is in flight to it is freed later than it was allocated. Over ten thousand pairs that
-/// may come to this many allocations and this many bytes, and to no more over a million.
+/// A node that lags behind the majority makes buffers grow once in a while, to twice their size
+/// each time; and what is in flight to it is freed later than it was allocated. Over ten thousand
+/// pairs that may come to this many allocations and this many bytes, and to no more over a million.
 const SLACK: u64 = 200;
 const SLACK_BYTES: i64 = 1024 * 1024;
 

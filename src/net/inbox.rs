@@ -2,8 +2,8 @@
 
 use crossbeam_channel::{Receiver, Sender};
 
-/// A queue that takes from many and is never full: whoever leaves something here waits for it or has
-/// just given back a lock, so there is no more in it than there are threads and guards.
+/// A queue that takes from many and is never full: whoever leaves something here waits for it or
+/// has just given back a lock, so there is no more in it than there are threads and guards.
 #[derive(Debug)]
 pub(super) struct Inbox<T> {
     sender: Sender<T>,

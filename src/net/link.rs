@@ -25,8 +25,8 @@ pub(super) struct Link {
 struct Socket {
     stream: Stream,
     is_connected: bool,
-    /// What the socket was last known to be ready for. Events are edges: what is not taken then must
-    /// be remembered.
+    /// What the socket was last known to be ready for. Events are edges: what is not taken then
+    /// must be remembered.
     is_readable: bool,
     is_writable: bool,
     /// The peer has finished. Then a short read is no proof that there is nothing more to learn.

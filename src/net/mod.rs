@@ -1,7 +1,7 @@
 //! Sockets: the only place that knows of any.
 //!
-//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request and
-//! gets what the request came to.
+//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request
+//! and gets what the request came to.
 //!
 //! | file | what it has |
 //! |---|---|

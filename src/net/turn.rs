@@ -1,11 +1,11 @@
 //! Whose turn it is to drive.
 //!
 //! There is no thread in the background. All threads of a client share one driver, which has the
-//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody: it
-//! opens the rounds that others have left in the inbox, writes and reads for all of them, and hands
-//! out what they came to. Whoever finds the driver taken leaves its request in the inbox, wakes the
-//! driver if it sleeps, and parks on its seat. When the one who drives has its own outcome, it puts
-//! the driver down and calls one of those who still wait.
+//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
+//! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
+//! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
+//! wakes the driver if it sleeps, and parks on its seat. When the one who drives has its own
+//! outcome, it puts the driver down and calls one of those who still wait.
 //!
 //! ```text
 //!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! What must stay true: whoever puts the driver down looks at the inbox and at those who wait
-//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
-//! of the two then sees the other, and nothing is left lying.
+//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*.
+//! One of the two then sees the other, and nothing is left lying.
 
 use super::inbox::Inbox;
 use super::seat::Seat;
@@ -139,8 +139,8 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             self.clear_inbox(&mut driving);
             driving.step(|| {
                 self.is_asleep.store(true, Ordering::SeqCst);
-                // Either this sees what was left in the inbox, or the one who leaves something there
-                // sees that the driver is asleep.
+                // Either this sees what was left in the inbox, or the one who leaves something
+                // there sees that the driver is asleep.
                 fence(Ordering::SeqCst);
                 self.inbox.is_empty()
             });
@@ -197,15 +197,15 @@ struct Driving<'a, D: Drive, W: Wake> {
 impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
     fn drop(&mut self) {
         let Some(mut driver) = self.driver.take() else { return };
-        // If it is the driver that panicked, another attempt would end the process. The next one who
-        // takes it sees to the rest.
+        // If it is the driver that panicked, another attempt would end the process. The next one
+        // who takes it sees to the rest.
         let is_broken = thread::panicking() && !self.was_panicking;
         loop {
             self.turn.is_asleep.store(false, Ordering::SeqCst);
             if !is_broken {
                 self.turn.clear_inbox(&mut driver);
-                // Also what the last answers have called for, such as a key to be put back or a script
-                // to be sent by its source: nobody may come for long who would write it.
+                // Also what the last answers have called for, such as a key to be put back or a
+                // script to be sent by its source: nobody may come for long who would write it.
                 driver.flush();
             }
             let next = driver.waiter().cloned();
@@ -213,8 +213,8 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
             if let Some(seat) = next {
                 seat.call();
             }
-            // What was left in the inbox since it was cleared is ours to see to, unless somebody has
-            // taken the driver: then it is theirs.
+            // What was left in the inbox since it was cleared is ours to see to, unless somebody
+            // has taken the driver: then it is theirs.
             fence(Ordering::SeqCst);
             if is_broken {
                 return self.turn.call_all();

@@ -1,9 +1,15 @@
 //! Model-checks who drives: `net/turn.rs` and `net/seat.rs`, compiled against loom's locks and run
 //! through every order in which threads can meet there.
 //!
-//! The driver is a toy: a node answers each request as soon as it was opened, one answer a step, and a
-//! driver that has no answer to take in sleeps until it is woken. What loom would find is a thread that
-//! is never served: everyone parked, or a driver asleep beside a full inbox, is a deadlock to it.
+//! The driver is a toy: a node answers each request as soon as it was opened, one answer a step,
+//! and a driver that has no answer to take in sleeps until it is woken. What loom would find is a
+//! thread that is never served: everyone parked, or a driver asleep beside a full inbox, is a
+//! deadlock to it.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a lock is poisoned only where the model has failed already"
+)]
 
 #[path = "../../src/net/seat.rs"]
 mod seat;
@@ -18,9 +24,10 @@ mod sync {
 
     use std::ops::{Deref, DerefMut};
 
-    /// Loom does not know that what a swap writes comes right behind what it read, so that two swaps and
-    /// a store between them can seem to have happened in an order that no machine has. A lock keeps them
-    /// in order. (That the flag and the inbox need the fences between them is argued in turn.rs.)
+    /// Loom does not know that what a swap writes comes right behind what it read, so that two
+    /// swaps and a store between them can seem to have happened in an order that no machine has. A
+    /// lock keeps them in order. (That the flag and the inbox need the fences between them is
+    /// argued in turn.rs.)
     pub(super) struct AtomicBool(Mutex<bool>);
 
     impl AtomicBool {
@@ -37,8 +44,9 @@ mod sync {
         }
     }
 
-    /// Loom's own `try_lock` may wait (it blocks a thread that is about to try when another succeeds),
-    /// and here nobody must. The standard lock inside is never contended; it is what makes this safe.
+    /// Loom's own `try_lock` may wait (it blocks a thread that is about to try when another
+    /// succeeds), and here nobody must. The standard lock inside is never contended; it is what
+    /// makes this safe.
     pub(super) struct Baton<T> {
         is_taken: AtomicBool,
         value: std::sync::Mutex<T>,
@@ -130,8 +138,9 @@ impl Wake for Arc<Alarm> {
     }
 }
 
-/// Answers each request with its number doubled, the oldest first. The first `gathering` requests are
-/// answered only when all of them have been opened, so that whoever drives must sleep and be woken.
+/// Answers each request with its number doubled, the oldest first. The first `gathering` requests
+/// are answered only when all of them have been opened, so that whoever drives must sleep and be
+/// woken.
 struct Toy {
     alarm: Arc<Alarm>,
     open: VecDeque<(u32, Arc<Seat<u32>>)>,
@@ -196,8 +205,8 @@ fn model(gathering: usize) -> Model {
     Model { turn: Arc::new(Turn::new(toy, alarm)), posted }
 }
 
-/// Runs `check` in every order of at most this many preemptions. Without a bound two threads alone take
-/// minutes, and what goes wrong here goes wrong with few.
+/// Runs `check` in every order of at most this many preemptions. Without a bound two threads alone
+/// take minutes, and what goes wrong here goes wrong with few.
 fn explore(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

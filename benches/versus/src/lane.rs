@@ -1,6 +1,6 @@
-//! Lanes: who is measured, side by side. Slices alternate between the lanes, so that whatever else the
-//! machine does meanwhile hits all of them alike, and what counts are ratios of slices that followed
-//! one another.
+//! Lanes: who is measured, side by side. Slices alternate between the lanes, so that whatever else
+//! the machine does meanwhile hits all of them alike, and what counts are ratios of slices that
+//! followed one another.
 
 use crate::histogram::Histogram;
 use crate::peers::Peer;

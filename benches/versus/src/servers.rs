@@ -184,7 +184,8 @@ fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// One command on a connection of its own; the answer as text, without its header if it is a string.
+/// One command on a connection of its own; the answer as text, without its header if it is a
+/// string.
 fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;

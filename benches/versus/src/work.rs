@@ -92,7 +92,8 @@ impl Marker {
     }
 }
 
-/// A lock library used by threads. Each method panics if the lock is not really taken or given back.
+/// A lock library used by threads. Each method panics if the lock is not really taken or given
+/// back.
 pub trait Blocking: Sync {
     type Held<'a>
     where

@@ -1,4 +1,5 @@
-//! rslock, on tokio: one manager for all tasks or threads, as one client serves all threads elsewhere.
+//! rslock, on tokio: one manager for all tasks or threads, as one client serves all threads
+//! elsewhere.
 
 use crate::work::{Blocking, HOLD, Part, Plan, Slice, TTL, Watch};
 use ::rslock::{Lock, LockManager};
@@ -9,8 +10,8 @@ use tokio::runtime::{Builder, Runtime, RuntimeFlavor};
 use tokio::sync::Barrier;
 use tokio::task::block_in_place;
 
-/// The longest pause between two attempts where a lock is contended: about what gives rslock the most
-/// pairs per second in the contended scenario.
+/// The longest pause between two attempts where a lock is contended: about what gives rslock the
+/// most pairs per second in the contended scenario.
 pub const RETRY_DELAY: Duration = Duration::from_millis(5);
 
 /// What rslock has by default.

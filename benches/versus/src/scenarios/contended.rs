@@ -1,5 +1,5 @@
-//! Everybody wants the same lock and holds it for a millisecond. A lock file in the kernel shows that
-//! no two ever hold it at once.
+//! Everybody wants the same lock and holds it for a millisecond. A lock file in the kernel shows
+//! that no two ever hold it at once.
 
 use super::Context;
 use crate::lane::{Lane, Setup, take_turns};
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 const MANY: usize = 8;
 
-/// Long enough for a fair share to show: at a millisecond each, a few hundred turns for each thread.
+/// Long enough for a fair share to show: at a millisecond each, a few hundred turns for each
+/// thread.
 const SLICE: Duration = Duration::from_millis(1500);
 
 pub fn run(context: &Context) -> Vec<Findings> {
