@@ -5,8 +5,8 @@
 //! cargo run --release --example quickstart -- redis://a redis://b redis://c
 //! ```
 //!
-//! Without arguments it starts five Redis-like nodes inside this process and stops some of them on the
-//! way. With URLs it tells the same story on those servers, and stops none.
+//! Without arguments it starts five Redis-like nodes inside this process and stops some of them on
+//! the way. With URLs it tells the same story on those servers, and stops none.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockError, LockGuard};

@@ -21,16 +21,16 @@ use std::time::{Duration, Instant};
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when that has come |
+/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when it has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 ///
-/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too few
-/// answered to know, that is [`LockError::NoQuorum`], with a report from each node.
+/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too
+/// few answered to know, that is [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource is any non-empty string of bytes, and the lock's key on the nodes is its name with the
-/// [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds, what is
-/// below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
-/// at most [`max_ttl`](Builder::max_ttl).
+/// A resource is any non-empty string of bytes, and the lock's key on the nodes is its name with
+/// the [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds,
+/// what is below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2
+/// ms, and is at most [`max_ttl`](Builder::max_ttl).
 #[derive(Clone)]
 pub struct LockClient {
     shared: Arc<Shared>,
@@ -63,8 +63,8 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The resource's name or the ttl cannot be used, too few nodes answered, they took too long, two of
-    /// them are one server, or there are no random numbers.
+    /// The resource's name or the ttl cannot be used, too few nodes answered, they took too long,
+    /// two of them are one server, or there are no random numbers.
     pub fn try_lock(
         &self,
         resource: impl AsRef<[u8]>,
@@ -73,13 +73,14 @@ impl LockClient {
         self.acquire(resource.as_ref(), ttl, Patience::Once)
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of zero
-    /// this is [`try_lock`](Self::try_lock); one that is too long to be counted means for ever.
+    /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of
+    /// zero this is [`try_lock`](Self::try_lock); one that is too long to be counted means for
+    /// ever.
     ///
     /// # Errors
     ///
-    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting is of no
-    /// use: see [`Problem::is_permanent`](crate::Problem::is_permanent).
+    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting is of
+    /// no use: see [`Problem::is_permanent`](crate::Problem::is_permanent).
     pub fn try_lock_for(
         &self,
         resource: impl AsRef<[u8]>,
@@ -90,8 +91,8 @@ impl LockClient {
         self.acquire(resource.as_ref(), ttl, Patience::Until(deadline))
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it until `deadline`. With a `deadline` that
-    /// has passed this is [`try_lock`](Self::try_lock).
+    /// Takes the lock of `resource` for `ttl`, waiting for it until `deadline`. With a `deadline`
+    /// that has passed this is [`try_lock`](Self::try_lock).
     ///
     /// # Errors
     ///
@@ -105,8 +106,8 @@ impl LockClient {
         self.acquire(resource.as_ref(), ttl, Patience::Until(clock::at(deadline)))
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to release
-    /// it, and for enough nodes to be reachable.
+    /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
+    /// release it, and for enough nodes to be reachable.
     ///
     /// # Errors
     ///
@@ -117,8 +118,8 @@ impl LockClient {
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
 
-    /// Asks each node for a sign of life and says how this client stands with it, in the order of the
-    /// configuration. Connects to nodes that have no connection; takes no longer than
+    /// Asks each node for a sign of life and says how this client stands with it, in the order of
+    /// the configuration. Connects to nodes that have no connection; takes no longer than
     /// [`node_timeout`](Builder::node_timeout).
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
@@ -129,8 +130,8 @@ impl LockClient {
         let shortest_ttl = config.rules.drift.shortest_ttl(config.rules.min_validity);
         let quarantine = config.restart_guard.then_some(config.max_ttl);
         let sessions = config.endpoints.iter().map(|endpoint| {
-            // If there are no random numbers now, reconnecting is less spread out; locking, later, is
-            // what needs them.
+            // If there are no random numbers now, reconnecting is less spread out; locking, later,
+            // is what needs them.
             let seed = draw().map_or(0, |draw| draw.seed);
             let mut options = SessionOptions::new(&endpoint.to_string(), seed);
             options.credentials = Credentials::new(
@@ -181,8 +182,9 @@ impl LockClient {
         }
     }
 
-    /// The main loop: every operation, of every thread, runs through here. The operation says what is
-    /// to be done next, and is told what came of it; when and with which random numbers is added here.
+    /// The main loop: every operation, of every thread, runs through here. The operation says what
+    /// is to be done next, and is told what came of it; when and with which random numbers is added
+    /// here.
     pub(crate) fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {

@@ -2,13 +2,13 @@
 
 use crate::client::LockClient;
 use crate::endpoint::Endpoint;
-use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT};
+use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait for a
-/// silent node take memory.
+/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
+/// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
 
 /// The shortest first pause between two attempts. Below it, retrying is a tight loop.
@@ -82,8 +82,8 @@ impl Builder {
     /// Adds a node: `redis://[user[:password]@]host[:port][/db]` or
     /// `unix://[user[:password]@]/path?db=0`, with user, password and path percent-encoded.
     ///
-    /// The nodes must be masters that know nothing of each other. Three survive the loss of one, five
-    /// that of two. All clients that share locks must name the same nodes.
+    /// The nodes must be masters that know nothing of each other. Three survive the loss of one,
+    /// five that of two. All clients that share locks must name the same nodes.
     pub fn node(mut self, url: impl Into<String>) -> Self {
         self.urls.push(url.into());
         self
@@ -95,21 +95,24 @@ impl Builder {
         self
     }
 
-    /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50 ms.
+    /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
+    /// ms.
     ///
-    /// A node that has not answered by then counts as unreachable for that round. It should be a small
-    /// part of the ttl and several times the round trip to the farthest node; 50 ms suits nodes in one
-    /// region, and is the upper end of what the Redlock description recommends for a ttl of 10 s.
+    /// A node that has not answered by then counts as unreachable for that round. It should be a
+    /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
+    /// nodes in one region, and is the upper end of what the Redlock description recommends for a
+    /// ttl of 10 s.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = timeout;
         self
     }
 
-    /// By what share of the ttl the clocks of this machine and of a node may run apart: 0 to 0.5, by
-    /// default 0.01.
+    /// By what share of the ttl the clocks of this machine and of a node may run apart: 0 to 0.5,
+    /// by default 0.01.
     ///
-    /// One per cent is what the Redlock description and most implementations use. It is a hundred times
-    /// the error of the quartz in a healthy machine, which leaves room for a clock that is being slewed.
+    /// One per cent is what the Redlock description and most implementations use. It is a hundred
+    /// times the error of the quartz in a healthy machine, which leaves room for a clock that is
+    /// being slewed.
     pub fn drift_factor(mut self, factor: f64) -> Self {
         self.drift_factor = factor;
         self
@@ -124,36 +127,38 @@ impl Builder {
         self
     }
 
-    /// The pauses between attempts: a random time below a ceiling that starts at `base` and doubles up
-    /// to `cap`. `base` is at least 0.1 ms, and `cap` at least `base`; by default 1 ms and 100 ms.
+    /// The pauses between attempts: a random time below a ceiling that starts at `base` and doubles
+    /// up to `cap`. `base` is at least 0.1 ms, and `cap` at least `base`; by default 1 ms and 100
+    /// ms.
     ///
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
-    /// others' answers can be in is of no use. 100 ms bound how long a free lock stays untaken when many
-    /// have waited long for it.
+    /// others' answers can be in is of no use. 100 ms bound how long a free lock stays untaken when
+    /// many have waited long for it.
     pub fn retry(mut self, base: Duration, cap: Duration) -> Self {
         self.retry = (base, cap);
         self
     }
 
-    /// Should an operation wait for the answers of all nodes, up to the node timeout, instead of going
-    /// on when the majority has answered? By default it does not.
+    /// Should an operation wait for the answers of all nodes, up to the node timeout, instead of
+    /// going on when the majority has answered? By default it does not.
     ///
-    /// The request goes to all nodes either way, so this makes no lock safer; it makes every operation
-    /// as slow as the slowest node. It is of use to tests that look at all nodes afterwards.
+    /// The request goes to all nodes either way, so this makes no lock safer; it makes every
+    /// operation as slow as the slowest node. It is of use to tests that look at all nodes
+    /// afterwards.
     pub fn wait_for_all(mut self, wait: bool) -> Self {
         self.wait_for_all = wait;
         self
     }
 
-    /// What stands before the resource's name in its key, by default nothing, so that other programs
-    /// which lock the same name with `SET name value NX PX ttl` exclude ours.
+    /// What stands before the resource's name in its key, by default nothing, so that other
+    /// programs which lock the same name with `SET name value NX PX ttl` exclude ours.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
     }
 
-    /// What the nodes call our connections in `CLIENT LIST`: printable ASCII without spaces, by default
-    /// `redlatch`.
+    /// What the nodes call our connections in `CLIENT LIST`: printable ASCII without spaces, by
+    /// default `redlatch`.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self
@@ -161,15 +166,16 @@ impl Builder {
 
     /// The longest ttl that a lock may be given: 3 ms to 365 days, by default 60 s.
     ///
-    /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client that
-    /// died holding it. It is also for how long a restarted node's grants do not count with
+    /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client
+    /// that died holding it. It is also for how long a restarted node's grants do not count with
     /// [`restart_guard`](Self::restart_guard), so clients that share locks should use the same.
     pub fn max_ttl(mut self, longest: Duration) -> Self {
         self.max_ttl = longest;
         self
     }
 
-    /// For how long a lock may be held in all, extensions included. By default there is no such limit.
+    /// For how long a lock may be held in all, extensions included. By default there is no such
+    /// limit.
     ///
     /// Extensions without end let a client that hangs keep a resource for ever, which the Redlock
     /// description warns of: set this to what the work can possibly take.
@@ -178,15 +184,15 @@ impl Builder {
         self
     }
 
-    /// Should the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago not count?
-    /// By default they do.
+    /// Should the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago not
+    /// count? By default they do.
     ///
-    /// A node that restarts without its data has forgotten the locks it granted, and would grant them
-    /// again. One that has been up for longer than any ttl has forgotten nothing that still holds; this
-    /// is the "delayed restart" of the Redlock description, done by the client. Turn it on for nodes
-    /// that do not write every change to disk before they answer (`appendfsync always`); then locks
-    /// cannot be taken for `max_ttl` after a majority was started. It needs the right to `INFO`:
-    /// without it, a node counts as started when the connection was made.
+    /// A node that restarts without its data has forgotten the locks it granted, and would grant
+    /// them again. One that has been up for longer than any ttl has forgotten nothing that still
+    /// holds; this is the "delayed restart" of the Redlock description, done by the client. Turn it
+    /// on for nodes that do not write every change to disk before they answer (`appendfsync
+    /// always`); then locks cannot be taken for `max_ttl` after a majority was started. It needs
+    /// the right to `INFO`: without it, a node counts as started when the connection was made.
     pub fn restart_guard(mut self, guard: bool) -> Self {
         self.restart_guard = guard;
         self
@@ -197,8 +203,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same server
-    /// twice, or an operating system without a poll to give.
+    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
+    /// server twice, or an operating system without a poll to give.
     pub fn build(self) -> Result<LockClient, ConfigError> {
         LockClient::new(self.check()?)
     }
@@ -239,15 +245,19 @@ impl Builder {
             let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
             return Err(ConfigError::Setting { name: "retry", reason });
         }
-        let shortest = rules.drift.shortest_ttl(self.min_validity);
-        let Some(shortest) = shortest.filter(|_| self.max_ttl <= TTL_LIMIT) else {
-            let reason = format!("{:?} is more than 365 days", self.max_ttl.max(self.min_validity));
+        if self.max_ttl > TTL_LIMIT {
+            let reason = format!("{:?} is more than 365 days", self.max_ttl);
             return Err(ConfigError::Setting { name: "max_ttl", reason });
-        };
-        if self.max_ttl < shortest.as_duration() {
-            let (most, least) = (self.max_ttl, shortest.as_duration());
-            let reason = format!("{most:?} leaves no validity: at least {least:?} is needed");
-            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        }
+        let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
+        if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
+            let (most, least) = (self.max_ttl, self.min_validity);
+            let (name, reason) = if least.is_zero() {
+                ("max_ttl", format!("{most:?} leaves no validity"))
+            } else {
+                ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+            };
+            return Err(ConfigError::Setting { name, reason });
         }
         Ok(())
     }

@@ -87,16 +87,16 @@ pub enum LockError {
     Ttl(TtlError),
     /// Too few nodes answered to know whether the lock is free.
     NoQuorum(NoQuorum),
-    /// A majority granted the lock, but so late that too little of its validity was left. It was given
-    /// back. The nodes are slow, or the ttl is too short for them.
+    /// A majority granted the lock, but so late that too little of its validity was left. It was
+    /// given back. The nodes are slow, or the ttl is too short for them.
     TooLate {
         /// How long the nodes took.
         took: Duration,
         /// The ttl that was asked for.
         ttl: Duration,
     },
-    /// Two endpoints turned out to lead to the same server (equal `run_id`), so there is no majority of
-    /// independent nodes. Nothing is locked until the configuration is mended.
+    /// Two endpoints turned out to lead to the same server (equal `run_id`), so there is no
+    /// majority of independent nodes. Nothing is locked until the configuration is mended.
     SameServer {
         /// The first of them.
         first: Arc<str>,
@@ -135,7 +135,8 @@ impl Error for LockError {
     }
 }
 
-/// Why a lock could not be extended. Unless it says [`Lost`](Self::Lost), the lock is as good as it was.
+/// Why a lock could not be extended. Unless it says [`Lost`](Self::Lost), the lock is as good as it
+/// was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendError {
@@ -143,7 +144,8 @@ pub enum ExtendError {
     Ttl(TtlError),
     /// The lock was lost.
     Lost(Lost),
-    /// Too few nodes confirmed it. The lock is good until its validity ends, and may be extended again.
+    /// Too few nodes confirmed it. The lock is good until its validity ends, and may be extended
+    /// again.
     NoQuorum(NoQuorum),
     /// The lock would be held for longer in all than `Builder::max_hold` allows.
     HeldTooLong {
@@ -182,8 +184,8 @@ impl Error for ExtendError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be reached
-    /// again, and in any case their key expires with its ttl.
+    /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be
+    /// reached again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
 }
 

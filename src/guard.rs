@@ -10,11 +10,12 @@ use std::time::Duration;
 /// A lock that is held, until it is released, dropped, or its validity ends.
 ///
 /// It is a lease: when [`remaining`](Self::remaining) has come to zero, another client may hold the
-/// lock, whatever this process is doing. Nothing can stop a thread that was just about to write; see the
-/// guarantees at the top of the crate's documentation for what to do about that.
+/// lock, whatever this process is doing. Nothing can stop a thread that was just about to write;
+/// see the guarantees at the top of the crate's documentation for what to do about that.
 ///
-/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: the release
-/// is written to the nodes at once, and to those that cannot be reached now as soon as they can be.
+/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: the
+/// release is written to the nodes at once, and to those that cannot be reached now as soon as they
+/// can be.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     client: LockClient,
@@ -39,8 +40,8 @@ impl LockGuard {
 
     /// The time left in which the work may go on: zero when the lock is lost.
     ///
-    /// By the clock of this machine, which also counts the time it was suspended. Clock drift is already
-    /// taken off.
+    /// By the clock of this machine, which also counts the time it was suspended. Clock drift is
+    /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
         self.lease.valid_until.since(clock::now())
@@ -61,18 +62,18 @@ impl LockGuard {
         }
     }
 
-    /// Lets the lock live on for `ttl` from now, if a majority of the nodes confirms it. Never shortens
-    /// it: with a `ttl` below what is left, the lock stays as it is.
+    /// Lets the lock live on for `ttl` from now, if a majority of the nodes confirms it. Never
+    /// shortens it: with a `ttl` below what is left, the lock stays as it is.
     ///
-    /// On nodes that have lost the lock's key, by a restart for instance, it is put back once a majority
-    /// has confirmed that the lock is ours, so that a lock which is held for long outlives the restart of
-    /// one node after another.
+    /// On nodes that have lost the lock's key, by a restart for instance, it is put back once a
+    /// majority has confirmed that the lock is ours, so that a lock which is held for long outlives
+    /// the restart of one node after another.
     ///
     /// # Errors
     ///
-    /// The ttl cannot be used, the lock was lost, too few nodes confirmed it, or it would be held for
-    /// longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good until
-    /// its validity ends, and extending it may be tried again.
+    /// The ttl cannot be used, the lock was lost, too few nodes confirmed it, or it would be held
+    /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
+    /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
         let ttl = self.client.ttl(ttl).map_err(ExtendError::Ttl)?;
         self.ensure_held().map_err(ExtendError::Lost)?;
@@ -124,8 +125,8 @@ impl LockGuard {
 pub enum Released {
     /// It was held to the end: nobody else can have held it before it was released.
     InTime,
-    /// Its validity had passed, or no majority of nodes held it any more: another client may have held
-    /// it while this one still worked.
+    /// Its validity had passed, or no majority of nodes held it any more: another client may have
+    /// held it while this one still worked.
     TooLate,
 }
 

@@ -17,51 +17,54 @@
 //!
 //! # What is guaranteed
 //!
-//! * **Mutual exclusion.** As long as [`LockGuard::remaining`] is above zero, no other client holds the
-//!   lock. This assumes that a majority of the nodes keeps its keys while they live, that clocks run
-//!   apart by no more than [`Builder::drift_factor`], and that all clients name the same nodes.
-//! * **It ends.** A lock whose holder died can be had again when its ttl has passed, if a majority of
-//!   the nodes is up. A failed attempt is taken back from every node it was sent to, at once or as soon
-//!   as that node can be reached again.
-//! * **It comes back.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do; a
-//!   node that is down, stopped or being looked up does not hold up a caller whose majority answered.
-//! * **It tells.** "Others hold it" is `Ok(None)`; "too few nodes answered to know" is an error with a
-//!   report from every node ([`NoQuorum`]).
+//! * **Mutual exclusion.** As long as [`LockGuard::remaining`] is above zero, no other client holds
+//!   the lock. This assumes that a majority of the nodes keeps its keys while they live, that
+//!   clocks run apart by no more than [`Builder::drift_factor`], and that all clients name the same
+//!   nodes.
+//! * **It ends.** A lock whose holder died can be had again when its ttl has passed, if a majority
+//!   of the nodes is up. A failed attempt is taken back from every node it was sent to, at once or
+//!   as soon as that node can be reached again.
+//! * **It comes back.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes
+//!   do; a node that is down, stopped or being looked up does not hold up a caller whose majority
+//!   answered.
+//! * **It tells.** "Others hold it" is `Ok(None)`; "too few nodes answered to know" is an error
+//!   with a report from every node ([`NoQuorum`]).
 //! * **It is no burden.** One connection to each node for all threads of a client, no thread in the
 //!   background, bounded memory whatever a node does, no panic whatever a server sends.
 //!
 //! # What is not, and what to do about it
 //!
-//! * **A lease ends by the clock, not when you are ready.** A thread can be stopped between its last look
-//!   at the clock and its write, and write after another client has got the lock. Call
-//!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small, and
-//!   let the resource itself refuse what comes late where it must never happen: a condition on a version
-//!   number in the same statement, for instance.
-//! * **A node that forgets can grant a lock twice.** Restarted without its data, with eviction of keys
-//!   that have a ttl, or failed over to a replica that lagged, it may give away what is still held. With
-//!   one node of five that needs bad luck as well; with a majority it needs none. Use masters without
-//!   automatic failover and without `volatile-*` or `allkeys-*` eviction, and turn on
-//!   [`Builder::restart_guard`] unless they persist every write.
-//! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not step them.
+//! * **A lease ends by the clock, not when you are ready.** A thread can be stopped between its
+//!   last look at the clock and its write, and write after another client has got the lock. Call
+//!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small,
+//!   and let the resource itself refuse what comes late where it must never happen: a condition on
+//!   a version number in the same statement, for instance.
+//! * **A node that forgets can grant a lock twice.** Restarted without its data, with eviction of
+//!   keys that have a ttl, or failed over to a replica that lagged, it may give away what is still
+//!   held. With one node of five that needs bad luck as well; with a majority it needs none. Use
+//!   masters without automatic failover and without `volatile-*` or `allkeys-*` eviction, and turn
+//!   on [`Builder::restart_guard`] unless they persist every write.
+//! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
+//!   step them.
 //! * **A fork** shares its parent's connections. Build a client after forking, not before.
 //! * **Fairness.** Who waits longest is not served first; pauses between attempts are random.
 //!
 //! # How it works
 //!
-//! A lock is a key with a random token as its value and a time to live, set on every node if there is
-//! none (`SET key token NX PX ttl`). It is held if more than half of the *configured* nodes set it in
-//! time. The command goes to all nodes at once, then the answers are read, and a majority decides. It is
-//! released by deleting the key where it still has our token. See [`LockClient`] for the ways to take a
-//! lock and [`error`] for what can go wrong.
+//! A lock is a key with a random token as its value and a time to live, set on every node if there
+//! is none (`SET key token NX PX ttl`). It is held if more than half of the *configured* nodes set
+//! it in time. The command goes to all nodes at once, then the answers are read, and a majority
+//! decides. It is released by deleting the key where it still has our token. See [`LockClient`] for
+//! the ways to take a lock and [`error`] for what can go wrong.
 //!
 //! # Where to read on
 //!
-//! `client.rs` has the loop that every operation runs through, and `engine/mod.rs` what an operation is;
-//! those two and this page explain the library. Below them:
+//! `client.rs` has the loop that every operation runs through, and `engine/mod.rs` what an
+//! operation is; those two and this page explain the library. Below them:
 //!
 //! | module | what it does |
 //! |---|---|
-//! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what a user of the library sees |
+//! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
 //! | `node` | the conversation with the nodes: bytes in, bytes out |
 //! | `resp` | RESP2 and RESP3 syntax |

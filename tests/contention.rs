@@ -26,9 +26,10 @@ fn eager(urls: Vec<String>) -> LockClient {
 
 /// Counts up in a file as wrong as can be: whatever happens between read and write is lost.
 fn count_up(file: &Path) {
-    let count: usize = fs::read_to_string(file).unwrap().parse().unwrap();
+    let text = fs::read_to_string(file).expect("the file is there");
+    let count: usize = text.parse().expect("it holds a number");
     thread::yield_now();
-    fs::write(file, (count + 1).to_string()).unwrap();
+    fs::write(file, (count + 1).to_string()).expect("the file can be written");
 }
 
 #[test]

@@ -198,8 +198,8 @@ fn functions_have_at_most_seventy_lines() {
 
 #[test]
 fn nothing_newer_than_the_declared_rust_is_used() {
-    // Clippy checks the standard library against `rust-version`, but not the language: `if let` chains
-    // came with 1.88.
+    // Clippy checks the standard library against `rust-version`, but not the language: `if let`
+    // chains came with 1.88.
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(manifest.contains("rust-version = \"1.85\""), "this test is about 1.85");
     let mut broken = Vec::new();

@@ -145,8 +145,8 @@ impl Acquire {
         self.state = self.after_failure(now, started, ballot, failure);
     }
 
-    /// Do others hold the lock? A round that the caller's deadline cut short while answers could still
-    /// come says nothing about the nodes; then the one before it counts.
+    /// Do others hold the lock? A round that the caller's deadline cut short while answers could
+    /// still come says nothing about the nodes; then the one before it counts.
     fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
         match ballot.tally.answered_by_majority() {
             Verdict::Won => true,

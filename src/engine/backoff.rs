@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-/// A small generator of random numbers (`SplitMix64`, Steele et al. 2014), seeded by its owner. Good
-/// for spreading delays; no secret may depend on it.
+/// A small generator of random numbers (`SplitMix64`, Steele et al. 2014), seeded by its owner.
+/// Good for spreading delays; no secret may depend on it.
 #[derive(Clone, Debug)]
 pub struct Jitter(u64);
 

@@ -12,13 +12,15 @@
 //! The contract, for [`Acquire`], [`Extend`] and [`Release`] alike: call `poll` until it answers
 //! `Wait` or `Done`. After `Send` of a request that [wants an answer](Verb::is_answered), put it to
 //! the nodes and `handle` the [`Ballot`] before polling again; any other request is only written.
-//! After `Wait(time)`, `handle` an `Attempt` with a token that was never used before, at that time or
-//! later. Time never goes back from one call to the next. `started` is the time of the `Attempt`, so
-//! the clock must be read before the first byte is written; the time given with a `Ballot` must have
-//! been read after the answer that decided it. Both errors are then on the safe side.
+//! After `Wait(time)`, `handle` an `Attempt` with a token that was never used before, at that time
+//! or later. Time never goes back from one call to the next. `started` is the time of the
+//! `Attempt`, so the clock must be read before the first byte is written; the time given with a
+//! `Ballot` must have been read after the answer that decided it. Both errors are then on the safe
+//! side.
 //!
-//! A round is always the same thing: one request to all nodes, their votes, a verdict. What a request
-//! looks like in bytes, and which reply is which vote, is not known here (see `node::command`).
+//! A round is always the same thing: one request to all nodes, their votes, a verdict. What a
+//! request looks like in bytes, and which reply is which vote, is not known here (see
+//! `node::command`).
 
 mod acquire;
 mod backoff;

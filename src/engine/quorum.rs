@@ -6,7 +6,8 @@
 
 use std::fmt;
 
-/// The most nodes one lock can be spread over: what fits a [`NodeSet`], and far more than is useful.
+/// The most nodes one lock can be spread over: what fits a [`NodeSet`], and far more than is
+/// useful.
 pub const NODES_MAX: usize = 64;
 
 /// One of the configured nodes, by its position in the configuration.

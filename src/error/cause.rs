@@ -6,7 +6,8 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-/// Too few nodes gave an answer that counts. Says of each node what it said, or why it said nothing.
+/// Too few nodes gave an answer that counts. Says of each node what it said, or why it said
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuorum {
     reports: Vec<NodeReport>,

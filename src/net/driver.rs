@@ -1,9 +1,10 @@
-//! The sockets of all nodes and one poll over them. It decides nothing about locks: what to write and
-//! what the replies mean is for [`Rounds`] to say.
+//! The sockets of all nodes and one poll over them. It decides nothing about locks: what to write
+//! and what the replies mean is for [`Rounds`] to say.
 
 use super::link::Link;
 use super::resolver::Resolver;
-use super::turn::{Drive, Seat};
+use super::seat::Seat;
+use super::turn::Drive;
 use crate::clock;
 use crate::engine::{Node, Request};
 use crate::node::{NodeStatus, Returns, Rounds};
@@ -57,13 +58,14 @@ impl Driver {
         Ok((driver, waker))
     }
 
-    /// Takes in what has happened, waiting for it for up to `timeout`.
-    fn take_in(&mut self, timeout: Option<Duration>) {
-        // A signal ends the wait early, and that is all right: whoever waits comes back, and computes
-        // its time-out anew from deadlines that have not moved. Any other error leaves the sockets
-        // unread, and the deadlines of their rounds end those.
+    /// Takes note of what has happened, waiting for it for up to `timeout`. Answers whether it
+    /// could.
+    fn note(&mut self, timeout: Option<Duration>) -> bool {
+        // A signal ends the wait early, and that is all right: whoever waits comes back, and
+        // computes its time-out anew from deadlines that have not moved. Any other error leaves the
+        // sockets unread, and the deadlines of their rounds end those.
         if self.poll.poll(&mut self.events, timeout).is_err() {
-            return;
+            return false;
         }
         for event in &self.events {
             if let Some(link) = self.links.get_mut(event.token().0) {
@@ -73,8 +75,15 @@ impl Driver {
         while let Some((index, found)) = self.resolver.poll() {
             self.links[index].found(found, &mut self.rounds);
         }
-        for link in &mut self.links {
-            link.read(&mut self.buffer, &mut self.rounds);
+        true
+    }
+
+    /// Takes in what has happened, waiting for it for up to `timeout`.
+    fn take_in(&mut self, timeout: Option<Duration>) {
+        if self.note(timeout) {
+            for link in &mut self.links {
+                link.read(&mut self.buffer, &mut self.rounds);
+            }
         }
     }
 
@@ -97,7 +106,12 @@ impl Drive for Driver {
     type Outcome = Delivery;
 
     fn look(&mut self) {
-        self.take_in(Some(Duration::ZERO));
+        self.note(Some(Duration::ZERO));
+        // Late answers to earlier requests can wait, to be read together with those to the next.
+        // What must be known before that is sent is which connections have ended.
+        for link in self.links.iter_mut().filter(|link| link.is_finished()) {
+            link.read(&mut self.buffer, &mut self.rounds);
+        }
     }
 
     fn open(&mut self, request: Request, seat: Arc<Seat<Delivery>>) {
@@ -118,8 +132,9 @@ impl Drive for Driver {
     }
 
     fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
-        // If writing has decided a round, by finding its connection broken, whoever waited for that may
-        // be the one who drives: nothing more will happen, and sleeping for it would take for ever.
+        // If writing has decided a round, by finding its connection broken, whoever waited for that
+        // may be the one who drives: nothing more will happen, and sleeping for it would take for
+        // ever.
         let is_decided = self.flush();
         let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)

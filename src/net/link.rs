@@ -25,8 +25,8 @@ pub(super) struct Link {
 struct Socket {
     stream: Stream,
     is_connected: bool,
-    /// What the socket was last known to be ready for. Events are edges: what is not taken then must
-    /// be remembered.
+    /// What the socket was last known to be ready for. Events are edges: what is not taken then
+    /// must be remembered.
     is_readable: bool,
     is_writable: bool,
     /// The peer has finished. Then a short read is no proof that there is nothing more to learn.
@@ -54,6 +54,11 @@ impl Link {
                 event.is_writable() || event.is_write_closed() || event.is_error();
             socket.is_finished |= event.is_read_closed() || event.is_error();
         }
+    }
+
+    /// Is there a connection that the peer has ended?
+    pub(super) fn is_finished(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.is_finished)
     }
 
     /// A lookup is done.

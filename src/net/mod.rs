@@ -1,14 +1,23 @@
 //! Sockets: the only place that knows of any.
 //!
-//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request and
-//! gets what the request came to; which thread does the work of reading and writing is settled in
-//! `turn`. `driver` has the poll and the sockets, `link` one node's socket, `stream` the kinds of
-//! socket, and `resolver` the names.
+//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request
+//! and gets what the request came to.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `turn`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `driver` | the poll, all sockets, the rounds that run over them |
+//! | `link` | one node's socket, kept in step with what its session wants |
+//! | `stream` | the kinds of socket |
+//! | `resolver` | names, away from the thread that drives |
 
 mod driver;
+mod inbox;
 mod link;
 mod resolver;
+mod seat;
 mod stream;
+mod sync;
 mod turn;
 
 pub(crate) use driver::Delivery;

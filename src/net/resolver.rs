@@ -1,8 +1,9 @@
 //! Turning names into addresses, away from the thread that drives.
 //!
-//! The operating system's resolver blocks, for many seconds if its servers do not answer. So a lookup
-//! runs on a short-lived thread of its own, at most one per node, and the driver is woken when it is
-//! done. A lookup that outlives the patience of those who wanted it serves the next connection.
+//! The operating system's resolver blocks, for many seconds if its servers do not answer. So a
+//! lookup runs on a short-lived thread of its own, at most one per node, and the driver is woken
+//! when it is done. A lookup that outlives the patience of those who wanted it serves the next
+//! connection.
 
 use crossbeam_channel::{Receiver, Sender};
 use mio::Waker;

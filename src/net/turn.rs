@@ -1,11 +1,11 @@
 //! Whose turn it is to drive.
 //!
 //! There is no thread in the background. All threads of a client share one driver, which has the
-//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody: it
-//! opens the rounds that others have left in the inbox, writes and reads for all of them, and hands
-//! out what they came to. Whoever finds the driver taken leaves its request in the inbox, wakes the
-//! driver if it sleeps, and parks on its seat. When the one who drives has its own outcome, it puts
-//! the driver down and calls one of those who still wait.
+//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
+//! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
+//! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
+//! wakes the driver if it sleeps, and parks on its seat. When the one who drives has its own
+//! outcome, it puts the driver down and calls one of those who still wait.
 //!
 //! ```text
 //!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
@@ -15,14 +15,15 @@
 //! ```
 //!
 //! What must stay true: whoever puts the driver down looks at the inbox and at those who wait
-//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*. One
-//! of the two then sees the other, and nothing is left lying.
+//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*.
+//! One of the two then sees the other, and nothing is left lying.
 
-use crossbeam_channel::{Receiver, Sender};
+use super::inbox::Inbox;
+use super::seat::Seat;
+use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken, fence};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::Arc;
 use std::thread;
 
 /// What has the sockets.
@@ -58,61 +59,6 @@ pub(super) trait Wake {
     fn wake(&self);
 }
 
-/// Where a thread waits for its outcome.
-pub(super) struct Seat<O> {
-    state: Mutex<SeatState<O>>,
-    changed: Condvar,
-}
-
-struct SeatState<O> {
-    outcome: Option<O>,
-    is_called: bool,
-}
-
-impl<O> Seat<O> {
-    fn new() -> Self {
-        let state = SeatState { outcome: None, is_called: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
-    }
-
-    /// Hands over the outcome.
-    pub(super) fn hand(&self, outcome: O) {
-        self.lock().outcome = Some(outcome);
-        self.changed.notify_one();
-    }
-
-    /// Calls the one who waits here to drive.
-    fn call(&self) {
-        self.lock().is_called = true;
-        self.changed.notify_one();
-    }
-
-    /// The outcome, if it is there.
-    fn take(&self) -> Option<O> {
-        self.lock().outcome.take()
-    }
-
-    /// Waits for the outcome, or (`None`) to be called.
-    fn wait(&self) -> Option<O> {
-        let mut state = self.lock();
-        while state.outcome.is_none() && !state.is_called {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        state.is_called = false;
-        state.outcome.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<O> fmt::Debug for Seat<O> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Seat")
-    }
-}
-
 enum Job<D: Drive> {
     Open(D::Request, Arc<Seat<D::Outcome>>),
     Post(D::Request),
@@ -120,8 +66,10 @@ enum Job<D: Drive> {
 
 /// The driver, and those who want it.
 pub(super) struct Turn<D: Drive, W> {
-    driver: Mutex<D>,
-    inbox: (Sender<Job<D>>, Receiver<Job<D>>),
+    driver: Baton<D>,
+    inbox: Inbox<Job<D>>,
+    /// Seats that nobody uses, for the next who come.
+    seats: Mutex<Vec<Arc<Seat<D::Outcome>>>>,
     waker: W,
     /// Is the driver asleep, or about to be?
     is_asleep: AtomicBool,
@@ -129,30 +77,42 @@ pub(super) struct Turn<D: Drive, W> {
 
 impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn new(driver: D, waker: W) -> Self {
-        let inbox = crossbeam_channel::unbounded();
-        Self { driver: Mutex::new(driver), inbox, waker, is_asleep: AtomicBool::new(false) }
+        Self {
+            driver: Baton::new(driver),
+            inbox: Inbox::new(),
+            seats: Mutex::new(Vec::new()),
+            waker,
+            is_asleep: AtomicBool::new(false),
+        }
     }
 
     /// Puts a request to the nodes and waits for what it comes to.
-    pub(super) fn submit(&self, request: D::Request) -> D::Outcome
-    where
-        D::Outcome: 'static,
-    {
-        let seat = Arc::new(Seat::new());
+    pub(super) fn submit(&self, request: D::Request) -> D::Outcome {
+        let seat = self.lock_seats().pop().unwrap_or_else(|| Arc::new(Seat::new()));
+        let outcome = self.submit_from(request, &seat);
+        self.lock_seats().push(seat);
+        outcome
+    }
+
+    fn submit_from(&self, request: D::Request, seat: &Arc<Seat<D::Outcome>>) -> D::Outcome {
         if let Some(mut driving) = self.take_turn() {
             driving.look();
-            driving.open(request, Arc::clone(&seat));
-            return self.drive(driving, &seat);
+            driving.open(request, Arc::clone(seat));
+            return self.drive(driving, seat);
         }
-        self.leave(Job::Open(request, Arc::clone(&seat)));
+        self.leave(Job::Open(request, Arc::clone(seat)));
         loop {
             if let Some(driving) = self.take_turn() {
-                return self.drive(driving, &seat);
+                return self.drive(driving, seat);
             }
             if let Some(outcome) = seat.wait() {
                 return outcome;
             }
         }
+    }
+
+    fn lock_seats(&self) -> MutexGuard<'_, Vec<Arc<Seat<D::Outcome>>>> {
+        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a request that nobody waits for. Does not wait for the driver either.
@@ -179,18 +139,17 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             self.clear_inbox(&mut driving);
             driving.step(|| {
                 self.is_asleep.store(true, Ordering::SeqCst);
-                // Either this sees what was left in the inbox, or the one who leaves something there
-                // sees that the driver is asleep.
+                // Either this sees what was left in the inbox, or the one who leaves something
+                // there sees that the driver is asleep.
                 fence(Ordering::SeqCst);
-                self.inbox.1.is_empty()
+                self.inbox.is_empty()
             });
             self.is_asleep.store(false, Ordering::SeqCst);
         }
     }
 
     fn leave(&self, job: Job<D>) {
-        // The receiver is in `self`, so there is always somebody to receive.
-        let _ = self.inbox.0.send(job);
+        self.inbox.push(job);
         fence(Ordering::SeqCst);
         if self.is_asleep.swap(false, Ordering::SeqCst) {
             self.waker.wake();
@@ -198,7 +157,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     }
 
     fn clear_inbox(&self, driver: &mut D) {
-        for job in self.inbox.1.try_iter() {
+        while let Some(job) = self.inbox.pop() {
             match job {
                 Job::Open(request, seat) => driver.open(request, seat),
                 Job::Post(request) => driver.post(request),
@@ -208,13 +167,13 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 
     /// Calls everyone who has left a request in the inbox, and leaves it there for them.
     fn call_all(&self) {
-        let jobs: Vec<Job<D>> = self.inbox.1.try_iter().collect();
+        let jobs: Vec<Job<D>> = std::iter::from_fn(|| self.inbox.pop()).collect();
         for job in jobs {
             let seat = match &job {
                 Job::Open(_, seat) => Some(Arc::clone(seat)),
                 Job::Post(_) => None,
             };
-            let _ = self.inbox.0.send(job);
+            self.inbox.push(job);
             if let Some(seat) = seat {
                 seat.call();
             }
@@ -222,12 +181,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     }
 
     fn take_turn(&self) -> Option<Driving<'_, D, W>> {
-        let driver = match self.driver.try_lock() {
-            Ok(driver) => driver,
-            // One who drove has panicked. The others' rounds go on.
-            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return None,
-        };
+        let driver = self.driver.try_take()?;
         Some(Driving { turn: self, driver: Some(driver), was_panicking: thread::panicking() })
     }
 }
@@ -235,7 +189,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 /// The driver in the hands of a thread. It is put down properly however the thread leaves.
 struct Driving<'a, D: Drive, W: Wake> {
     turn: &'a Turn<D, W>,
-    driver: Option<MutexGuard<'a, D>>,
+    driver: Option<Taken<'a, D>>,
     /// Was the thread panicking already, and is it dropping a guard on its way?
     was_panicking: bool,
 }
@@ -243,15 +197,15 @@ struct Driving<'a, D: Drive, W: Wake> {
 impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
     fn drop(&mut self) {
         let Some(mut driver) = self.driver.take() else { return };
-        // If it is the driver that panicked, another attempt would end the process. The next one who
-        // takes it sees to the rest.
+        // If it is the driver that panicked, another attempt would end the process. The next one
+        // who takes it sees to the rest.
         let is_broken = thread::panicking() && !self.was_panicking;
         loop {
             self.turn.is_asleep.store(false, Ordering::SeqCst);
             if !is_broken {
                 self.turn.clear_inbox(&mut driver);
-                // Also what the last answers have called for, such as a key to be put back or a script
-                // to be sent by its source: nobody may come for long who would write it.
+                // Also what the last answers have called for, such as a key to be put back or a
+                // script to be sent by its source: nobody may come for long who would write it.
                 driver.flush();
             }
             let next = driver.waiter().cloned();
@@ -259,20 +213,17 @@ impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
             if let Some(seat) = next {
                 seat.call();
             }
-            // What was left in the inbox since it was cleared is ours to see to, unless somebody has
-            // taken the driver: then it is theirs.
+            // What was left in the inbox since it was cleared is ours to see to, unless somebody
+            // has taken the driver: then it is theirs.
             fence(Ordering::SeqCst);
             if is_broken {
                 return self.turn.call_all();
             }
-            if self.turn.inbox.1.is_empty() {
+            if self.turn.inbox.is_empty() {
                 return;
             }
-            driver = match self.turn.driver.try_lock() {
-                Ok(driver) => driver,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => return,
-            };
+            let Some(taken) = self.turn.driver.try_take() else { return };
+            driver = taken;
         }
     }
 }

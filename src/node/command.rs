@@ -20,9 +20,10 @@ pub enum Form {
 
 /// The scripts that a node has run since it was connected to, so that it is known to have them.
 ///
-/// A script that a node may not have is sent by its source. To send its digest first would do as well
-/// for as long as somebody is there to hear that the node does not know it; but whoever releases a lock
-/// goes away when a majority has answered, and the node whose answer comes after that would keep the key.
+/// A script that a node may not have is sent by its source. To send its digest first would do as
+/// well for as long as somebody is there to hear that the node does not know it; but whoever
+/// releases a lock goes away when a majority has answered, and the node whose answer comes after
+/// that would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts {
     extend: bool,
@@ -44,8 +45,8 @@ impl KnownScripts {
         let is_known = match verb {
             Verb::Extend => self.extend,
             Verb::Release => self.release,
-            // Nobody waits for an undo, so nobody would be there to send it a second time if the node
-            // has forgotten the script meanwhile: it must be understood at once.
+            // Nobody waits for an undo, so nobody would be there to send it a second time if the
+            // node has forgotten the script meanwhile: it must be understood at once.
             Verb::Undo => false,
             Verb::Plant | Verb::Replant | Verb::Ping => true,
         };

@@ -7,8 +7,8 @@ use crate::clock::Time;
 use crate::engine::Request;
 use std::collections::VecDeque;
 
-/// The most commands that may be unanswered at one node. A healthy node never has more than a few for
-/// each thread; one that has stopped would otherwise take all the memory there is.
+/// The most commands that may be unanswered at one node. A healthy node never has more than a few
+/// for each thread; one that has stopped would otherwise take all the memory there is.
 pub const IN_FLIGHT_MAX: usize = 1024;
 
 /// The most bytes of commands that may be unanswered at one node, sent or not.
@@ -29,8 +29,8 @@ pub(super) struct InFlight {
     size: usize,
 }
 
-/// The commands under way on one connection, in the order of their answers, and their bytes as far as
-/// they have not been written.
+/// The commands under way on one connection, in the order of their answers, and their bytes as far
+/// as they have not been written.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     commands: VecDeque<InFlight>,
@@ -40,8 +40,8 @@ pub(super) struct Flight {
 }
 
 impl Flight {
-    /// Is there room for one more command? Half of it is kept for removals: what was planted must be
-    /// possible to take back.
+    /// Is there room for one more command? Half of it is kept for removals: what was planted must
+    /// be possible to take back.
     pub(super) fn has_room(&self, request: &Request) -> bool {
         let share = if request.verb.is_removal() { 1 } else { 2 };
         self.commands.len() < IN_FLIGHT_MAX / share

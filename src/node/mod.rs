@@ -1,10 +1,10 @@
 //! The conversation with the nodes, without a socket: bytes in, bytes out.
 //!
 //! A [`Session`] is the conversation with one node, over as many connections as it takes: greeting,
-//! commands in flight, what a reply means, what must be undone. [`Rounds`] holds the sessions of all
-//! nodes and the rounds that are open on them: it sends a request to every node and counts what comes
-//! back. [`command`] is the one place that knows what a request looks like and which reply is which
-//! vote.
+//! commands in flight, what a reply means, what must be undone. [`Rounds`] holds the sessions of
+//! all nodes and the rounds that are open on them: it sends a request to every node and counts what
+//! comes back. [`command`] is the one place that knows what a request looks like and which reply is
+//! which vote.
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 

@@ -54,13 +54,13 @@ pub struct NodeStatus {
     pub endpoint: Arc<str>,
     /// Is there a connection that can be used at once?
     pub is_connected: bool,
-    /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known from
-    /// the last connection, if there was one and the server tells.
+    /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known
+    /// from the last connection, if there was one and the server tells.
     pub server: Option<String>,
     /// The server's version.
     pub version: Option<String>,
-    /// How long the server has been running, as it said when the connection was made, and counted on
-    /// since. `None` without a connection.
+    /// How long the server has been running, as it said when the connection was made, and counted
+    /// on since. `None` without a connection.
     pub uptime: Option<Duration>,
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,

@@ -1,10 +1,10 @@
 //! Rounds: one request to all nodes, votes back, a verdict.
 //!
-//! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round is
-//! over for whoever waits for it as soon as it is decided; answers that come later find their ticket
-//! gone and count for nothing. One kind of round lives on after that: an extension that a majority
-//! confirmed puts the key back (see [`Verb::Replant`]) on every node that answers, however late, that
-//! it has lost it.
+//! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
+//! is over for whoever waits for it as soon as it is decided; answers that come later find their
+//! ticket gone and count for nothing. One kind of round lives on after that: an extension that a
+//! majority confirmed puts the key back (see [`Verb::Replant`]) on every node that answers, however
+//! late, that it has lost it.
 //!
 //! `W` is whatever the owner needs to find the one who waits.
 
@@ -242,7 +242,8 @@ impl<W> Rounds<W> {
     }
 
     /// Finds which nodes are the same server as another one. Names that a node had on an earlier
-    /// connection count as long as no new one is known: better to doubt a node than to count it twice.
+    /// connection count as long as no new one is known: better to doubt a node than to count it
+    /// twice.
     fn compare_identities(&mut self) {
         self.duplicates = NodeSet::EMPTY;
         self.twins = None;

@@ -1,9 +1,9 @@
 //! The Lua scripts that run on the nodes, where compare and change must be one step.
 //!
 //! A node keeps a script under the SHA-1 of its source once it has seen it, so a request names the
-//! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on this
-//! connection, or answers that it does not know it. The digests are written down here and checked
-//! against the sources by a test.
+//! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on
+//! this connection, or answers that it does not know it. The digests are written down here and
+//! checked against the sources by a test.
 
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,9 +27,9 @@ pub const RELEASE: Script = Script {
 /// is gone or another's.
 ///
 /// It never shortens the key's life. Commands reach a node in the order they were sent, so a time
-/// to live at least as long as every earlier one cannot; a shorter one is sent with `ARGV[3]`, which
-/// makes the script look at what is left first. (That costs the user the right to `PTTL` as well,
-/// which is why it is not always done.)
+/// to live at least as long as every earlier one cannot; a shorter one is sent with `ARGV[3]`,
+/// which makes the script look at what is left first. (That costs the user the right to `PTTL` as
+/// well, which is why it is not always done.)
 pub const EXTEND: Script =
     Script { source: include_str!("extend.lua"), sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6" };
 

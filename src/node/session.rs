@@ -8,12 +8,12 @@
 //! ```
 //!
 //! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
-//! passes on what it reads to [`Session::received`], and closes the socket when [`Session::is_down`].
-//! Answers are fetched with [`Session::poll_answer`].
+//! passes on what it reads to [`Session::received`], and closes the socket when
+//! [`Session::is_down`]. Answers are fetched with [`Session::poll_answer`].
 //!
 //! Three things hold at any time. Replies are matched to commands by their order on the connection;
-//! a connection on which that could have slipped is closed, never mended. A removal is either on the
-//! connection behind what it removes, or owed, and what is owed is written first on the next
+//! a connection on which that could have slipped is closed, never mended. A removal is either on
+//! the connection behind what it removes, or owed, and what is owed is written first on the next
 //! connection. And what is unanswered, waiting or owed is bounded in number and bytes.
 
 mod options;
@@ -91,8 +91,8 @@ impl Session {
         }
     }
 
-    /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there will
-    /// be an answer to it, at once if it cannot be sent; without one, nobody is told.
+    /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there
+    /// will be an answer to it, at once if it cannot be sent; without one, nobody is told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
@@ -114,8 +114,8 @@ impl Session {
         }
     }
 
-    /// Nobody waits for this answer any more. If the request has not been sent yet, it never will be,
-    /// except a removal. Answers whether that is so.
+    /// Nobody waits for this answer any more. If the request has not been sent yet, it never will
+    /// be, except a removal. Answers whether that is so.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         let waiting = self.waiting.len();
         self.waiting.retain(|(other, _)| *other != ticket);
@@ -162,8 +162,8 @@ impl Session {
             State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
-        // A connection that worked and was closed while nothing was asked of it says nothing against
-        // the node: servers restart, and close what lies idle.
+        // A connection that worked and was closed while nothing was asked of it says nothing
+        // against the node: servers restart, and close what lies idle.
         let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);

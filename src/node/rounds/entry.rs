@@ -13,8 +13,8 @@ use std::sync::Arc;
 pub struct Returns {
     /// The votes.
     pub ballot: Ballot,
-    /// What each node said. Empty if a majority granted the request, or refused it for no other reason
-    /// than that others hold the lock: then nobody asks.
+    /// What each node said. Empty if a majority granted the request, or refused it for no other
+    /// reason than that others hold the lock: then nobody asks.
     pub reports: Vec<NodeReport>,
     /// Two nodes that are one server.
     pub twins: Option<(Arc<str>, Arc<str>)>,
@@ -95,7 +95,8 @@ impl<W> Entry<W> {
         true
     }
 
-    /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their time.
+    /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their
+    /// time.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
         let (ticket, voted) = (self.ticket(slot), self.tally.voted());
         for (index, session) in sessions.iter_mut().enumerate() {

@@ -1,0 +1,170 @@
+//! What the pure layers take, without a socket: decoding, encoding, the engine, and rounds over
+//! five sessions in memory. Every result is checked while it is measured.
+//!
+//! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
+
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Ballot, Draw, Drift, Input, Node, Operation, Patience, Request, Rules, Step,
+    Tally, Ttl, Verb, Vote,
+};
+use redlatch::internal::node::command::{Form, encode};
+use redlatch::internal::node::{Phase, Rounds, Session, SessionOptions};
+use redlatch::internal::resp::{Reply, decode};
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const NODES: usize = 5;
+
+/// How often each is measured, and how long each time.
+const TURNS: usize = 15;
+const TURN: Duration = Duration::from_millis(20);
+
+/// What a server answers to HELLO 3.
+const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n\
+    $5\r\nproto\r\n:3\r\n$2\r\nid\r\n:12\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n\
+    $6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
+
+fn main() {
+    let bench = Bench { is_real: std::env::args().any(|argument| argument == "--bench") };
+    decoding(&bench);
+    encoding(&bench);
+    acquiring(&bench);
+    rounds(&bench);
+}
+
+fn decoding(bench: &Bench) {
+    type Case = (&'static str, &'static [u8], fn(&Reply<'_>) -> bool);
+    let replies: [Case; 4] = [
+        ("decode +OK", b"+OK\r\n", |reply| matches!(reply, Reply::Simple(b"OK"))),
+        ("decode $-1", b"$-1\r\n", |reply| matches!(reply, Reply::Null)),
+        ("decode :1", b":1\r\n", |reply| matches!(reply, Reply::Integer(1))),
+        ("decode a HELLO map", HELLO, |reply| matches!(reply, Reply::Map(_))),
+    ];
+    for (name, bytes, is_right) in replies {
+        bench.run(name, || {
+            let (reply, used) = decode(black_box(bytes)).expect("it is RESP").expect("it is whole");
+            assert!(is_right(&reply) && used == bytes.len());
+        });
+    }
+}
+
+fn encoding(bench: &Bench) {
+    let plant = plant(&rules(), &key());
+    let mut out = Vec::new();
+    bench.run("encode SET", || {
+        out.clear();
+        encode(black_box(&plant), Form::Digest, &mut out);
+        assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
+    });
+    let mut release = plant;
+    release.verb = Verb::Release;
+    bench.run("encode EVALSHA", || {
+        out.clear();
+        encode(black_box(&release), Form::Digest, &mut out);
+        assert!(out.starts_with(b"*5\r\n$7\r\nEVALSHA\r\n$40\r\n"));
+    });
+}
+
+/// A whole acquisition, with three of five votes for it.
+fn acquiring(bench: &Bench) {
+    let (rules, key) = (rules(), key());
+    let mut tally = Tally::new(NODES);
+    (0..3).for_each(|index| assert!(tally.cast(Node::new(index), Vote::Granted)));
+    let ballot = Ballot::new(tally);
+    bench.run("engine, acquire", || {
+        let (mut acquire, _) = begin(&rules, &key);
+        acquire.handle(Time::from_millis(1_001), Input::Ballot(black_box(ballot)));
+        assert!(matches!(acquire.poll(), Step::Done(Acquired::Held(_))));
+    });
+}
+
+/// A request to five nodes and their answers, through commands, sessions and rounds.
+fn rounds(bench: &Bench) {
+    let mut rounds = Rounds::new((0..NODES).map(ready).collect(), false);
+    let mut plant = plant(&rules(), &key());
+    let mut now = plant.started;
+    bench.run("rounds, open and 5 answers", || {
+        // Time goes on, or the round would be over before it began.
+        now = now.after(Duration::from_nanos(1));
+        plant.deadline = now.after(Duration::from_millis(50));
+        rounds.open(now, plant.clone(), ());
+        for index in 0..NODES {
+            let session = rounds.session(Node::new(index));
+            let length = session.output().len();
+            assert!(length > 0);
+            session.wrote(length);
+            rounds.received(now, Node::new(index), black_box(b"+OK\r\n"));
+        }
+        let ((), returns) = rounds.poll().expect("a majority has answered");
+        assert_eq!(returns.ballot.tally.granted.len(), 3);
+        assert!(rounds.poll().is_none());
+    });
+}
+
+/// A session with a node that has answered the greeting.
+fn ready(index: usize) -> Session {
+    let now = Time::from_millis(1_000);
+    let mut session = Session::new(SessionOptions::new(&format!("redis://{index}"), 1));
+    session.connecting(now, Phase::Connecting);
+    session.connected(now);
+    session.wrote(session.output().len());
+    session.received(now, HELLO);
+    let info = format!("redis_version:7.0.15\r\nrun_id:{index:040}\r\nuptime_in_seconds:1\r\n");
+    session.received(now, format!("${}\r\n{info}\r\n", info.len()).as_bytes());
+    session
+}
+
+fn rules() -> Arc<Rules> {
+    let drift = Drift::from_factor(0.01).expect("one per cent is allowed");
+    Arc::new(Rules::new(NODES, drift))
+}
+
+fn key() -> Arc<[u8]> {
+    Arc::from(*b"orders:42")
+}
+
+/// An acquisition whose request is to be sent.
+fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
+    let ttl = Ttl::from_duration(Duration::from_secs(10)).expect("ten seconds are a ttl");
+    let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Patience::Once);
+    assert!(matches!(acquire.poll(), Step::Wait(_)));
+    let draw = Draw::from_bytes([7; Draw::LEN]);
+    acquire.handle(Time::from_millis(1_000), Input::Attempt(draw));
+    let Step::Send(request) = acquire.poll() else { panic!("an attempt begins with a request") };
+    (acquire, request)
+}
+
+fn plant(rules: &Arc<Rules>, key: &Arc<[u8]>) -> Request {
+    begin(rules, key).1
+}
+
+/// The measuring itself.
+struct Bench {
+    is_real: bool,
+}
+
+impl Bench {
+    /// Says how long one call takes: the median of several turns, and the shortest.
+    #[expect(clippy::print_stdout, reason = "that is what it is for")]
+    fn run(&self, name: &str, mut call: impl FnMut()) {
+        call();
+        if !self.is_real {
+            return;
+        }
+        let mut times = Vec::with_capacity(TURNS);
+        for _ in 0..TURNS {
+            let (mut calls, start) = (0_u32, Instant::now());
+            while start.elapsed() < TURN {
+                // A hundred at a time, so that the clock is not what is measured.
+                (0..100).for_each(|_| call());
+                calls += 100;
+            }
+            times.push(start.elapsed().as_secs_f64() * 1e9 / f64::from(calls));
+        }
+        times.sort_by(f64::total_cmp);
+        let (median, shortest) = (times[TURNS / 2], times[0]);
+        println!("{name:<28} {median:>8.1} ns   (at best {shortest:.1} ns)");
+    }
+}

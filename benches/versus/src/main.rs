@@ -1,0 +1,115 @@
+//! Measures redlatch beside other lock libraries, on redis-server processes of its own.
+//!
+//! ```text
+//! cargo run --release --manifest-path benches/versus/Cargo.toml [-- options] [scenario...]
+//! ```
+//!
+//! `scenarios` says what is measured, `peers` who takes part, `lane` how they take turns, `worker`
+//! how each gets a process of its own, and `work` what a turn is. Results are checked while they
+//! are measured: locks that are not granted, not released or held twice end the program.
+
+mod chart;
+mod histogram;
+mod lane;
+mod peers;
+mod proxy;
+mod report;
+mod scenarios;
+mod servers;
+mod work;
+mod worker;
+
+use report::Findings;
+use scenarios::{ALL, Context, Scenario};
+use servers::Servers;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What was asked for on the command line.
+struct Options {
+    scenarios: Vec<&'static Scenario>,
+    nodes: Vec<usize>,
+    is_quick: bool,
+    chart: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.split_first() {
+        Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
+        _ => parse(&arguments).and_then(|options| measure(&options)),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(text) => {
+            eprintln!("{text}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn usage() -> String {
+    let mut text =
+        "usage: redlatch-versus [--quick] [--nodes 1,3,5] [--chart FILE] [scenario...]\n\n\
+                    Without a scenario, all run, and the chart is drawn anew (not with --quick):\n"
+            .to_owned();
+    for scenario in &ALL {
+        text += &format!("  {:<10} {}\n", scenario.name, scenario.about);
+    }
+    text
+}
+
+fn parse(arguments: &[String]) -> Result<Options, String> {
+    let mut options =
+        Options { scenarios: Vec::new(), nodes: vec![5], is_quick: false, chart: None };
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--quick" => options.is_quick = true,
+            "--nodes" => options.nodes = parse_nodes(arguments.next()).ok_or_else(usage)?,
+            "--chart" => options.chart = Some(arguments.next().ok_or_else(usage)?.into()),
+            name => {
+                let scenario = ALL.iter().find(|scenario| scenario.name == name);
+                options.scenarios.push(scenario.ok_or_else(usage)?);
+            }
+        }
+    }
+    if options.scenarios.is_empty() {
+        options.scenarios = ALL.iter().collect();
+        if options.chart.is_none() && !options.is_quick {
+            options.chart = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("chart.svg"));
+        }
+    }
+    Ok(options)
+}
+
+fn parse_nodes(text: Option<&String>) -> Option<Vec<usize>> {
+    let nodes = text?.split(',').map(|word| word.parse().ok());
+    nodes.collect::<Option<Vec<_>>>().filter(|nodes| nodes.iter().all(|n| (1..=64).contains(n)))
+}
+
+fn measure(options: &Options) -> Result<(), String> {
+    let mut all: Vec<Findings> = Vec::new();
+    for &nodes in &options.nodes {
+        let context = Context {
+            servers: Servers::start(nodes)?,
+            nodes,
+            turns: if options.is_quick { 2 } else { 7 },
+            slice: Duration::from_millis(if options.is_quick { 150 } else { 400 }),
+            is_quick: options.is_quick,
+        };
+        for scenario in &options.scenarios {
+            for findings in (scenario.run)(&context) {
+                println!("{}", findings.to_markdown());
+                all.push(findings);
+            }
+        }
+    }
+    if let Some(path) = &options.chart {
+        let groups: Vec<_> = all.iter().filter_map(|findings| findings.bars.as_ref()).collect();
+        std::fs::write(path, chart::draw(&groups)).map_err(|error| error.to_string())?;
+        println!("The chart is in {}.", path.display());
+    }
+    Ok(())
+}

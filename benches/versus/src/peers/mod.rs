@@ -1,0 +1,115 @@
+//! The libraries that are compared, each used as its documentation says to.
+
+mod blocking;
+mod ceiling;
+mod floor;
+mod local;
+mod redlatch;
+mod rslock;
+
+use crate::work::{self, Plan, Slice};
+
+/// Who takes locks, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// This library, given back with `release()`, which waits for a majority's answer.
+    Redlatch,
+    /// This library, given back by dropping the guard, which waits for nothing.
+    RedlatchDrop,
+    /// rslock on tokio's default runtime, one worker per processor.
+    Rslock,
+    /// rslock on tokio's current-thread runtime.
+    RslockSingle,
+    /// rslock in threads that block: each calls `block_on` on one shared runtime.
+    RslockThreads,
+    /// rslock with its retry settings as they are by default, where they matter.
+    RslockDefaults,
+    /// redlock, which connects anew for every command.
+    Redlock,
+    /// redsync, which does so too.
+    Redsync,
+    /// Blocking sockets, and nothing else.
+    Floor,
+    /// Pipelines that keep the servers busy all the time.
+    Ceiling,
+    /// A mutex of this process.
+    Local,
+}
+
+pub const ALL: [Peer; 11] = [
+    Peer::Redlatch,
+    Peer::RedlatchDrop,
+    Peer::Rslock,
+    Peer::RslockSingle,
+    Peer::RslockThreads,
+    Peer::RslockDefaults,
+    Peer::Redlock,
+    Peer::Redsync,
+    Peer::Floor,
+    Peer::Ceiling,
+    Peer::Local,
+];
+
+impl Peer {
+    /// The name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Redlatch => "redlatch, release()",
+            Self::RedlatchDrop => "redlatch, drop",
+            Self::Rslock => "rslock 0.10, tokio multi-thread",
+            Self::RslockSingle => "rslock 0.10, tokio current-thread",
+            Self::RslockThreads => "rslock 0.10, threads in block_on",
+            Self::RslockDefaults => "rslock 0.10, its default retry delay",
+            Self::Redlock => "redlock 2.0",
+            Self::Redsync => "redsync 1.0",
+            Self::Floor => "floor: bare sockets",
+            Self::Ceiling => "ceiling: pipelines 256 deep",
+            Self::Local => "a mutex in the process",
+        }
+    }
+
+    /// The name on the command line of a worker.
+    pub fn word(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        ALL.into_iter().find(|peer| peer.word() == word)
+    }
+
+    /// Connects to these servers, if it ever does, and hands out what runs slices.
+    pub fn start(self, urls: &[String], threads: usize) -> Box<dyn FnMut(&Plan) -> Slice> {
+        match self {
+            Self::Redlatch => blocking(redlatch::Redlatch::new(urls, true)),
+            Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, false)),
+            Self::Redlock => blocking(blocking::Redlock::new(urls)),
+            Self::Redsync => blocking(blocking::Redsync::new(urls)),
+            Self::Floor => blocking(floor::Floor::new(urls)),
+            Self::Local => blocking(local::Local::default()),
+            Self::Rslock => rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY),
+            Self::RslockSingle => {
+                rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY)
+            }
+            Self::RslockThreads => blocking(rslock::Threads::new(urls)),
+            Self::RslockDefaults if threads == 1 => {
+                rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY_DEFAULT)
+            }
+            Self::RslockDefaults => {
+                rslock::start(urls, rslock::multi_thread(), rslock::RETRY_DELAY_DEFAULT)
+            }
+            Self::Ceiling => {
+                let mut ceiling = ceiling::Ceiling::new(urls);
+                Box::new(move |plan| ceiling.run(plan))
+            }
+        }
+    }
+}
+
+fn blocking<B: work::Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Plan) -> Slice> {
+    Box::new(move |plan| work::run(&peer, plan))
+}
+
+/// `redis://host:port` without what is before the host.
+fn address(url: &str) -> &str {
+    url.strip_prefix("redis://").expect("the servers' URLs are TCP ones")
+}

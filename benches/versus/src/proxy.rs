@@ -1,0 +1,129 @@
+//! A network that is far away: proxies that pass on every byte after a while, all in one thread, so
+//! that they take as little of the machine as they can.
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// One direction of a connection.
+struct Pipe {
+    from: TcpStream,
+    to: TcpStream,
+    /// What has been read, and when it is to be written.
+    under_way: VecDeque<(Instant, Vec<u8>)>,
+    is_open: bool,
+}
+
+/// Starts a proxy for each of these servers, and says where they listen. They live as long as the
+/// program.
+pub fn start(servers: &[SocketAddr], delay: Duration) -> io::Result<Vec<SocketAddr>> {
+    let mut listeners = Vec::new();
+    for &server in servers {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        listener.set_nonblocking(true)?;
+        listeners.push((listener, server));
+    }
+    let addresses = listeners.iter().map(|(listener, _)| listener.local_addr());
+    let addresses = addresses.collect::<Result<_, _>>()?;
+    thread::spawn(move || serve(&listeners, delay).expect("the proxies' sockets work"));
+    Ok(addresses)
+}
+
+fn serve(listeners: &[(TcpListener, SocketAddr)], delay: Duration) -> io::Result<()> {
+    let mut pipes: Vec<Pipe> = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        wait(listeners, &pipes)?;
+        for (listener, server) in listeners {
+            while let Some(client) = not_yet(listener.accept())? {
+                open(client.0, *server, &mut pipes)?;
+            }
+        }
+        let now = Instant::now();
+        for pipe in &mut pipes {
+            pipe.read(&mut buffer, now + delay);
+            pipe.write(now);
+        }
+        pipes.retain(|pipe| pipe.is_open || !pipe.under_way.is_empty());
+    }
+}
+
+/// Waits for bytes, for a connection, or until bytes are due.
+fn wait(listeners: &[(TcpListener, SocketAddr)], pipes: &[Pipe]) -> io::Result<()> {
+    let due = pipes.iter().filter_map(|pipe| pipe.under_way.front()).map(|(due, _)| *due).min();
+    let timeout = due.map(|due| {
+        let left = due.saturating_duration_since(Instant::now());
+        Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) }
+    });
+    let sockets = listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
+    let pipes = pipes.iter().filter(|pipe| pipe.is_open);
+    let pipes = pipes.map(|pipe| PollFd::new(&pipe.from, PollFlags::IN));
+    match poll(&mut sockets.chain(pipes).collect::<Vec<_>>(), timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn open(client: TcpStream, server: SocketAddr, pipes: &mut Vec<Pipe>) -> io::Result<()> {
+    let server = TcpStream::connect(server)?;
+    for stream in [&client, &server] {
+        stream.set_nodelay(true)?;
+        stream.set_nonblocking(true)?;
+    }
+    let mut pipe = |from, to| {
+        pipes.push(Pipe { from, to, under_way: VecDeque::new(), is_open: true });
+    };
+    pipe(client.try_clone()?, server.try_clone()?);
+    pipe(server, client);
+    Ok(())
+}
+
+impl Pipe {
+    fn read(&mut self, buffer: &mut [u8], due: Instant) {
+        while self.is_open {
+            match not_yet(self.from.read(buffer)) {
+                Ok(None) => return,
+                Ok(Some(count)) if count > 0 => {
+                    self.under_way.push_back((due, buffer[..count].to_vec()));
+                    if count < buffer.len() {
+                        return;
+                    }
+                }
+                Ok(Some(_)) | Err(_) => self.is_open = false,
+            }
+        }
+        if self.under_way.is_empty() {
+            let _ = self.to.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    fn write(&mut self, now: Instant) {
+        while let Some((due, bytes)) = self.under_way.front_mut() {
+            if *due > now {
+                return;
+            }
+            match not_yet(self.to.write(bytes)) {
+                Ok(None) => return,
+                Ok(Some(count)) if count < bytes.len() => drop(bytes.drain(..count)),
+                Ok(Some(_)) => drop(self.under_way.pop_front()),
+                Err(_) => {
+                    self.under_way.clear();
+                    self.is_open = false;
+                }
+            }
+        }
+    }
+}
+
+fn not_yet<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,124 @@
+//! Everybody wants the same lock and holds it for a millisecond. A lock file in the kernel shows
+//! that no two ever hold it at once.
+
+use super::Context;
+use crate::lane::{Lane, Setup, take_turns};
+use crate::peers::Peer;
+use crate::report::{Bars, Figure, Findings, Table, Wanted, memory, rate, seconds, time};
+use crate::work::{Kind, Slice};
+use std::time::Duration;
+
+const MANY: usize = 8;
+
+/// Long enough for a fair share to show: at a millisecond each, a few hundred turns for each
+/// thread.
+const SLICE: Duration = Duration::from_millis(1500);
+
+pub fn run(context: &Context) -> Vec<Findings> {
+    vec![threads(context), processes(context)]
+}
+
+fn threads(context: &Context) -> Findings {
+    let peers = [
+        Peer::Redlatch,
+        Peer::RedlatchDrop,
+        Peer::RslockThreads,
+        Peer::Rslock,
+        Peer::RslockDefaults,
+        Peer::Local,
+    ];
+    let lanes = measure(context, &peers, MANY, 1);
+    let [release, dropped, .., local] = &lanes[..] else {
+        unreachable!("there is a lane for each peer")
+    };
+    let share = release.times(local, Slice::rate).min(dropped.times(local, Slice::rate));
+    let fairness = release.median(Slice::fairness).min(dropped.median(Slice::fairness));
+    let figure = |what: &str, measured, wanted| Figure {
+        what: format!("contended by 8 threads, {what}"),
+        measured,
+        wanted: Wanted::AtLeast(wanted),
+    };
+    let bars = lanes.iter().map(|lane| (lane.name.clone(), lane.median(Slice::rate))).collect();
+    let title = "8 threads, one lock held for 1 ms".to_owned();
+    Findings {
+        title: context.title("contended, 8 threads of one client"),
+        about:
+            "Eight threads (tasks, for rslock) of one client want the same lock and hold it for \
+                1 ms each. No overlap was seen, or this would have ended here."
+                .to_owned(),
+        table: table(&lanes),
+        figures: vec![
+            figure("share of the local mutex's pairs/s", share, 0.9),
+            figure("slowest thread's share of the fastest's", fairness, 0.9),
+        ],
+        bars: Some(Bars { title, unit: "pairs/s", bars }),
+    }
+}
+
+fn processes(context: &Context) -> Findings {
+    let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle, Peer::RslockDefaults];
+    let lanes = measure(context, &peers, 1, MANY);
+    let [release, dropped, tuned, defaults] = &lanes[..] else {
+        unreachable!("there is a lane for each peer")
+    };
+    let mut figures = Vec::new();
+    for (rslock, how) in [(defaults, "as it is by default"), (tuned, "with a 5 ms retry delay")] {
+        let times = release.times(rslock, Slice::rate).min(dropped.times(rslock, Slice::rate));
+        let cpu = release
+            .times(rslock, Slice::cpu_per_pair)
+            .max(dropped.times(rslock, Slice::cpu_per_pair));
+        let what = format!("contended by 8 processes, times the pairs/s of rslock {how}");
+        figures.push(Figure { what, measured: times, wanted: Wanted::AtLeast(1.3) });
+        let what = format!("contended by 8 processes, share of the CPU per pair of rslock {how}");
+        figures.push(Figure { what, measured: cpu, wanted: Wanted::AtMost(0.5) });
+    }
+    Findings {
+        title: context.title("contended, 8 processes"),
+        about:
+            "Eight processes with one thread each want the same lock and hold it for 1 ms each. \
+                CPU, connections and memory are those of all eight together."
+                .to_owned(),
+        table: table(&lanes),
+        figures,
+        bars: None,
+    }
+}
+
+fn measure(context: &Context, peers: &[Peer], threads: usize, processes: usize) -> Vec<Lane> {
+    let servers = &context.servers;
+    let urls = servers.urls();
+    let setup = Setup { servers, urls: &urls, kind: Kind::Contended, threads, processes };
+    let label = format!("contended{processes}");
+    let mut lanes: Vec<_> = peers.iter().map(|&peer| setup.lane(peer, &label)).collect();
+    let slice = if context.is_quick { context.slice } else { SLICE };
+    take_turns(&mut lanes, context.turns.div_ceil(2), slice, servers);
+    lanes
+}
+
+fn table(lanes: &[Lane]) -> Table {
+    let mut table = Table::new(&[
+        "who",
+        "pairs/s",
+        "of redlatch's",
+        "waited p50",
+        "p99",
+        "slowest/fastest",
+        "CPU/pair",
+        "connections",
+        "peak memory",
+    ]);
+    for lane in lanes {
+        table.row([
+            lane.name.clone(),
+            rate(lane.median(Slice::rate)),
+            format!("{:.2}", lane.times(&lanes[0], Slice::rate)),
+            time(lane.quantile(0.5)),
+            time(lane.quantile(0.99)),
+            format!("{:.2}", lane.median(Slice::fairness)),
+            seconds(lane.median(Slice::cpu_per_pair)),
+            lane.connections.to_string(),
+            memory(lane.peak_memory()),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,50 @@
+//! The scenarios. Each says what it does in its own file.
+
+mod ceiling;
+mod contended;
+mod refused;
+mod rtt;
+mod shared;
+mod solo;
+mod stopped;
+
+use crate::report::Findings;
+use crate::servers::Servers;
+use std::time::Duration;
+
+/// What is common to all.
+pub struct Context {
+    pub servers: Servers,
+    pub nodes: usize,
+    /// How often each peer has its turn, at least.
+    pub turns: usize,
+    /// How long a turn is.
+    pub slice: Duration,
+    pub is_quick: bool,
+}
+
+/// A scenario under its name.
+pub struct Scenario {
+    pub name: &'static str,
+    pub about: &'static str,
+    pub run: fn(&Context) -> Vec<Findings>,
+}
+
+pub const ALL: [Scenario; 7] = [
+    Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
+    Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
+    Scenario { name: "contended", about: "8 threads or processes, one lock", run: contended::run },
+    Scenario { name: "stopped", about: "one server answers nothing", run: stopped::run },
+    Scenario { name: "refused", about: "one server is not there", run: refused::run },
+    Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
+    Scenario { name: "ceiling", about: "what the servers take at most", run: ceiling::run },
+];
+
+impl Context {
+    fn title(&self, name: &str) -> String {
+        match self.nodes {
+            1 => format!("{name}, 1 node"),
+            nodes => format!("{name}, {nodes} nodes"),
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! One server is stopped after everybody has connected to it: its connections stand, and it answers
+//! nothing. What that costs is measured against the same client just before, with all servers well.
+
+use super::Context;
+use crate::lane::{Lane, Setup};
+use crate::peers::Peer;
+use crate::report::{Bars, Figure, Findings, Table, Wanted, rate, seconds, time};
+use crate::work::{Kind, Slice};
+use std::time::Duration;
+
+/// Long enough for those who wait half a second at every turn.
+const SICK_SLICE: Duration = Duration::from_millis(1500);
+
+const PEERS: [Peer; 4] = [Peer::Redlatch, Peer::RedlatchDrop, Peer::Rslock, Peer::RslockSingle];
+
+pub fn run(context: &Context) -> Vec<Findings> {
+    if context.nodes < 3 {
+        // Without one of one or two there is no majority.
+        return Vec::new();
+    }
+    let servers = &context.servers;
+    let urls = servers.urls();
+    let setup = Setup { servers, urls: &urls, kind: Kind::Free, threads: 1, processes: 1 };
+    let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "stopped")).into();
+    // What is possible without that node at all: nobody could do better.
+    let others = Setup { urls: &urls[..context.nodes - 1], ..setup };
+    let control = others.lane(Peer::Redlatch, "stopped-fewer");
+    lanes.push(control.named("redlatch, release(), without that node"));
+    let mut healthy: Vec<Vec<Slice>> = vec![Vec::new(); lanes.len()];
+    let stopped = context.nodes - 1;
+    for _ in 0..context.turns.div_ceil(2) {
+        // What is left of the stop before is not the healthy state.
+        for lane in &mut lanes {
+            lane.run(Duration::from_millis(300), servers);
+            lane.slices.pop();
+        }
+        for (lane, healthy) in lanes.iter_mut().zip(&mut healthy) {
+            lane.run(context.slice, servers);
+            healthy.extend(lane.slices.pop());
+        }
+        servers.pause(stopped);
+        for lane in &mut lanes {
+            lane.run(SICK_SLICE, servers);
+            lane.expect_gone(servers, stopped);
+        }
+        servers.resume(stopped);
+    }
+    // Traffic lets those who owe something to the server that was stopped pay it.
+    for lane in &mut lanes[..2] {
+        lane.run(Duration::from_millis(200), servers);
+        lane.slices.pop();
+        lane.expect_gone(servers, context.nodes);
+    }
+    vec![findings(context, lanes, healthy)]
+}
+
+fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Findings {
+    let mut table = Table::new(&[
+        "who", "pairs/s", "well", "p50", "well", "ratio", "p99", "well", "ratio", "CPU/pair",
+    ]);
+    let mut figures = Vec::new();
+    let mut bars = Vec::new();
+    for (index, (mut lane, healthy)) in lanes.into_iter().zip(healthy).enumerate() {
+        let cpu = seconds(lane.median(Slice::cpu_per_pair));
+        let (rate_sick, p50_sick, p99_sick) =
+            (lane.median(Slice::rate), lane.quantile(0.5), lane.quantile(0.99));
+        let sick = std::mem::replace(&mut lane.slices, healthy);
+        let ratio = |figure: fn(&Slice) -> f64| {
+            let both = sick.iter().zip(&lane.slices);
+            crate::lane::median(both.map(|(sick, well)| figure(sick) / figure(well)).collect())
+        };
+        let (times_p50, times_p99) = (ratio(Slice::p50), ratio(Slice::p99));
+        table.row([
+            lane.name.clone(),
+            rate(rate_sick),
+            rate(lane.median(Slice::rate)),
+            time(p50_sick),
+            time(lane.quantile(0.5)),
+            format!("{times_p50:.2}"),
+            time(p99_sick),
+            time(lane.quantile(0.99)),
+            format!("{times_p99:.2}"),
+            cpu,
+        ]);
+        if index < 2 {
+            for (what, measured, wanted) in [("p50", times_p50, 1.2), ("p99", times_p99, 2.0)] {
+                let what = format!("one stopped, {}: {what} times its own when well", lane.name);
+                figures.push(Figure { what, measured, wanted: Wanted::AtMost(wanted) });
+            }
+        }
+        bars.push((lane.name.clone(), p50_sick.as_secs_f64() * 1e3));
+    }
+    Findings {
+        title: context.title("stopped"),
+        about:
+            "One server is stopped (SIGSTOP) after everybody has connected to it; one thread takes \
+                free locks. `well` is the same with all servers running, just before; a stopped server \
+                takes no processor time, which on a small machine makes the others faster. redlock and \
+                redsync are not in the table: they read without a time-out and do not come back."
+                .to_owned(),
+        table,
+        figures,
+        bars: Some(Bars {
+            title: "one node stopped: median time to take a lock".to_owned(),
+            unit: "ms",
+            bars,
+        }),
+    }
+}

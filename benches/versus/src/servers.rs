@@ -1,0 +1,229 @@
+//! The redis-server processes that everything is measured against.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A server takes milliseconds to start; a machine that builds something else at the time, longer.
+const START_LIMIT: Duration = Duration::from_secs(20);
+
+/// How often another port is tried if somebody was quicker to take the one that was free.
+const PORT_ATTEMPTS: usize = 20;
+
+/// Servers on loopback ports, each with a directory of its own, gone when this is dropped.
+pub struct Servers {
+    servers: Vec<Server>,
+    directory: PathBuf,
+}
+
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Servers {
+    /// Starts `count` servers.
+    pub fn start(count: usize) -> Result<Self, String> {
+        let version = Command::new("redis-server").arg("--version").output();
+        if let Err(error) = version {
+            return Err(format!(
+                "redis-server cannot be run ({error}). It is all that this needs: on Debian and \
+                 Ubuntu, `apt-get install redis-server`."
+            ));
+        }
+        let directory = std::env::temp_dir().join(format!("redlatch-versus-{}", process::id()));
+        let mut all = Self { servers: Vec::new(), directory };
+        for index in 0..count {
+            let server = start(&all.directory.join(index.to_string()))?;
+            all.servers.push(server);
+        }
+        Ok(all)
+    }
+
+    /// Where the servers are.
+    pub fn urls(&self) -> Vec<String> {
+        self.addresses().iter().map(|address| format!("redis://{address}")).collect()
+    }
+
+    /// The same, without the scheme.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.servers.iter().map(|server| ([127, 0, 0, 1], server.port).into()).collect()
+    }
+
+    /// Where workers find files that they share.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Stops a server in the middle of whatever it does: it keeps its connections, and answers
+    /// nothing.
+    pub fn pause(&self, index: usize) {
+        self.signal(index, Signal::STOP);
+        // The signal alone does not say when.
+        let stat = format!("/proc/{}/stat", self.servers[index].child.id());
+        let stopped = || match fs::read_to_string(&stat) {
+            Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
+            Err(_) => true,
+        };
+        assert!(eventually(stopped), "SIGSTOP did not stop server {index}");
+    }
+
+    /// Lets it go on.
+    pub fn resume(&self, index: usize) {
+        self.signal(index, Signal::CONT);
+    }
+
+    fn signal(&self, index: usize, signal: Signal) {
+        let pid = Pid::from_child(&self.servers[index].child);
+        kill_process(pid, signal).expect("a signal reaches one's own child");
+    }
+
+    /// How many connections the servers hold in all, without the one that asks.
+    pub fn connections(&self) -> i64 {
+        let count = |server: &Server| -> i64 {
+            let info = ask(server.port, &["INFO", "clients"]).expect("a running server answers");
+            field(&info, "connected_clients").expect("INFO says how many clients there are") - 1
+        };
+        self.servers.iter().map(count).sum()
+    }
+
+    /// The processor time that all of them have taken so far; zero where the kernel does not say.
+    pub fn cpu_time(&self) -> Duration {
+        let of_one = |server: &Server| -> Option<u64> {
+            let path = format!("/proc/{}/schedstat", server.child.id());
+            fs::read_to_string(path).ok()?.split(' ').next()?.parse().ok()
+        };
+        Duration::from_nanos(self.servers.iter().filter_map(of_one).sum())
+    }
+
+    /// Waits until no key with this prefix is left on the first `nodes` servers, and panics if that
+    /// does not come: what was released must be gone.
+    pub fn expect_gone(&self, prefix: &str, nodes: usize) {
+        for server in &self.servers[..nodes] {
+            let pattern = format!("{prefix}*");
+            let is_empty = || matches!(ask(server.port, &["KEYS", &pattern]).as_deref(), Ok("*0"));
+            assert!(eventually(is_empty), "released keys of {prefix} are still there");
+        }
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for server in &mut self.servers {
+            // Both fail only if it has ended already. SIGKILL ends a stopped process as well.
+            let _ = server.child.kill();
+            let _ = server.child.wait();
+        }
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A port that refuses connections, and that nobody else is given while this lives: it is the local
+/// end of a connection, which listens to nothing.
+pub struct ClosedPort {
+    pub port: u16,
+    _ends: (TcpListener, TcpStream),
+}
+
+impl ClosedPort {
+    pub fn new() -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let held = TcpStream::connect(listener.local_addr()?)?;
+        Ok(Self { port: held.local_addr()?.port(), _ends: (listener, held) })
+    }
+}
+
+fn start(directory: &Path) -> Result<Server, String> {
+    fs::create_dir_all(directory).map_err(|error| error.to_string())?;
+    let mut why = String::new();
+    for _ in 0..PORT_ATTEMPTS {
+        let port = free_port().map_err(|error| error.to_string())?;
+        let log = directory.join("log");
+        let mut child = spawn(port, directory, &log).map_err(|error| error.to_string())?;
+        let is_ours = format!("process_id:{}\r\n", child.id());
+        let is_up = eventually_until(START_LIMIT, || {
+            matches!(child.try_wait(), Ok(Some(_)))
+                || ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&is_ours))
+        });
+        if is_up && matches!(child.try_wait(), Ok(None)) {
+            return Ok(Server { child, port });
+        }
+        let _ = child.kill();
+        let _ = child.wait();
+        why = fs::read_to_string(&log).unwrap_or_default();
+    }
+    Err(format!("redis-server does not start; its log:\n{why}"))
+}
+
+fn spawn(port: u16, directory: &Path, log: &Path) -> io::Result<Child> {
+    let log = File::create(log)?;
+    // Should this process be killed, the kernel ends its servers too. `setpriv` is part of
+    // util-linux, and replaces itself by the server: the process id stays.
+    let bound = Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    let mut command = Command::new(if bound { "setpriv" } else { "redis-server" });
+    if bound {
+        command.args(["--pdeathsig", "KILL", "redis-server"]);
+    }
+    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
+    command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(directory);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// One command on a connection of its own; the answer as text, without its header if it is a
+/// string.
+fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(2)))?;
+    let mut command = format!("*{}\r\n", arguments.len());
+    for argument in arguments {
+        let _ = write!(command, "${}\r\n{argument}\r\n", argument.len());
+    }
+    (&stream).write_all(command.as_bytes())?;
+    let mut reader = BufReader::new(&stream);
+    let mut header = String::new();
+    reader.read_line(&mut header)?;
+    let header = header.trim_end();
+    match header.strip_prefix('$').map(str::parse::<usize>) {
+        Some(Ok(length)) => {
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            Ok(String::from_utf8_lossy(&body).into_owned())
+        }
+        _ => Ok(header.to_owned()),
+    }
+}
+
+fn field(info: &str, name: &str) -> Option<i64> {
+    let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().parse().ok()
+}
+
+fn eventually(condition: impl FnMut() -> bool) -> bool {
+    eventually_until(Duration::from_secs(5), condition)
+}
+
+fn eventually_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    while !condition() {
+        if start.elapsed() > limit {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+    true
+}

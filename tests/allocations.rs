@@ -1,0 +1,83 @@
+//! How often the memory allocator is called to take and give back a lock, once the connections
+//! stand and the buffers have grown to what they need: a small number, whatever the key, however
+//! long it goes on.
+//!
+//! Counted in the calling thread. With one thread that is the whole client: there is no other.
+
+mod support;
+
+use allocation_counter::{AllocationInfo, measure};
+use redlatch::{LockClient, LockGuard, Released};
+use std::time::Duration;
+use support::servers::Servers;
+
+const TTL: Duration = Duration::from_secs(10);
+
+/// The key, which the guard owns. A release takes nothing more: it waits on a seat that is used
+/// again.
+const RELEASED: u64 = 1;
+
+/// The same.
+const DROPPED: u64 = 1;
+
+/// A node that lags behind the majority makes buffers grow once in a while, to twice their size
+/// each time; and what is in flight to it is freed later than it was allocated. Over ten thousand
+/// pairs that may come to this many allocations and this many bytes, and to no more over a million.
+const SLACK: u64 = 200;
+const SLACK_BYTES: i64 = 1024 * 1024;
+
+fn release(guard: LockGuard) {
+    assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
+}
+
+/// What it takes to take and give back a lock so many times.
+fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) -> AllocationInfo {
+    measure(|| {
+        for _ in 0..count {
+            let guard = client.try_lock(key, TTL).expect("a majority answers");
+            give_back(guard.expect("the lock is free"));
+        }
+    })
+}
+
+#[track_caller]
+fn assert_about(info: &AllocationInfo, expected: u64) {
+    let range = expected..=expected + SLACK;
+    assert!(range.contains(&info.count_total), "{expected} expected, and it is {info:?}");
+    assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is held on to: {info:?}");
+}
+
+#[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
+fn check(give_back: fn(LockGuard), per_pair: u64) {
+    let servers = Servers::start(5);
+    let client = LockClient::connect(servers.urls()).expect("the URLs can be used");
+    pairs(&client, b"orders:42", 2_000, give_back);
+
+    let info = pairs(&client, b"orders:42", 10_000, give_back);
+    println!("{per_pair} per pair: {info:?}");
+    assert_about(&info, per_pair * 10_000);
+
+    // However long the key, it is allocated once, for the guard.
+    let of_length = |length: usize| {
+        let key = vec![b'k'; length];
+        pairs(&client, &key, 200, give_back);
+        let info = pairs(&client, &key, 1_000, give_back);
+        assert_about(&info, per_pair * 1_000);
+        i64::try_from(info.bytes_total).expect("nobody has so much memory")
+    };
+    let more = of_length(6_000) - of_length(100);
+    assert!(
+        (more - 5_900 * 1_000).abs() < SLACK_BYTES,
+        "{more} bytes more for 5900 more in the key"
+    );
+}
+
+#[test]
+fn a_lock_that_is_released_takes_one_allocation() {
+    check(release, RELEASED);
+}
+
+#[test]
+fn a_lock_that_is_dropped_takes_one_allocation() {
+    check(drop, DROPPED);
+}

@@ -1,0 +1,315 @@
+//! Bad input: each a typed error that says what was wrong and where, and never the password.
+
+mod support;
+
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+use redlatch::error::{
+    EndpointFault, NodeAnswer, OtherProtocol, Phase, ResourceError, ServerErrorKind, TtlError,
+};
+use redlatch::{Builder, ConfigError, LockClient, LockError, NoQuorum, Problem};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, patient, take, thorough};
+use support::peer::Peer;
+use support::proxy::Proxy;
+use support::redis::Server;
+use support::servers::Servers;
+
+const SECRET: &str = "s3cr3t-w0rd";
+
+/// What the value says about itself, which must not be the password.
+#[track_caller]
+fn shown(value: &(impl Debug + Display)) -> String {
+    let text = value.to_string();
+    for shown in [&text, &format!("{value:?}"), &format!("{value:#?}")] {
+        assert!(!shown.contains(SECRET) && !shown.contains("s3cr3t"), "{shown}");
+    }
+    text
+}
+
+#[track_caller]
+fn refused(builder: Builder) -> ConfigError {
+    let shown_builder = format!("{builder:?}");
+    assert!(!shown_builder.contains("s3cr3t"), "{shown_builder}");
+    let error = builder.build().expect_err("this is no good");
+    assert!(!shown(&error).is_empty());
+    error
+}
+
+#[test]
+fn a_client_needs_nodes_and_not_too_many() {
+    assert!(matches!(LockClient::connect([""; 0]), Err(ConfigError::NoNodes)));
+    let many = (1..=65).map(|number| format!("redis://10.0.0.{number}"));
+    assert!(matches!(refused(LockClient::builder().nodes(many)), ConfigError::TooManyNodes(65)));
+    let most = (1..=64).map(|number| format!("redis://10.0.0.{number}"));
+    assert!(LockClient::connect(most).is_ok());
+}
+
+#[test]
+fn the_same_endpoint_twice_is_refused_by_name() {
+    let secret = format!("redis://:{SECRET}@10.0.0.1:6379/0");
+    let twice = [
+        ["redis://10.0.0.1", "redis://10.0.0.1"],
+        ["redis://10.0.0.1", "redis://10.0.0.1:6379/3"],
+        ["redis://10.0.0.1", &secret],
+        ["redis://Node-1.example.com", "redis://node-1.EXAMPLE.com.:6379"],
+        ["redis://[::ffff:10.0.0.1]", "redis://10.0.0.1"],
+        ["redis://[2001:db8::1]", "redis://[2001:DB8:0::1]:6379"],
+        ["unix:///run/redis.sock", "unix:///run/redis.sock?db=2"],
+    ];
+    for urls in twice {
+        let error = refused(LockClient::builder().node("redis://10.9.9.9").nodes(urls));
+        assert!(matches!(&error, ConfigError::Duplicate { .. }), "{error:?}");
+        assert!(error.to_string().contains("://"), "{error}");
+    }
+}
+
+#[test]
+fn urls_that_name_no_node_are_refused_with_the_reason() {
+    let unknown = |scheme: &str| EndpointFault::UnknownScheme(scheme.to_owned());
+    let option = |name: &str| EndpointFault::UnknownOption(name.to_owned());
+    let table = [
+        ("", EndpointFault::MissingScheme),
+        ("10.0.0.1:6379", EndpointFault::MissingScheme),
+        ("http://10.0.0.1", unknown("http")),
+        ("redis+cluster://10.0.0.1", unknown("redis+cluster")),
+        ("rediss://user:s3cr3t-w0rd@10.0.0.1", EndpointFault::TlsNotBuiltIn),
+        ("redis://", EndpointFault::EmptyHost),
+        ("redis://:s3cr3t-w0rd@", EndpointFault::EmptyHost),
+        ("redis://:s3cr3t-w0rd", EndpointFault::BadPort),
+        ("redis://user:s3cr3t-w0rd", EndpointFault::BadPort),
+        ("redis://10.0.0.1:0", EndpointFault::BadPort),
+        ("redis://10.0.0.1:65536", EndpointFault::BadPort),
+        ("redis://::1", EndpointFault::BadHost),
+        ("redis://:s3cr3t-w0rd@10.0.0.1/x", EndpointFault::BadDatabase),
+        ("redis://:s3cr3t-w0rd@10.0.0.1?timeout=5", option("timeout")),
+        ("redis://10.0.0.1/1?db=1", EndpointFault::RepeatedOption("db")),
+        ("redis://:s3cr3t-w0rd/x@10.0.0.1", EndpointFault::UnescapedCredentials),
+        ("redis://:s3cr3t-w0rd?x@10.0.0.1", EndpointFault::UnescapedCredentials),
+        ("redis://:s3cr3t-w0rd%@10.0.0.1", EndpointFault::BadPercentEscape),
+        ("redis://:s3cr3t-w0rd#@10.0.0.1", EndpointFault::Fragment),
+        ("redis://:s3cr3t-w0rd\r\n@10.0.0.1", EndpointFault::ControlCharacter),
+        ("unix://", EndpointFault::BadPath),
+        ("unix://host/run/redis.sock", EndpointFault::UnexpectedHost),
+        ("unix:///run/redis.sock?password=s3cr3t-w0rd&tls=1", option("tls")),
+    ];
+    for (url, fault) in table {
+        match refused(LockClient::builder().node("redis://10.9.9.9").node(url)) {
+            ConfigError::Endpoint(error) => {
+                assert_eq!(*error.fault(), fault, "{url}");
+                shown(&error);
+            }
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused_by_their_name() {
+    let new = || LockClient::builder().node(format!("redis://:{SECRET}@10.0.0.1"));
+    let (zero, day) = (Duration::ZERO, Duration::from_secs(24 * 60 * 60));
+    let table = [
+        ("node_timeout", new().node_timeout(zero)),
+        ("node_timeout", new().node_timeout(Duration::MAX)),
+        ("drift_factor", new().drift_factor(-0.1)),
+        ("drift_factor", new().drift_factor(f64::NAN)),
+        ("drift_factor", new().drift_factor(1.0)),
+        ("retry", new().retry(zero, zero)),
+        ("retry", new().retry(Duration::from_millis(2), Duration::from_millis(1))),
+        ("max_ttl", new().max_ttl(zero)),
+        ("max_ttl", new().max_ttl(Duration::from_millis(2))),
+        ("max_ttl", new().max_ttl(366 * day)),
+        ("max_ttl", new().max_ttl(Duration::MAX)),
+        ("min_validity", new().min_validity(Duration::from_secs(60))),
+        ("min_validity", new().min_validity(Duration::MAX)),
+        ("client_name", new().client_name("")),
+        ("client_name", new().client_name("two words")),
+        ("client_name", new().client_name("line\r\nQUIT")),
+        ("key_prefix", new().key_prefix(vec![b'p'; 64 * 1024])),
+    ];
+    for (expected, builder) in table {
+        match refused(builder) {
+            ConfigError::Setting { name, reason } => {
+                assert_eq!(name, expected, "{reason}");
+                assert!(!reason.is_empty());
+            }
+            other => panic!("{expected}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_ttl_that_leaves_no_validity_or_is_over_the_cap_is_refused_before_anything_is_sent() {
+    // Nobody listens there: an attempt would end with something else.
+    let client = LockClient::connect(["redis://127.0.0.1:1"]).unwrap();
+    let millis = Duration::from_millis;
+    for ttl in [Duration::ZERO, Duration::from_nanos(1), millis(1), millis(2)] {
+        let expected = LockError::Ttl(TtlError::TooShort { ttl, shortest: millis(3) });
+        assert_eq!(client.try_lock("ttl", ttl).unwrap_err(), expected);
+        assert_eq!(client.lock("ttl", ttl).unwrap_err(), expected);
+    }
+    let max_ttl = Duration::from_secs(60);
+    for ttl in [max_ttl + Duration::from_nanos(1), Duration::from_secs(1 << 40), Duration::MAX] {
+        let expected = LockError::Ttl(TtlError::TooLong { ttl, max_ttl });
+        assert_eq!(client.try_lock_for("ttl", ttl, Duration::MAX).unwrap_err(), expected);
+        shown(&expected);
+    }
+    // Both bounds are as the settings say.
+    let least = Duration::from_secs(1);
+    let strict = LockClient::builder().node("redis://127.0.0.1:1").min_validity(least);
+    let strict = strict.max_ttl(Duration::from_secs(2)).build().unwrap();
+    for (ttl, is_refused) in [(1_000, true), (1_010, true), (1_100, false), (2_001, true)] {
+        let error = strict.try_lock("ttl", millis(ttl)).unwrap_err();
+        assert_eq!(matches!(error, LockError::Ttl(_)), is_refused, "{ttl}: {error}");
+    }
+}
+
+#[test]
+fn a_name_is_neither_empty_nor_huge() {
+    let client = LockClient::builder().node("redis://127.0.0.1:1").key_prefix("12345");
+    let client = client.build().unwrap();
+    let name = |length: usize| vec![b'n'; length];
+    let error = client.lock("", LONG).unwrap_err();
+    assert_eq!(error, LockError::Resource(ResourceError::Empty));
+    for length in [64 * 1024 - 4, 64 * 1024, 64 * 1024 * 1024] {
+        let too_long = ResourceError::TooLong { length: length + 5, most: 64 * 1024 };
+        let error = client.lock(name(length), LONG).unwrap_err();
+        assert_eq!(error, LockError::Resource(too_long));
+        assert!(shown(&error).len() < 200);
+    }
+    let error = client.try_lock(name(64 * 1024 - 5), LONG).unwrap_err();
+    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+}
+
+#[test]
+fn two_endpoints_of_one_server_are_found_out() {
+    let servers = Servers::start(2);
+    let port = servers[0].port();
+    let proxy = Proxy::start(port);
+    let others = [format!("redis://localhost:{port}"), proxy.url()];
+    let socket = format!("unix://{}", servers[0].unix_socket().display());
+    for other in others.into_iter().chain([socket]) {
+        let urls = [servers[0].url(), servers[1].url(), other.clone()];
+        let client = thorough(urls.clone());
+        for _ in 0..3 {
+            match client.try_lock("twins", LONG).unwrap_err() {
+                LockError::SameServer { first, second } => {
+                    assert_eq!(format!("{first}"), format!("redis://127.0.0.1:{port}/0"));
+                    assert!(second.starts_with(&other[..12]), "{second}");
+                }
+                error => panic!("{other}: {error}"),
+            }
+        }
+        // No waiting mends it, so even who waits for ever is told.
+        assert!(matches!(client.lock("twins", LONG), Err(LockError::SameServer { .. })));
+        assert!(gone(&servers, "twins"));
+        // Whoever does not wait for all learns of it as soon as both have been heard of.
+        let hasty = patient(urls).build().unwrap();
+        let found = || matches!(hasty.try_lock("twins", LONG), Err(LockError::SameServer { .. }));
+        assert!(eventually(LIMIT, found));
+        assert!(found() && gone(&servers, "twins"));
+    }
+}
+
+/// What a client says that is asked for a lock by three nodes of the same kind.
+#[track_caller]
+fn asked(urls: &[String; 3]) -> NoQuorum {
+    let secret = |url: &String| url.replace("redis://", &format!("redis://user:{SECRET}@"));
+    let builder = LockClient::builder().nodes(urls.iter().map(secret));
+    let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
+    let client = builder.build().unwrap();
+    let error = client.try_lock("peers", LONG).unwrap_err();
+    shown(&error);
+    for status in client.nodes() {
+        assert!(!status.is_connected);
+        assert!(!format!("{status:?} {client:?}").contains("s3cr3t"));
+    }
+    match error {
+        LockError::NoQuorum(error) => {
+            assert_eq!((error.reports().len(), error.answered()), (3, 0));
+            error
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Three peers that all do this, and the first one's report.
+#[track_caller]
+fn problem_with(start: impl Fn() -> Peer) -> Problem {
+    let peers = [start(), start(), start()];
+    let error = asked(&[peers[0].url(), peers[1].url(), peers[2].url()]);
+    match &error.reports()[0].answer {
+        NodeAnswer::Failed(problem) => problem.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_no_redis_is_called_what_it_is() {
+    let other = |start: fn() -> Peer, expected| {
+        assert_eq!(problem_with(start), Problem::NotRedis(expected));
+        assert!(Problem::NotRedis(expected).is_permanent());
+    };
+    other(Peer::http, OtherProtocol::Http);
+    other(Peer::ssh, OtherProtocol::Ssh);
+    other(Peer::tls_alert, OtherProtocol::Tls);
+    // Whoever waits for ever is told as well, at once.
+    let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
+    let client = patient(peers.iter().map(Peer::url)).build().unwrap();
+    assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
+}
+
+#[test]
+fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
+    assert_eq!(problem_with(Peer::silent), Problem::TimedOut(Phase::Greeting));
+    assert!(matches!(problem_with(Peer::closing), Problem::Disconnected(_)));
+    // The reset may be there before the connection is seen to be made.
+    let reset = problem_with(Peer::resetting);
+    let is_reset = matches!(reset, Problem::Disconnected(_) | Problem::Unreachable { .. });
+    assert!(is_reset, "{reset:?}");
+    let answers: [&[u8]; 8] = [
+        b"\0\0\0\0",
+        b"$-2\r\n",
+        b"*4294967295\r\n",
+        b"$18446744073709551615\r\n",
+        b"+OK\r+OK\r\n",
+        b":12x\r\n",
+        b"%1\r\n+k\r\n:\r\n",
+        &[b'*'; 100_000],
+    ];
+    for bytes in answers {
+        let problem = problem_with(|| Peer::answering(bytes));
+        assert!(matches!(problem, Problem::Protocol(_)), "{problem:?}");
+    }
+    for bytes in [&b"+OK\r\n"[..], b":1\r\n", b"*0\r\n", b"_\r\n", b"$5\r\nhello\r\n"] {
+        let problem = problem_with(|| Peer::answering(bytes));
+        assert!(matches!(problem, Problem::UnexpectedReply(_)), "{problem:?}");
+    }
+    // One that says everything back, the password too.
+    let parrot = || {
+        Peer::start(|conversation| {
+            let heard = conversation.read_some();
+            conversation.send(&heard);
+            conversation.stay_silent();
+        })
+    };
+    assert!(matches!(problem_with(parrot), Problem::UnexpectedReply(_)));
+    let quoting = format!("-ERR no {SECRET}, please\r\n");
+    match problem_with(|| Peer::answering(quoting.as_bytes())) {
+        Problem::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
+    let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
+    let client = thorough([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
+    let error = client.lock("renamed", LONG).unwrap_err();
+    assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
+    let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
+    let NodeAnswer::Failed(Problem::Server(error)) = &error.reports()[0].answer else { panic!() };
+    assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
+    take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
+}
