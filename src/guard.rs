@@ -90,10 +90,11 @@ impl LockGuard {
                 self.lease = lease;
                 Err(ExtendError::NoQuorum(NoQuorum::new(last.reports)))
             }
-            Extended::Lost => {
+            Extended::Lost(lease) => {
                 let now = clock::now();
                 self.is_gone = now < self.lease.valid_until;
-                self.lease.valid_until = self.lease.valid_until.min(now);
+                let valid_until = self.lease.valid_until.min(now);
+                self.lease = Lease { valid_until, ..lease };
                 Err(ExtendError::Lost(if self.is_gone { Lost::Gone } else { Lost::Expired }))
             }
             Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),
