@@ -10,6 +10,8 @@ mod decode;
 mod endpoint;
 #[path = "../fuzz/properties/round_trip.rs"]
 mod round_trip;
+#[path = "../fuzz/properties/session.rs"]
+mod session;
 
 /// Runs `property` over every file in the corpus of the fuzz target `name`.
 fn replay(name: &str, property: fn(&[u8])) {
@@ -40,4 +42,9 @@ fn round_trip_corpus() {
 #[test]
 fn endpoint_corpus() {
     replay("endpoint", endpoint::check);
+}
+
+#[test]
+fn session_corpus() {
+    replay("session", session::check);
 }

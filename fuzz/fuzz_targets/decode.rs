@@ -1,3 +1,5 @@
+//! Feeds the fuzzer's bytes to the property `decode`.
+
 #![no_main]
 
 #[path = "../properties/decode.rs"]

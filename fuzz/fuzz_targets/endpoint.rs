@@ -1,3 +1,5 @@
+//! Feeds the fuzzer's bytes to the property `endpoint`.
+
 #![no_main]
 
 #[path = "../properties/endpoint.rs"]

@@ -1,3 +1,5 @@
+//! Feeds the fuzzer's bytes to the property `round_trip`.
+
 #![no_main]
 
 #[path = "../properties/round_trip.rs"]

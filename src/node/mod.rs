@@ -36,3 +36,17 @@ pub struct Ticket {
     slot: usize,
     serial: u64,
 }
+
+impl Ticket {
+    /// A ticket, for whoever drives a [`Session`] without [`Rounds`].
+    #[must_use]
+    pub const fn new(slot: usize, serial: u64) -> Self {
+        Self { slot, serial }
+    }
+
+    /// The number that it was made with.
+    #[must_use]
+    pub const fn serial(self) -> u64 {
+        self.serial
+    }
+}

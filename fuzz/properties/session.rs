@@ -1,0 +1,90 @@
+//! Sessions and rounds: whatever is asked, answered, cut off and waited for, in whatever order.
+//!
+//! The input is a list of things that happen, a byte or a few each. What must hold: nothing panics;
+//! what is unanswered or owed stays within its limits; whoever waits is answered exactly once,
+//! unless the wait was cancelled; a vote belongs to the command that it answers; and no command is
+//! written before the greeting is answered.
+
+#[path = "session/conversation.rs"]
+mod conversation;
+#[path = "session/rounds.rs"]
+mod rounds;
+
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Drift, NodeSet, Request, Rules, Token, Ttl, Verb};
+use std::time::Duration;
+
+/// What a peer may say, well-formed or not.
+const REPLIES: [&str; 16] = [
+    "+OK\r\n",
+    "$-1\r\n",
+    ":1\r\n",
+    ":0\r\n",
+    "+PONG\r\n",
+    "-NOSCRIPT No matching script.\r\n",
+    "-LOADING Redis is loading the dataset in memory\r\n",
+    "-READONLY You can't write against a read only replica.\r\n",
+    "-NOAUTH Authentication required.\r\n",
+    "%0\r\n",
+    "$25\r\nrun_id:a\r\nredis_version:7\r\n",
+    "$37\r\nrun_id:b\r\nuptime_in_seconds:99\r\nx:y\r\n\r\n",
+    ":2\r\n",
+    "*1\r\n:1\r\n",
+    "-WRONGTYPE a list\r\n",
+    "_\r\n",
+];
+
+/// What a node may say at any time, asked or not.
+const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
+
+/// Panics unless the things that `data` lists happen as they should.
+pub(crate) fn check(data: &[u8]) {
+    match data.split_first() {
+        Some((first, rest)) if first % 2 == 0 => conversation::check(Input(rest)),
+        Some((_, rest)) => rounds::check(Input(rest)),
+        None => {}
+    }
+}
+
+/// What is left of the list.
+struct Input<'a>(&'a [u8]);
+
+impl<'a> Input<'a> {
+    fn byte(&mut self) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(*first)
+    }
+
+    fn bytes(&mut self, most: usize) -> &'a [u8] {
+        let (bytes, rest) = self.0.split_at(self.0.len().min(most));
+        self.0 = rest;
+        bytes
+    }
+}
+
+/// A request with `serial` in its token.
+fn request(kind: u8, serial: u64, now: Time) -> Request {
+    let rules = Rules::new(3, Drift::from_factor(0.01).expect("a usual factor"));
+    let mut request = Request::ping(&rules, now);
+    let verbs = [Verb::Plant, Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant, Verb::Ping];
+    request.verb = verbs[usize::from(kind) % verbs.len()];
+    let mut token = [0; Token::LEN];
+    token[..8].copy_from_slice(&serial.to_be_bytes());
+    request.token = Token::new(token);
+    request.key = match kind / 64 {
+        0 | 1 => b"key"[..].into(),
+        2 => vec![b'k'; 1_000].into(),
+        _ => vec![b'k'; 60_000].into(),
+    };
+    let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
+    request.ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
+    request.ttl_longest = request.ttl;
+    request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
+    request
+}
+
+/// How long a byte stands for: from nothing to a minute.
+fn pause(byte: u8) -> Duration {
+    Duration::from_micros(1 << (byte % 27))
+}

@@ -1,0 +1,196 @@
+//! One session, driven by hand.
+
+use super::{Input, PUSH, REPLIES, pause, request};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Token, Vote};
+use redlatch::internal::node::{
+    DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Phase, Problem, Session, SessionOptions, Ticket,
+};
+use redlatch::internal::resp::{Reply, decode};
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// A session, and what is known of it without looking inside.
+struct Conversation {
+    session: Session,
+    now: Time,
+    serial: u64,
+    /// Who waits.
+    waiting: BTreeSet<u64>,
+    /// Who does not wait any more, but may be answered, since the request had been sent.
+    released: BTreeSet<u64>,
+    /// The numbers of the commands on this connection that have no reply, in their order. `None`
+    /// since something was said that is no whole reply.
+    written: Option<VecDeque<Option<u64>>>,
+    /// What is left of a command that was written in part.
+    rest: Vec<u8>,
+}
+
+pub(super) fn check(mut input: Input<'_>) {
+    let mut options = SessionOptions::new("node", 7);
+    options.quarantine = Some(Duration::from_secs(60));
+    let mut it = Conversation {
+        session: Session::new(options),
+        now: Time::ZERO,
+        serial: 0,
+        waiting: BTreeSet::new(),
+        released: BTreeSet::new(),
+        written: None,
+        rest: Vec::new(),
+    };
+    while let Some(what) = input.byte() {
+        it.happen(what, &mut input);
+        it.write(usize::from(what));
+        it.take_answers();
+        it.check_limits();
+    }
+    it.end();
+}
+
+impl Conversation {
+    fn happen(&mut self, what: u8, input: &mut Input<'_>) {
+        match what % 9 {
+            0 => self.send(input.byte().unwrap_or(0), 1 + u64::from(what / 32).pow(3)),
+            1 => self.hear_reply(REPLIES[usize::from(what / 9) % REPLIES.len()]),
+            2 => {
+                self.written = None;
+                let bytes = input.bytes(usize::from(what / 9));
+                self.session.received(self.now, bytes);
+            }
+            3 => self.connect(what / 9),
+            4 => self.session.closed(self.now, Problem::Disconnected("gone".to_owned())),
+            5 => {
+                self.now = self.now.after(pause(what / 9));
+                self.session.tick(self.now);
+            }
+            6 => {
+                let undo = request(3, u64::MAX, self.now);
+                self.session.send(self.now, None, &undo);
+            }
+            7 => self.cancel(usize::from(what / 9)),
+            _ => self.session.received(self.now, PUSH.as_bytes()),
+        }
+    }
+
+    fn send(&mut self, kind: u8, times: u64) {
+        for _ in 0..times {
+            self.serial += 1;
+            let request = request(kind, self.serial, self.now);
+            if request.verb.is_answered() {
+                self.waiting.insert(self.serial);
+                let ticket = Ticket::new(0, self.serial);
+                self.session.send(self.now, Some(ticket), &request);
+            } else {
+                self.session.send(self.now, None, &request);
+            }
+        }
+    }
+
+    fn connect(&mut self, how: u8) {
+        if !self.session.is_down() {
+            return;
+        }
+        self.session.connecting(self.now, Phase::Connecting);
+        if how > 1 {
+            self.session.connected(self.now);
+            self.written = Some(VecDeque::new());
+            self.rest.clear();
+        }
+        if how > 4 {
+            // Most of the time it goes well.
+            self.write(0);
+            let info = REPLIES[10 + usize::from(how % 2)];
+            self.session.received(self.now, b"%0\r\n");
+            self.session.received(self.now, info.as_bytes());
+            assert_eq!(self.session.phase(), Phase::Answering, "greeted");
+        }
+    }
+
+    /// The peer answers the oldest command, if it is the one whose turn it is.
+    fn hear_reply(&mut self, reply: &str) {
+        let is_ready = self.session.phase() == Phase::Answering;
+        self.write(0);
+        self.session.received(self.now, reply.as_bytes());
+        let Some(serial) = self.written.as_mut().and_then(VecDeque::pop_front) else { return };
+        if !is_ready || self.session.is_down() {
+            return;
+        }
+        while let Some(answer) = self.session.poll_answer() {
+            if let (Some(serial), true) = (serial, answer.vote != Vote::Failed) {
+                assert_eq!(answer.ticket.serial(), serial, "a vote for another command");
+            }
+            self.answered(answer.ticket.serial());
+        }
+    }
+
+    fn cancel(&mut self, nth: usize) {
+        let Some(serial) = self.waiting.iter().nth(nth).copied() else { return };
+        self.take_answers();
+        let was_unsent = self.session.cancel(Ticket::new(0, serial));
+        if self.waiting.remove(&serial) && !was_unsent {
+            self.released.insert(serial);
+        }
+    }
+
+    /// Writes the output, in two pieces, and looks at what it is.
+    fn write(&mut self, first: usize) {
+        for most in [first, usize::MAX] {
+            let output = self.session.output();
+            let count = output.len().min(most);
+            self.rest.extend_from_slice(&output[..count]);
+            self.session.wrote(count);
+        }
+        let may_command = self.session.phase() == Phase::Answering;
+        let mut used = 0;
+        while let Ok(Some((Reply::Array(words), length))) = decode(&self.rest[used..]) {
+            let words: Vec<&[u8]> = words
+                .iter()
+                .filter_map(|w| if let Reply::Bulk(w) = w { Some(w) } else { None })
+                .collect();
+            used += length;
+            if [&b"HELLO"[..], b"INFO"].contains(&words[0]) {
+                continue;
+            }
+            assert!(may_command, "{:?} before the greeting is answered", words[0]);
+            let token = words.iter().find(|word| word.len() == Token::LEN);
+            // A PING has none.
+            let serial = token
+                .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
+            if let Some(written) = &mut self.written {
+                written.push_back(serial);
+            }
+        }
+        self.rest.drain(..used);
+        if self.session.is_down() {
+            self.rest.clear();
+            self.written = None;
+        }
+    }
+
+    fn take_answers(&mut self) {
+        while let Some(answer) = self.session.poll_answer() {
+            self.answered(answer.ticket.serial());
+        }
+    }
+
+    fn answered(&mut self, serial: u64) {
+        let was_expected = self.waiting.remove(&serial) || self.released.remove(&serial);
+        assert!(was_expected, "{serial} was answered twice, or was cancelled");
+    }
+
+    fn check_limits(&self) {
+        let (in_flight, debts) = self.session.load();
+        assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX);
+        assert!(self.session.output().len() <= 2 * IN_FLIGHT_BYTES_MAX);
+    }
+
+    /// Whoever still waits is told that it is of no use.
+    fn end(mut self) {
+        if self.session.is_down() {
+            self.session.connecting(self.now, Phase::Connecting);
+        }
+        self.session.closed(self.now, Problem::Disconnected("the end".to_owned()));
+        self.take_answers();
+        assert!(self.waiting.is_empty(), "never answered: {:?}", self.waiting);
+    }
+}

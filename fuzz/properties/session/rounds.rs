@@ -1,0 +1,92 @@
+//! Rounds over three sessions.
+
+use super::{Input, PUSH, REPLIES, pause, request};
+use redlatch::internal::Time;
+use redlatch::internal::engine::Node;
+use redlatch::internal::node::{
+    DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+const NODES: usize = 3;
+
+pub(super) fn check(mut input: Input<'_>) {
+    let wait_for_all = input.byte().is_some_and(|byte| byte % 2 == 0);
+    let session = |seed| Session::new(SessionOptions::new("node", seed));
+    let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
+    let (mut now, mut serial) = (Time::ZERO, 0);
+    let mut waiting = BTreeSet::new();
+    while let Some(what) = input.byte() {
+        let node = Node::new(usize::from(what) % NODES);
+        let detail = what / 24;
+        match what / 3 % 8 {
+            0 => {
+                serial += 1;
+                let request = request(input.byte().unwrap_or(0), serial / 3, now);
+                if request.verb.is_answered() {
+                    waiting.insert(serial);
+                    rounds.open(now, request, serial);
+                } else {
+                    rounds.post(now, &request);
+                }
+            }
+            1 | 2 => {
+                let reply = REPLIES[usize::from(input.byte().unwrap_or(0)) % REPLIES.len()];
+                rounds.received(now, node, reply.as_bytes());
+            }
+            3 => rounds.received(now, node, input.bytes(usize::from(detail))),
+            4 => connect(&mut rounds, now, node, detail),
+            5 => rounds.closed(now, node, Problem::Disconnected("gone".to_owned())),
+            6 => {
+                now = now.after(pause(input.byte().unwrap_or(0)));
+                rounds.tick(now);
+            }
+            _ => rounds.received(now, node, PUSH.as_bytes()),
+        }
+        look(&mut rounds, &mut waiting);
+    }
+    now = now.after(Duration::from_secs(60));
+    rounds.tick(now);
+    look(&mut rounds, &mut waiting);
+    assert!(waiting.is_empty(), "without an end: {waiting:?}");
+    assert_eq!(rounds.waiters().count(), 0);
+}
+
+fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
+    let session = rounds.session(node);
+    if !session.is_down() {
+        return;
+    }
+    session.connecting(now, Phase::Connecting);
+    if how > 0 {
+        session.connected(now);
+    }
+    if how > 2 {
+        rounds.received(now, node, b"%0\r\n");
+        rounds.received(now, node, REPLIES[10 + usize::from(how % 2)].as_bytes());
+    }
+}
+
+/// Takes what is finished, writes what there is, and holds both to what must be.
+fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeSet<u64>) {
+    while let Some((waiter, returns)) = rounds.poll() {
+        assert!(waiting.remove(&waiter), "{waiter} is told twice");
+        let tally = returns.ballot.tally;
+        let votes = tally.granted.len() + tally.refused.len() + tally.failed.len();
+        assert_eq!(votes, tally.voted().len(), "a node has one vote");
+        assert!(
+            tally.granted.without(returns.ballot.sent).is_empty(),
+            "granted without being asked"
+        );
+        assert!(returns.reports.is_empty() || returns.reports.len() == NODES);
+    }
+    for index in 0..NODES {
+        let session = rounds.session(Node::new(index));
+        let count = session.output().len();
+        session.wrote(count / 2);
+        session.wrote(count - count / 2);
+        let (in_flight, debts) = session.load();
+        assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX);
+    }
+}
