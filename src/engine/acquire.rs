@@ -81,7 +81,8 @@ impl Acquire {
     fn begin(&mut self, now: Time, draw: Draw) {
         if let (Patience::Until(time), Some(failure)) = (self.patience, &self.failure) {
             if now >= time {
-                // Whoever was to begin the last attempt has overslept. Another one would not end in time.
+                // Whoever was to begin the last attempt has overslept. Another one would not end in
+                // time.
                 self.state = State::Over(Some(failure.clone()));
                 return;
             }

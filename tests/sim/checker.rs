@@ -4,7 +4,8 @@
 //! | | |
 //! |---|---|
 //! | M | no two clients are inside `[granted, valid_until)` of one resource at one true time |
-//! | L | once the faults are over, whoever waits gets the lock; no key outlives its ttl; nothing is left of a lock that was given back |
+//! | L | when the faults are over, whoever waits gets the lock; no key outlives its ttl |
+//! | L | nothing is left of a lock that was given back, once its nodes can be reached |
 //! | D | an operation returns by its deadline |
 //! | O | nobody deletes another's key |
 
@@ -101,8 +102,8 @@ impl Checker {
         }
     }
 
-    /// A request arrived behind what was to take it back, on a connection that its client had closed.
-    /// Only the ttl can help.
+    /// A request arrived behind what was to take it back, on a connection that its client had
+    /// closed. Only the ttl can help.
     pub(crate) fn excuse(&mut self, token: &[u8]) {
         if let Some(owner) = self.owners.get_mut(token) {
             owner.is_excused = true;

@@ -122,9 +122,9 @@ impl Session {
     /// Why a grant does not count yet, if it does not.
     fn quarantine(&self, now: Time) -> Option<Problem> {
         let wanted = self.options.quarantine?;
-        // A server that does not say how long it has been up has been so since we know it at least. One
-        // that does subtracts two times that were each cut off to whole seconds: started at 10.9 and
-        // asked at 20.0, it says 10.
+        // A server that does not say how long it has been up has been so since we know it at least.
+        // One that does subtracts two times that were each cut off to whole seconds: started at
+        // 10.9 and asked at 20.0, it says 10.
         let uptime = self.identity.as_ref().and_then(|identity| identity.uptime);
         let uptime = uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));

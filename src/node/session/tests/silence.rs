@@ -1,0 +1,74 @@
+//! Nodes that fall silent, and how soon they are tried again.
+
+use crate::engine::Verb;
+use crate::node::fixture::{Talk, at, greeting};
+use crate::node::{Phase, Problem, Session, SessionOptions};
+use std::time::Duration;
+
+#[test]
+fn a_silent_node_loses_its_connection() {
+    let mut talk = Talk::ready();
+    talk.pass(60_000);
+    assert!(!talk.session.is_down(), "nothing was asked of it");
+    talk.send(1, Verb::Plant);
+    assert_eq!(talk.session.next_deadline(), Some(at(60_500)));
+    talk.pass(499);
+    assert!(!talk.session.is_down());
+    talk.pass(1);
+    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Answering));
+    assert!(talk.session.is_down());
+}
+
+#[test]
+fn connecting_and_greeting_take_no_longer_than_silence_may() {
+    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    talk.send(1, Verb::Plant);
+    talk.session.connecting(talk.now, Phase::Resolving);
+    talk.pass(300);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    talk.pass(200);
+    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Connecting));
+
+    talk.pass(500);
+    talk.send(2, Verb::Plant);
+    talk.connect();
+    talk.pass(400);
+    talk.hear("%0\r\n");
+    talk.pass(100);
+    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Greeting));
+}
+
+/// How long the session pauses before the next connection.
+fn pause(session: &Session, now: crate::clock::Time) -> Duration {
+    let mut time = now;
+    while !session.wants_connection(time) {
+        time = time.after(Duration::from_micros(100));
+    }
+    time.since(now)
+}
+
+#[test]
+fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
+    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut longest = Duration::ZERO;
+    for _ in 0..20 {
+        talk.post(1, Verb::Undo);
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        talk.lose();
+        longest = longest.max(pause(&talk.session, talk.now));
+        talk.pass(500);
+    }
+    assert!(longest > Duration::from_millis(250), "{longest:?}");
+}
+
+#[test]
+fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear("+OK\r\n");
+    talk.lose();
+    assert!(!talk.session.wants_connection(talk.now), "there is no need yet");
+    talk.send(2, Verb::Plant);
+    assert!(talk.session.wants_connection(talk.now));
+}
