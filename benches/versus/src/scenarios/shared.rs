@@ -37,9 +37,9 @@ fn run_with(context: &Context, threads: usize) -> Findings {
     Findings {
         title: context.title(&format!("shared, threads: {threads}")),
         about: format!(
-            "Threads: {threads}. They share one client; each takes and gives back a free lock of its \
-             own. rslock is shown with as many threads in `block_on`, which is how a program of \
-             blocking threads can use it, and with as many tasks, which is how an async program \
+            "Threads: {threads}. They share one client; each takes and gives back a free lock of \
+             its own. rslock is shown with as many threads in `block_on`, which is how a program \
+             of blocking threads can use it, and with as many tasks, which is how an async program \
              does. The ceiling is one thread that only feeds the servers."
         ),
         table: Table::of_lanes(&lanes),
