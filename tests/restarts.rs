@@ -145,7 +145,7 @@ fn a_node_that_was_stopped_for_long_is_used_again() {
 
 fn guarded(servers: &Servers, max_ttl: Duration) -> LockClient {
     let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
-    builder.wait_for_all(true).build().unwrap()
+    builder.wait_for_all(true).build().expect("the settings are good")
 }
 
 #[test]
