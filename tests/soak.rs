@@ -60,14 +60,14 @@ fn an_ill_minority_costs_no_memory_no_threads_and_no_descriptors() {
     servers[0].pause();
     servers[1].kill();
     work(&client, 10_000);
-    let (memory, descriptors, threads) =
-        (resident(), entries("/proc/self/fd"), entries("/proc/self/task"));
+    let (memory, descriptors) = (resident(), entries("/proc/self/fd"));
     // What waits for a stopped node is at most 1 MiB, sent or not; without a bound it would be 6 MiB
     // of bytes alone by now.
     assert!(memory < before.0 + 4 * 1024 * 1024, "{} to {memory} bytes", before.0);
     // One connection has gone, and one may be just under way.
     assert!(descriptors <= before.1 + 1, "{} to {descriptors} descriptors", before.1);
-    assert!(threads <= before.2, "{} to {threads} threads", before.2);
+    // Those that were joined a moment ago may not be gone yet.
+    assert!(eventually(LIMIT, || entries("/proc/self/task") <= before.2));
 
     // And nothing is forgotten for it: with some traffic, no key is left on any node.
     servers[0].resume();
