@@ -35,3 +35,16 @@ pub const EXTEND: Script =
 
 /// Every script of this library.
 pub const ALL: [Script; 2] = [RELEASE, EXTEND];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digests_are_those_of_the_sources() {
+        for script in ALL {
+            let digest = sha1_smol::Sha1::from(script.source).digest().to_string();
+            assert_eq!(script.sha1, digest, "{}", script.source);
+        }
+    }
+}

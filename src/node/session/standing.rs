@@ -62,4 +62,14 @@ impl Session {
             last_error: self.problem.clone(),
         }
     }
+
+    /// Until when silence is borne, and what for.
+    pub(super) fn patience(&self) -> Option<(Time, Phase)> {
+        let since = match &self.state {
+            State::Down { .. } => return None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
+            State::Ready => self.flight.oldest()?.max(self.heard_at),
+        };
+        Some((since.after(self.options.silence_max), self.phase()))
+    }
 }
