@@ -99,6 +99,12 @@ impl<W> Rounds<W> {
         }
     }
 
+    /// Is so much unanswered somewhere that this request would not be sent there now?
+    #[must_use]
+    pub fn is_crowded(&self, request: &Request) -> bool {
+        self.sessions.iter().any(|session| session.is_crowded(request))
+    }
+
     /// The next round that is over.
     pub fn poll(&mut self) -> Option<(W, Returns)> {
         self.finished.pop_front()

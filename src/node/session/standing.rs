@@ -2,6 +2,7 @@
 
 use super::{Session, State};
 use crate::clock::Time;
+use crate::engine::Request;
 use crate::node::problem::Phase;
 use crate::node::report::NodeStatus;
 use std::sync::Arc;
@@ -29,6 +30,11 @@ impl Session {
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.flight.len(), self.debts.len())
+    }
+
+    /// Is so much unanswered that this request would not be sent now?
+    pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
+        matches!(self.state, State::Ready) && !self.flight.has_room(request)
     }
 
     /// Has a greeting been answered since this was last asked?
