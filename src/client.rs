@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when it has come |
+/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when it came |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 ///
 /// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too

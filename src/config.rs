@@ -13,7 +13,6 @@ pub(crate) const KEY_MAX: usize = 64 * 1024;
 
 /// The shortest first pause between two attempts. Below it, retrying is a tight loop.
 const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
-
 /// The longest that a round may be allowed to take.
 const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
@@ -22,17 +21,14 @@ const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 /// Only the nodes must be named; each other setting has a default, given with its reason.
 ///
 /// ```
-/// # fn main() -> Result<(), redlatch::ConfigError> {
-/// use redlatch::LockClient;
-/// use std::time::Duration;
-///
+/// # use redlatch::{ConfigError, LockClient};
+/// # use std::time::Duration;
 /// let client = LockClient::builder()
 ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
 ///     .key_prefix("billing:")
 ///     .node_timeout(Duration::from_millis(20))
 ///     .build()?;
-/// # Ok(())
-/// # }
+/// # Ok::<(), ConfigError>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "a builder does nothing before `build`"]
@@ -157,8 +153,7 @@ impl Builder {
         self
     }
 
-    /// What the nodes call our connections in `CLIENT LIST`: printable ASCII without spaces, by
-    /// default `redlatch`.
+    /// What `CLIENT LIST` calls our connections: printable ASCII, no spaces, by default `redlatch`.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self
@@ -263,11 +258,11 @@ impl Builder {
     }
 
     fn check_names(&self) -> Result<(), ConfigError> {
-        if let Some(name) = &self.client_name {
-            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
-                let reason = format!("{name:?} is not printable ASCII without spaces");
-                return Err(ConfigError::Setting { name: "client_name", reason });
-            }
+        let is_odd = |name: &&String| !name.bytes().all(|byte| byte.is_ascii_graphic());
+        let odd = self.client_name.as_ref().filter(|name| name.is_empty() || is_odd(name));
+        if let Some(name) = odd {
+            let reason = format!("{name:?} is not printable ASCII without spaces");
+            return Err(ConfigError::Setting { name: "client_name", reason });
         }
         let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
         if length > most {
@@ -297,7 +292,7 @@ fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
     Ok(endpoints)
 }
 
-/// URLs may contain passwords, so they are shown as they are in errors: without.
+/// URLs may contain passwords, so they are not shown.
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder").field("nodes", &self.urls.len()).finish_non_exhaustive()
