@@ -76,7 +76,8 @@ fn an_extension_that_was_never_confirmed_is_not_shortened_either() {
     let client = patient(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
     let mut guard = take(&client, "half", HALF);
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
-    guard.extend(HALF).unwrap();
+    // The node that was connected to last may have missed the lock, and gets it with an extension.
+    assert!(eventually(LIMIT, || guard.extend(HALF).is_ok() && pttl(&servers[2], "half") > 0));
     pause(&servers, 2);
     assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
     resume(&servers, 2);
