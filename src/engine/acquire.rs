@@ -57,6 +57,10 @@ pub struct Acquire {
     was_contended: bool,
     /// A failed attempt's undo, which goes out before anything else happens.
     undo: Option<Request>,
+    /// The same for the lock that was to be handed over.
+    undo_before: Option<Request>,
+    /// The lock that is handed over, until that has been tried.
+    predecessor: Option<Lease>,
     state: State,
 }
 
@@ -74,8 +78,27 @@ impl Acquire {
     /// Takes `key` for `ttl`, with as much patience as is given.
     #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
-        let state = State::Resting(Time::ZERO);
-        Self { rules, key, ttl, patience, backoff: None, was_contended: false, undo: None, state }
+        Self {
+            rules,
+            key,
+            ttl,
+            patience,
+            backoff: None,
+            was_contended: false,
+            undo: None,
+            undo_before: None,
+            predecessor: None,
+            state: State::Resting(Time::ZERO),
+        }
+    }
+
+    /// Takes the lock over from one who has done with it: with the first attempt, each node gives the
+    /// key of that lock to this one in one step. If that fails, the lock before is taken back as well,
+    /// and the attempts that follow are like any others.
+    #[must_use]
+    pub fn succeeding(mut self, predecessor: Lease) -> Self {
+        self.predecessor = Some(predecessor);
+        self
     }
 
     fn begin(&mut self, now: Time, draw: Draw) {
@@ -89,9 +112,10 @@ impl Acquire {
             _ => round_end,
         };
         let request = Request {
-            verb: Verb::Plant,
+            verb: if self.predecessor.is_some() { Verb::HandOver } else { Verb::Plant },
             key: Arc::clone(&self.key),
             token: draw.token,
+            predecessor: self.predecessor.as_ref().map(|lease| lease.token),
             ttl: self.ttl,
             ttl_longest: self.ttl,
             started: now,
@@ -109,6 +133,7 @@ impl Acquire {
         let in_time = now < valid_until && valid_until.since(now) >= self.rules.min_validity;
 
         if granted && in_time && !ballot.same_server {
+            self.predecessor = None;
             let lease = Lease {
                 key: request.key,
                 token: request.token,
@@ -134,8 +159,16 @@ impl Acquire {
         self.was_contended = matches!(failure, Acquired::Contended);
         // Every node the request was written to, granted or not, answered or not: what a node that
         // did not answer has done is unknown, and the undo follows the request on its connection.
-        self.undo = Some(Request { verb: Verb::Undo, nodes: ballot.sent, ..request });
+        self.undo =
+            Some(Request { verb: Verb::Undo, nodes: ballot.sent, predecessor: None, ..request });
+        self.give_up_predecessor(now);
         self.state = self.after_failure(now, started, ballot, failure);
+    }
+
+    /// The lock before has been given up by its holder, and could not be handed over.
+    fn give_up_predecessor(&mut self, now: Time) {
+        let lease = self.predecessor.take();
+        self.undo_before = lease.map(|lease| lease.undo(now, &self.rules));
     }
 
     /// Do others hold the lock? A round that the caller's deadline cut short while answers could
@@ -193,6 +226,7 @@ impl Operation for Acquire {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
             (State::Resting(_), Input::NoEntropy) => {
+                self.give_up_predecessor(now);
                 self.state = State::Over(Some(Acquired::NoEntropy));
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
@@ -206,7 +240,7 @@ impl Operation for Acquire {
     }
 
     fn poll(&mut self) -> Step<Acquired> {
-        if let Some(undo) = self.undo.take() {
+        if let Some(undo) = self.undo.take().or_else(|| self.undo_before.take()) {
             return Step::Send(undo);
         }
         match std::mem::replace(&mut self.state, State::Over(None)) {
@@ -228,7 +262,7 @@ impl Operation for Acquire {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{Script, ballot, draw, rules};
+    use super::super::fixture::{Script, ballot, draw, lease, rules};
     use super::*;
 
     fn acquire(patience: Patience) -> Script<Acquire> {
@@ -372,6 +406,48 @@ mod tests {
         let rest = acquire.answer(11, ballot("nnnnn"));
         rest.undo();
         assert!(matches!(rest.done(), Acquired::Contended));
+    }
+
+    #[test]
+    fn a_lock_is_handed_over_in_one_round() {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        let key = Arc::from(&b"key"[..]);
+        let acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+        let mut script = Script::new(acquire);
+        let request = script.attempt(100, draw(1));
+        assert_eq!((request.verb, request.token), (Verb::HandOver, draw(1).token));
+        assert_eq!(request.predecessor, Some(lease(0, 500).token));
+        assert_eq!(request.nodes, NodeSet::all(5));
+        let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
+        assert_eq!(lease.token, draw(1).token);
+        assert_eq!(lease.valid_until, Time::from_millis(100 + 988));
+    }
+
+    #[test]
+    fn a_failed_hand_over_takes_back_both_locks_and_goes_on_as_usual() {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        let key = Arc::from(&b"key"[..]);
+        let acquire = Acquire::new(rules(5), key, ttl, Patience::Forever).succeeding(lease(0, 500));
+        let mut script = Script::new(acquire);
+        script.attempt(100, draw(1));
+        let rest = script.answer(110, ballot("yynnn"));
+        assert_eq!(rest.undo().token, draw(1).token);
+        assert_eq!(rest.undo().token, lease(0, 500).token);
+        rest.wait();
+        let request = script.attempt(300, draw(2));
+        assert_eq!((request.verb, request.predecessor), (Verb::Plant, None));
+    }
+
+    #[test]
+    fn without_random_numbers_the_lock_before_is_taken_back() {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        let key = Arc::from(&b"key"[..]);
+        let mut acquire =
+            Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+        acquire.handle(Time::from_millis(100), Input::NoEntropy);
+        let mut script = Script::new(acquire);
+        assert_eq!(script.undo().token, lease(0, 500).token);
+        assert!(matches!(script.done(), Acquired::NoEntropy));
     }
 
     #[test]

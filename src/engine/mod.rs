@@ -84,6 +84,8 @@ impl Rules {
 pub enum Verb {
     /// Set the key if there is none.
     Plant,
+    /// Give the key of the lock before to this one, also where nobody holds it.
+    HandOver,
     /// Let the key live on if it is ours.
     Extend,
     /// Delete the key if it is ours, and say whether it was.
@@ -100,7 +102,13 @@ impl Verb {
     /// Is somebody waiting for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        matches!(self, Self::Plant | Self::Extend | Self::Release | Self::Ping)
+        !matches!(self, Self::Undo | Self::Replant)
+    }
+
+    /// Does it take the lock for a new token?
+    #[must_use]
+    pub fn is_acquisition(self) -> bool {
+        matches!(self, Self::Plant | Self::HandOver)
     }
 
     /// Does it take the key away?
@@ -120,6 +128,8 @@ pub struct Request {
     pub key: Arc<[u8]>,
     /// Whose lock it is.
     pub token: Token,
+    /// Whose lock it was, if it is to be handed over.
+    pub predecessor: Option<Token>,
     /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
@@ -157,6 +167,7 @@ impl Request {
             verb: Verb::Ping,
             key: Arc::from([]),
             token: Token::new([0; Token::LEN]),
+            predecessor: None,
             ttl,
             ttl_longest: ttl,
             started: now,
@@ -237,6 +248,7 @@ impl Lease {
             verb,
             key: Arc::clone(&self.key),
             token: self.token,
+            predecessor: None,
             ttl,
             ttl_longest: self.ttl_longest,
             started: now,

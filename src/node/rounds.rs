@@ -70,7 +70,7 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        let is_pointless = request.verb == Verb::Plant && self.twins.is_some();
+        let is_pointless = request.verb.is_acquisition() && self.twins.is_some();
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {
@@ -227,14 +227,14 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// After a removal, no key of its lock may be put back.
+    /// After a removal, or when a lock was handed over, no key of it may be put back.
     fn forget_extensions(&mut self, request: &Request) {
-        if !request.verb.is_removal() {
-            return;
-        }
+        let removed =
+            if request.verb.is_removal() { Some(request.token) } else { request.predecessor };
+        let Some(token) = removed else { return };
         for slot in 0..self.entries.len() {
             let entry = &self.entries[slot];
-            let is_its = |other: &Request| other.token == request.token;
+            let is_its = |other: &Request| other.token == token;
             if entry.waiter.is_none() && entry.request.as_ref().is_some_and(is_its) {
                 self.leave(slot);
             }

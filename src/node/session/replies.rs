@@ -2,7 +2,7 @@
 
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Verb, Vote};
+use crate::engine::Vote;
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
@@ -67,13 +67,13 @@ impl Session {
         };
         let meaning = meaning(command.request.verb, reply, secret);
         match &meaning {
-            Meaning::Vote(_) => self.scripts.learn(command.request.verb),
+            Meaning::Vote(_) | Meaning::Planted => self.scripts.learn(command.request.verb),
             // It has not forgotten just this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
         }
         match meaning {
-            Meaning::Vote(Vote::Granted) if command.request.verb == Verb::Plant => {
+            Meaning::Planted => {
                 let problem = self.quarantine(now);
                 let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
                 self.answers.extend(answer(vote, problem));
