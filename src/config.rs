@@ -4,6 +4,7 @@ use crate::client::LockClient;
 use crate::endpoint::Endpoint;
 use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
+use crate::line::HandOverLimit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,7 @@ pub struct Builder {
     max_ttl: Duration,
     max_hold: Option<Duration>,
     restart_guard: bool,
+    hand_over_limit: HandOverLimit,
 }
 
 /// Settings that have been checked.
@@ -60,6 +62,7 @@ pub(crate) struct Config {
     pub(crate) client_name: Option<String>,
     pub(crate) wait_for_all: bool,
     pub(crate) restart_guard: bool,
+    pub(crate) hand_over_limit: HandOverLimit,
 }
 
 impl Builder {
@@ -76,6 +79,7 @@ impl Builder {
             max_ttl: Duration::from_secs(60),
             max_hold: None,
             restart_guard: false,
+            hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
         }
     }
 
@@ -198,6 +202,18 @@ impl Builder {
         self
     }
 
+    /// How often in a row, and for how long, a lock may go from one thread of this client that releases
+    /// it to the next that waits for it, without being free in between: by default 1000 times and 1 s.
+    ///
+    /// Threads of one client that want the same lock stand in line, first come, first served, and it is
+    /// handed on in one round over the nodes. That is fast, and keeps other processes out: when either
+    /// bound is reached, the lock is released, and the next in line pauses for up to 20 ms before it
+    /// asks the nodes, so that others may have it first. With a count of zero it is never handed on.
+    pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
+        self.hand_over_limit = HandOverLimit { count, time };
+        self
+    }
+
     /// Checks the settings and builds the client. Connects to nothing: that happens with the first
     /// lock, and no node needs to be up.
     ///
@@ -231,6 +247,7 @@ impl Builder {
             client_name: self.client_name,
             wait_for_all: self.wait_for_all,
             restart_guard: self.restart_guard,
+            hand_over_limit: self.hand_over_limit,
         })
     }
 

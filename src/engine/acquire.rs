@@ -101,6 +101,13 @@ impl Acquire {
         self
     }
 
+    /// Lets `until` come before the first attempt.
+    #[must_use]
+    pub fn pausing(mut self, until: Time) -> Self {
+        self.state = State::Resting(until);
+        self
+    }
+
     fn begin(&mut self, now: Time, draw: Draw) {
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));

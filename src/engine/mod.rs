@@ -257,6 +257,13 @@ impl Lease {
         }
     }
 
+    /// When its key will have expired on every node that applied the latest request in time.
+    #[must_use]
+    pub fn expires_at(&self, rules: &Rules) -> Time {
+        let margin = self.ttl_longest.as_duration() - rules.drift.validity(self.ttl_longest);
+        self.valid_until.after(margin)
+    }
+
     /// The removal that nobody waits for.
     #[must_use]
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
