@@ -157,6 +157,16 @@ fn dropping_releases_at_once() {
 }
 
 #[test]
+fn dropping_thousands_at_once_forgets_none() {
+    let server = Server::start(&[]);
+    let client = thorough([server.url()]);
+    let guards: Vec<_> = (0..3_000).map(|i| take(&client, format!("many-{i}"), LONG)).collect();
+    drop(guards);
+    let is_empty = || server.command(&["DBSIZE"]) == Value::Integer(0);
+    assert!(eventually(LIMIT, || !client.nodes().is_empty() && is_empty()));
+}
+
+#[test]
 fn dropping_does_not_wait_for_a_node_that_is_stopped() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).build().unwrap();

@@ -53,8 +53,8 @@ pub struct Acquire {
     ttl: Ttl,
     patience: Patience,
     backoff: Option<Backoff>,
-    /// Did the last attempt find that others hold the lock?
-    was_contended: bool,
+    /// What the last attempt came to.
+    failure: Option<Acquired>,
     /// A failed attempt's undo, which goes out before anything else happens.
     undo: Option<Request>,
     /// The same for the lock that was to be handed over.
@@ -84,7 +84,7 @@ impl Acquire {
             ttl,
             patience,
             backoff: None,
-            was_contended: false,
+            failure: None,
             undo: None,
             undo_before: None,
             predecessor: None,
@@ -109,6 +109,13 @@ impl Acquire {
     }
 
     fn begin(&mut self, now: Time, draw: Draw) {
+        if let (Patience::Until(time), Some(failure)) = (self.patience, &self.failure) {
+            if now >= time {
+                // Whoever was to begin the last attempt has overslept. Another one would not end in time.
+                self.state = State::Over(Some(failure.clone()));
+                return;
+            }
+        }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
         let round_end = now.after(self.rules.node_timeout);
@@ -163,7 +170,7 @@ impl Acquire {
         } else {
             Acquired::Unanswered
         };
-        self.was_contended = matches!(failure, Acquired::Contended);
+        self.failure = Some(failure.clone());
         // Every node the request was written to, granted or not, answered or not: what a node that
         // did not answer has done is unknown, and the undo follows the request on its connection.
         self.undo =
@@ -186,7 +193,8 @@ impl Acquire {
             Verdict::Lost => false,
             Verdict::Pending => {
                 let round_end = request.started.after(self.rules.node_timeout);
-                self.was_contended && request.deadline < round_end
+                let was_contended = matches!(self.failure, Some(Acquired::Contended));
+                was_contended && request.deadline < round_end
             }
         }
     }
@@ -455,6 +463,20 @@ mod tests {
         let mut script = Script::new(acquire);
         assert_eq!(script.undo().token, lease(0, 500).token);
         assert!(matches!(script.done(), Acquired::NoEntropy));
+    }
+
+    #[test]
+    fn who_oversleeps_the_deadline_gets_no_further_attempt() {
+        for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
+            let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+            acquire.attempt(1_000, draw(1));
+            let rest = acquire.answer(1_001, ballot(before));
+            rest.undo();
+            assert!(rest.wait() < Time::from_millis(1_100));
+            rest.oversleep(1_100, draw(2));
+            let outcome = rest.done();
+            assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{outcome:?}");
+        }
     }
 
     #[test]

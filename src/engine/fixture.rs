@@ -62,6 +62,11 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         self.request()
     }
 
+    /// Begins an attempt that is too late to be one.
+    pub(super) fn oversleep(&mut self, now: u64, draw: Draw) {
+        self.0.handle(Time::from_millis(now), Input::Attempt(draw));
+    }
+
     pub(super) fn answer(&mut self, now: u64, ballot: Ballot) -> &mut Self {
         self.answer_at(Time::from_millis(now), ballot)
     }

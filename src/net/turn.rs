@@ -14,9 +14,11 @@
 //!              inbox, wake ──▶ park on my seat ─┴──▶ outcome handed to me
 //! ```
 //!
-//! What must stay true: whoever puts the driver down looks at the inbox and at those who wait
-//! *afterwards*, and whoever leaves something in the inbox tries to take the driver *afterwards*.
-//! One of the two then sees the other, and nothing is left lying.
+//! Two things must stay true. What a thread leaves in the inbox is sent before what it sends later:
+//! a removal must not be overtaken by the same thread's next attempt, so whoever takes the driver
+//! clears the inbox first. And whoever puts the driver down looks at the inbox and at those who
+//! wait *afterwards*, and whoever leaves something in the inbox tries to take the driver
+//! *afterwards*. One of the two then sees the other, and nothing is left lying.
 
 use super::inbox::Inbox;
 use super::seat::Seat;
@@ -96,6 +98,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 
     fn submit_from(&self, request: D::Request, seat: &Arc<Seat<D::Outcome>>) -> D::Outcome {
         if let Some(mut driving) = self.take_turn() {
+            self.clear_inbox(&mut driving);
             driving.look();
             driving.open(request, Arc::clone(seat));
             return self.drive(driving, seat);
@@ -119,6 +122,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn post(&self, request: D::Request) {
         match self.take_turn() {
             Some(mut driving) => {
+                self.clear_inbox(&mut driving);
                 driving.post(request);
                 driving.flush();
             }

@@ -171,3 +171,6 @@ pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
         Reply::Push(_) => "a push message".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,11 @@ impl Flight {
             self.written = 0;
             // A burst must not hold on to its memory for ever.
             self.output.shrink_to(16 * 1024);
+        } else if self.written > self.output.len() / 2 {
+            // A peer that reads slowly may never have read all, and what it has read must not pile up.
+            // What is moved is less than what was written, so this costs no more than writing did.
+            self.output.drain(..self.written);
+            self.written = 0;
         }
     }
 
@@ -126,21 +131,22 @@ pub(super) struct Debts {
 }
 
 impl Debts {
-    /// Remembers a removal until the key's ttl has passed, and hands back who will never get an
-    /// answer because a removal had to be given up for it.
+    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get an
+    /// answer because their removals had to be given up for it.
     pub(super) fn owe(
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
         request: Request,
-    ) -> Option<Ticket> {
+    ) -> Vec<Ticket> {
         self.bytes += request.key.len();
         let until = now.after(request.ttl.as_duration());
         self.owed.push_back(Debt { ticket, request, until });
-        if self.owed.len() > DEBTS_MAX || self.bytes > IN_FLIGHT_BYTES_MAX {
-            return self.take().and_then(|debt| debt.ticket);
+        let mut given_up = Vec::new();
+        while self.owed.len() > DEBTS_MAX || self.bytes > IN_FLIGHT_BYTES_MAX {
+            given_up.extend(self.take().and_then(|debt| debt.ticket));
         }
-        None
+        given_up
     }
 
     /// Takes the oldest.
@@ -155,10 +161,18 @@ impl Debts {
         self.owed.front().is_some_and(|debt| flight.has_room(&debt.request))
     }
 
-    /// Drops those whose keys have expired by themselves.
-    pub(super) fn expire(&mut self, now: Time) {
-        self.owed.retain(|debt| debt.until > now);
+    /// Drops those whose keys have expired by themselves, and hands back who still waits for them.
+    pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
+        let mut given_up = Vec::new();
+        self.owed.retain(|debt| {
+            let is_owed = debt.until > now;
+            if !is_owed {
+                given_up.extend(debt.ticket);
+            }
+            is_owed
+        });
         self.bytes = self.owed.iter().map(|debt| debt.request.key.len()).sum();
+        given_up
     }
 
     /// Nobody waits for the answer to `ticket` any more. The removal is owed all the same.
@@ -178,5 +192,47 @@ impl Debts {
 
     pub(super) fn is_empty(&self) -> bool {
         self.owed.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Verb;
+    use crate::node::fixture::{at, request};
+    use std::sync::Arc;
+
+    fn removal(key_length: usize) -> Request {
+        let mut removal = request(Verb::Undo, 1, at(0));
+        removal.key = Arc::from(vec![b'k'; key_length]);
+        removal
+    }
+
+    #[test]
+    fn debts_are_bounded_in_bytes_whatever_their_sizes() {
+        let mut debts = Debts::default();
+        for length in [1, 64 * 1024, 7] {
+            for _ in 0..2 * DEBTS_MAX {
+                debts.owe(at(0), None, removal(length));
+                let bytes: usize = debts.owed.iter().map(|debt| debt.request.key.len()).sum();
+                assert_eq!(bytes, debts.bytes);
+                assert!(bytes <= IN_FLIGHT_BYTES_MAX && debts.len() <= DEBTS_MAX);
+                assert!(!debts.is_empty(), "the latest is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn a_peer_that_never_reads_all_does_not_make_the_buffer_grow() {
+        let mut flight = Flight::default();
+        flight.push(at(0), None, removal(10_000), Form::Digest);
+        for _ in 0..10_000 {
+            flight.push(at(0), None, removal(10_000), Form::Digest);
+            flight.pop();
+            let rest = flight.output().len() / 2;
+            flight.wrote(rest + 1);
+            assert!(flight.output.capacity() < 200_000, "{}", flight.output.capacity());
+        }
+        assert!(!flight.output().is_empty());
     }
 }

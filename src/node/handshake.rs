@@ -211,3 +211,6 @@ impl Identity {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

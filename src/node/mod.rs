@@ -9,6 +9,8 @@
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
 pub mod command;
+#[cfg(test)]
+mod fixture;
 mod flight;
 pub mod handshake;
 mod problem;
@@ -17,6 +19,7 @@ mod rounds;
 pub mod script;
 mod server_error;
 mod session;
+mod waiting;
 
 pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use handshake::{Credentials, Identity};

@@ -9,6 +9,7 @@
 //! `W` is whatever the owner needs to find the one who waits.
 
 mod entry;
+mod twins;
 
 pub use entry::Returns;
 
@@ -19,7 +20,6 @@ use crate::clock::Time;
 use crate::engine::{Node, NodeSet, Request, Verb, Vote};
 use entry::Entry;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// All nodes, and the rounds that are open on them.
@@ -99,6 +99,12 @@ impl<W> Rounds<W> {
         }
     }
 
+    /// Is so much unanswered somewhere that this request would not be sent there now?
+    #[must_use]
+    pub fn is_crowded(&self, request: &Request) -> bool {
+        self.sessions.iter().any(|session| session.is_crowded(request))
+    }
+
     /// The next round that is over.
     pub fn poll(&mut self) -> Option<(W, Returns)> {
         self.finished.pop_front()
@@ -114,6 +120,7 @@ impl<W> Rounds<W> {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
             self.compare_identities();
+            self.retract_duplicates(now);
         }
         self.collect(now, node);
     }
@@ -170,17 +177,18 @@ impl<W> Rounds<W> {
 
     fn count(&mut self, now: Time, node: Node, mut answer: Answer) {
         let slot = answer.ticket.slot;
-        let Some(entry) = self.entries.get_mut(slot) else { return };
-        if entry.request.is_none() || entry.ticket(slot) != answer.ticket {
+        let is_its =
+            |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
+        if !self.entries.get(slot).is_some_and(is_its) {
             // The answer to a question that nobody asks any more.
             return;
         }
-        if let (true, Some((first, _))) = (self.duplicates.contains(node), self.twins) {
+        if let Some(problem) = self.duplication(node) {
             answer.vote = Vote::Failed;
-            let endpoint = Arc::clone(self.sessions[first.index()].name());
-            answer.problem = Some(Problem::SameServer { endpoint });
+            answer.problem = Some(problem);
         }
         let took = answer.took;
+        let entry = &mut self.entries[slot];
         if !entry.count(node, answer) {
             return;
         }
@@ -241,23 +249,6 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Finds which nodes are the same server as another one. Names that a node had on an earlier
-    /// connection count as long as no new one is known: better to doubt a node than to count it
-    /// twice.
-    fn compare_identities(&mut self) {
-        self.duplicates = NodeSet::EMPTY;
-        self.twins = None;
-        let names: Vec<_> = self.sessions.iter().map(Session::run_id).collect();
-        for (second, name) in names.iter().enumerate() {
-            let first = names[..second].iter().position(|other| name.is_some() && other == name);
-            if let Some(first) = first {
-                let second = Node::new(second);
-                self.duplicates.insert(second);
-                self.twins.get_or_insert((Node::new(first), second));
-            }
-        }
-    }
-
     /// An entry without a round in it.
     fn vacancy(&mut self) -> usize {
         self.vacant.pop().unwrap_or_else(|| {
@@ -274,3 +265,6 @@ impl<W> Rounds<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,3 +43,16 @@ pub const HAND_OVER: Script = Script {
 
 /// Every script of this library.
 pub const ALL: [Script; 3] = [RELEASE, EXTEND, HAND_OVER];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digests_are_those_of_the_sources() {
+        for script in ALL {
+            let digest = sha1_smol::Sha1::from(script.source).digest().to_string();
+            assert_eq!(script.sha1, digest, "{}", script.source);
+        }
+    }
+}

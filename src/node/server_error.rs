@@ -136,7 +136,7 @@ const CODES: [(&str, ServerErrorKind); 21] = [
 ];
 
 /// How errors without a code of their own begin, and what they mean.
-const BEGINNINGS: [(&str, ServerErrorKind); 9] = [
+const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
@@ -147,6 +147,9 @@ const BEGINNINGS: [(&str, ServerErrorKind); 9] = [
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
+    // The user may run the script, but not what is in it. Before version 7.2, and since.
+    ("ERR The user executing the script can't", ServerErrorKind::NoPermission),
+    ("ERR ACL failure in script", ServerErrorKind::NoPermission),
 ];
 
 impl ServerErrorKind {
@@ -217,6 +220,11 @@ mod tests {
                 ServerErrorKind::UnknownCommand,
             ),
             ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
+            (
+                "ERR The user executing the script can't run this command or subcommand script: \
+                 1ccb475e, on @user_script:4.",
+                ServerErrorKind::NoPermission,
+            ),
             ("ERR Client sent AUTH, but no password is set", ServerErrorKind::WrongPassword),
             (
                 "ERR AUTH <password> called without any password configured for the default user.",

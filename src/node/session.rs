@@ -24,9 +24,10 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight, IN_FLIGHT_MAX};
+use super::flight::{Debts, Flight};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
+use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
@@ -44,7 +45,7 @@ pub struct Session {
     flight: Flight,
     scripts: KnownScripts,
     /// Requests that wait for the connection to be ready.
-    waiting: VecDeque<(Ticket, Request)>,
+    waiting: Waiting,
     debts: Debts,
     answers: VecDeque<Answer>,
     backoff: Backoff,
@@ -79,7 +80,7 @@ impl Session {
             input: Vec::new(),
             flight: Flight::default(),
             scripts: KnownScripts::default(),
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             debts: Debts::default(),
             answers: VecDeque::new(),
             heard_at: Time::ZERO,
@@ -106,8 +107,8 @@ impl Session {
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
-                Some(ticket) if self.waiting.len() < IN_FLIGHT_MAX / 2 => {
-                    self.waiting.push_back((ticket, request.clone()));
+                Some(ticket) if self.waiting.has_room() => {
+                    self.waiting.push(ticket, request.clone());
                 }
                 _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             },
@@ -117,9 +118,7 @@ impl Session {
     /// Nobody waits for this answer any more. If the request has not been sent yet, it never will
     /// be, except a removal. Answers whether that is so.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        let waiting = self.waiting.len();
-        self.waiting.retain(|(other, _)| *other != ticket);
-        self.waiting.len() < waiting || self.debts.unwait(ticket)
+        self.waiting.cancel(ticket) || self.debts.unwait(ticket)
     }
 
     /// Is there a reason to connect, and has the pause since the last try passed?
@@ -173,7 +172,7 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        for (ticket, request) in std::mem::take(&mut self.waiting) {
+        for (ticket, request) in self.waiting.take() {
             self.lose(now, Some(ticket), request, &problem, false);
         }
         for ticket in self.debts.unwait_all() {
@@ -217,7 +216,9 @@ impl Session {
 
     /// Time has passed: gives up a connection on which nothing was heard for too long.
     pub fn tick(&mut self, now: Time) {
-        self.debts.expire(now);
+        for ticket in self.debts.expire(now) {
+            self.fail(ticket, &Problem::TimedOut(self.phase()), false);
+        }
         if let Some((limit, phase)) = self.patience() {
             if now >= limit {
                 self.closed(now, Problem::TimedOut(phase));
@@ -239,16 +240,6 @@ impl Session {
     /// The next answer.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
-    }
-
-    /// Until when silence is borne, and what for.
-    fn patience(&self) -> Option<(Time, Phase)> {
-        let since = match &self.state {
-            State::Down { .. } => return None,
-            State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
-            State::Ready => self.flight.oldest()?.max(self.heard_at),
-        };
-        Some((since.after(self.options.silence_max), self.phase()))
     }
 
     fn pay_debts(&mut self, now: Time) {
@@ -281,7 +272,7 @@ impl Session {
     }
 
     fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
-        if let Some(ticket) = self.debts.owe(now, ticket, request) {
+        for ticket in self.debts.owe(now, ticket, request) {
             self.fail(ticket, &Problem::Overloaded, false);
         }
     }
@@ -297,3 +288,6 @@ impl Session {
         });
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,7 +146,8 @@ struct Toy {
     open: VecDeque<(u32, Arc<Seat<u32>>)>,
     opened: usize,
     gathering: usize,
-    posted: Arc<Mutex<Vec<u32>>>,
+    /// What was opened and posted, in the order in which a node would see it.
+    order: Arc<Mutex<Vec<u32>>>,
 }
 
 impl Drive for Toy {
@@ -157,11 +158,12 @@ impl Drive for Toy {
 
     fn open(&mut self, request: u32, seat: Arc<Seat<u32>>) {
         self.opened += 1;
+        self.order.lock().unwrap().push(request);
         self.open.push_back((request, seat));
     }
 
     fn post(&mut self, request: u32) {
-        self.posted.lock().unwrap().push(request);
+        self.order.lock().unwrap().push(request);
     }
 
     fn flush(&mut self) -> bool {
@@ -190,19 +192,19 @@ impl Drive for Toy {
 
 struct Model {
     turn: Arc<Turn<Toy, Arc<Alarm>>>,
-    posted: Arc<Mutex<Vec<u32>>>,
+    order: Arc<Mutex<Vec<u32>>>,
 }
 
 fn model(gathering: usize) -> Model {
-    let (alarm, posted) = (Arc::new(Alarm::default()), Arc::new(Mutex::new(Vec::new())));
+    let (alarm, order) = (Arc::new(Alarm::default()), Arc::new(Mutex::new(Vec::new())));
     let toy = Toy {
         alarm: Arc::clone(&alarm),
         open: VecDeque::new(),
         opened: 0,
         gathering,
-        posted: Arc::clone(&posted),
+        order: Arc::clone(&order),
     };
-    Model { turn: Arc::new(Turn::new(toy, alarm)), posted }
+    Model { turn: Arc::new(Turn::new(toy, alarm)), order }
 }
 
 /// Runs `check` in every order of at most this many preemptions. Without a bound two threads alone
@@ -258,7 +260,22 @@ fn what_is_posted_while_another_drives_is_not_left_lying() {
         model.turn.post(7);
         other.join().unwrap();
         // Both threads are done, and nobody will come again.
-        assert_eq!(*model.posted.lock().unwrap(), [7]);
+        assert!(model.order.lock().unwrap().contains(&7));
+    });
+}
+
+#[test]
+fn what_one_thread_leaves_is_sent_in_its_order() {
+    explore(4, || {
+        let model = model(0);
+        let other = submits(&model, 1);
+        // A guard is dropped, and the lock taken again: the removal must not be overtaken.
+        model.turn.post(7);
+        assert_eq!(model.turn.submit(8), 16);
+        other.join().unwrap();
+        let order = model.order.lock().unwrap();
+        let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();
+        assert_eq!(own, [7, 8]);
     });
 }
 

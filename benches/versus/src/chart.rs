@@ -3,8 +3,8 @@
 use crate::report::{Bars, rate};
 use std::fmt::Write;
 
-const WIDTH: usize = 760;
-const NAMES: usize = 240;
+const WIDTH: usize = 776;
+const NAMES: usize = 256;
 const NUMBERS: usize = 90;
 const BAR: usize = 18;
 const GAP: usize = 6;

@@ -95,6 +95,17 @@ impl<W> Entry<W> {
         true
     }
 
+    /// A vote that was counted is not the node's own.
+    pub(super) fn retract(&mut self, node: Node, problem: &Problem) {
+        if self.waiter.is_some() && self.tally.voted().contains(node) {
+            self.tally.granted.remove(node);
+            self.tally.refused.remove(node);
+            self.tally.failed.insert(node);
+            self.hopeless.insert(node);
+            self.problems[node.index()] = Some(problem.clone());
+        }
+    }
+
     /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their
     /// time.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {

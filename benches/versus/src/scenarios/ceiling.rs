@@ -20,8 +20,8 @@ pub fn run(context: &Context) -> Vec<Findings> {
     }
     vec![Findings {
         title: context.title("ceiling"),
-        about: "The same SET and EVALSHA on every server, through pipelines that keep the servers busy \
-                all the time."
+        about: "The same SET and EVALSHA on every server, through pipelines that keep the servers \
+                busy all the time."
             .to_owned(),
         table,
         figures: Vec::new(),

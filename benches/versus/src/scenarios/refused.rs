@@ -43,9 +43,10 @@ pub fn run(context: &Context) -> Vec<Findings> {
     }
     vec![Findings {
         title: context.title("refused"),
-        about: "One of the nodes is a port on which nobody listens; one thread takes free locks. For \
-                comparison, a client that was never told of that node: both talk to the same servers, \
-                and wait for as many answers. redlock is not in the table: it takes no lock then."
+        about: "One of the nodes is a port on which nobody listens; one thread takes free locks. \
+                For comparison, a client that was never told of that node: both talk to the same \
+                servers, and wait for as many answers. redlock is not in the table: it takes no \
+                lock then."
             .to_owned(),
         table: Table::of_lanes(&lanes),
         figures,

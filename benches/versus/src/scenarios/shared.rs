@@ -35,12 +35,12 @@ fn run_with(context: &Context, threads: usize) -> Findings {
     let bars = lanes.iter().map(|lane| (lane.name.clone(), lane.median(Slice::rate))).collect();
     let title = format!("{threads} threads share one client");
     Findings {
-        title: context.title(&format!("shared, {threads} threads")),
+        title: context.title(&format!("shared, threads: {threads}")),
         about: format!(
-            "{threads} threads share one client; each takes and gives back a free lock of its own. \
-             rslock is shown with as many threads in `block_on`, which is how a program of blocking \
-             threads can use it, and with as many tasks, which is how an async program does. The \
-             ceiling is one thread that only feeds the servers."
+            "Threads: {threads}. They share one client; each takes and gives back a free lock of \
+             its own. rslock is shown with as many threads in `block_on`, which is how a program \
+             of blocking threads can use it, and with as many tasks, which is how an async program \
+             does. The ceiling is one thread that only feeds the servers."
         ),
         table: Table::of_lanes(&lanes),
         figures: figures(threads, context.nodes, &lanes),

@@ -1,0 +1,153 @@
+//! Every verb in bytes, and what every kind of reply means to each.
+
+use super::*;
+use crate::node::fixture::{at, request, ttl};
+use crate::resp::decode;
+
+fn encoded(request: &Request, form: Form) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(request, form, &mut out);
+    out
+}
+
+/// The bytes of a command of these words.
+fn words(words: &[&[u8]]) -> Vec<u8> {
+    let mut out = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+    out
+}
+
+#[test]
+fn each_verb_is_one_command() {
+    let token = &[7; 20][..];
+    let set: &[&[u8]] = &[b"SET", b"key", token, b"NX", b"PX", b"1000"];
+    let release = script::RELEASE;
+    let extend = script::EXTEND;
+    let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
+    let table: [(Verb, Form, &[&[u8]]); 8] = [
+        (Verb::Plant, Form::Digest, set),
+        (Verb::Replant, Form::Source, set),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token]),
+        (
+            Verb::Extend,
+            Form::Digest,
+            &[b"EVALSHA", extend.sha1.as_bytes(), b"1", b"key", token, b"1000"],
+        ),
+        (
+            Verb::Extend,
+            Form::Source,
+            &[b"EVAL", extend.source.as_bytes(), b"1", b"key", token, b"1000"],
+        ),
+        (Verb::Ping, Form::Digest, &[b"PING"]),
+    ];
+    for (verb, form, expected) in table {
+        assert_eq!(encoded(&request(verb, 7, at(0)), form), words(expected), "{verb:?} {form:?}");
+    }
+}
+
+#[test]
+fn only_an_extension_by_less_looks_at_what_is_left() {
+    let mut extension = request(Verb::Extend, 7, at(0));
+    extension.ttl = ttl(999);
+    let shorter = encoded(&extension, Form::Digest);
+    assert!(shorter.ends_with(b"$3\r\n999\r\n$7\r\nshorter\r\n"));
+    extension.ttl = ttl(1_001);
+    assert!(encoded(&extension, Form::Digest).ends_with(b"$4\r\n1001\r\n"));
+}
+
+#[test]
+fn keys_and_tokens_are_any_bytes() {
+    let mut plant = request(Verb::Plant, b'\n', at(0));
+    plant.key = b"\r\n*1\r\n\0\xff"[..].into();
+    let token = &[b'\n'; 20][..];
+    let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
+    assert_eq!(encoded(&plant, Form::Digest), expected);
+}
+
+#[derive(Debug, PartialEq)]
+enum Kind {
+    Yes,
+    No,
+    Again,
+    Failed,
+    Nonsense,
+}
+
+fn kind(verb: Verb, bytes: &[u8]) -> Kind {
+    let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+    match meaning(verb, &reply, None) {
+        Meaning::Vote(Vote::Granted) => Kind::Yes,
+        Meaning::Vote(Vote::Refused) => Kind::No,
+        Meaning::UnknownScript => Kind::Again,
+        Meaning::Failed(Problem::Server(_)) => Kind::Failed,
+        Meaning::Nonsense(Problem::UnexpectedReply(_)) => Kind::Nonsense,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_each_reply_means_to_each_verb() {
+    use Kind::{Again, Failed, No, Nonsense, Yes};
+    // The reply, and what it means to Plant and Replant, to Extend, Release and Undo, and to Ping.
+    let table: [(&[u8], [Kind; 3]); 24] = [
+        (b"+OK\r\n", [Yes, Nonsense, Nonsense]),
+        (b"+PONG\r\n", [Nonsense, Nonsense, Yes]),
+        (b"+QUEUED\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"$2\r\nOK\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"$4\r\nPONG\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"$-1\r\n", [No, Nonsense, Nonsense]),
+        (b"_\r\n", [No, Nonsense, Nonsense]),
+        (b"*-1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"*0\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":1\r\n", [Nonsense, Yes, Nonsense]),
+        (b":0\r\n", [Nonsense, No, Nonsense]),
+        (b":2\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":-1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"#t\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b",1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"(1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"%0\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"~0\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"=6\r\ntxt:OK\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"-NOSCRIPT No matching script.\r\n", [Again, Again, Again]),
+        (b"-WRONGTYPE Operation against a key\r\n", [No, No, No]),
+        (b"-LOADING\r\n", [Failed, Failed, Failed]),
+        (b"-\r\n", [Failed, Failed, Failed]),
+        (b"!8\r\nERR what\r\n", [Failed, Failed, Failed]),
+    ];
+    for (bytes, [plant, script, ping]) in table {
+        let text = String::from_utf8_lossy(bytes);
+        for verb in [Verb::Plant, Verb::Replant] {
+            assert_eq!(kind(verb, bytes), plant, "{verb:?} {text:?}");
+        }
+        for verb in [Verb::Extend, Verb::Release, Verb::Undo] {
+            assert_eq!(kind(verb, bytes), script, "{verb:?} {text:?}");
+        }
+        assert_eq!(kind(Verb::Ping, bytes), ping, "{text:?}");
+    }
+}
+
+#[test]
+fn no_description_of_a_reply_shows_the_secret() {
+    for bytes in [&b"+pass\r\n"[..], b"$4\r\npass\r\n", b"=8\r\ntxt:pass\r\n", b"-ERR pass\r\n"] {
+        let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+        let text = describe(&reply, Some(b"pass"));
+        assert!(text.contains("***") && !text.contains("pass"), "{text}");
+    }
+}
+
+#[test]
+fn only_what_a_node_has_run_is_named_by_its_digest() {
+    let mut known = KnownScripts::default();
+    assert_eq!(known.form(Verb::Release), Form::Source);
+    known.learn(Verb::Undo);
+    assert_eq!(known.form(Verb::Release), Form::Digest);
+    assert_eq!(known.form(Verb::Extend), Form::Source);
+    assert_eq!(known.form(Verb::Undo), Form::Source, "nobody waits to send it again");
+}

@@ -1,0 +1,155 @@
+//! What the tests of this layer share: requests, the greeting of a server, and a session or several
+//! driven by literal bytes and times.
+
+use super::{Answer, Problem, Session, SessionOptions, Ticket};
+use crate::clock::Time;
+use crate::engine::{Node, NodeSet, Request, Rules, Token, Ttl, Verb, Vote};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) fn at(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+pub(super) fn ttl(millis: u64) -> Ttl {
+    Ttl::from_duration(Duration::from_millis(millis)).expect("a ttl that can be sent")
+}
+
+pub(super) fn ticket(serial: u64) -> Ticket {
+    Ticket { slot: 0, serial }
+}
+
+/// A request about the lock `key` of the token that is made of twenty times `owner`, to three nodes,
+/// with a ttl of a second.
+pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
+    let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
+    Request {
+        verb,
+        key: Arc::from(&b"key"[..]),
+        token: Token::new([owner; Token::LEN]),
+        ttl: ttl(1_000),
+        ttl_longest: ttl(1_000),
+        nodes: NodeSet::all(3),
+        ..Request::ping(&rules, now)
+    }
+}
+
+/// The answer to `INFO server` of a server that was started so long ago.
+pub(super) fn info(run_id: &str, uptime: u64) -> String {
+    let text = format!(
+        "# Server\r\nredis_version:7.0.15\r\nrun_id:{run_id}\r\nuptime_in_seconds:{uptime}\r\n"
+    );
+    format!("${}\r\n{text}\r\n", text.len())
+}
+
+/// The answers to a greeting without password, database and name.
+pub(super) fn greeting(run_id: &str, uptime: u64) -> String {
+    format!("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}", info(run_id, uptime))
+}
+
+/// A session with a peer whose words are written down in the test.
+#[derive(Debug)]
+pub(super) struct Talk {
+    pub(super) session: Session,
+    pub(super) now: Time,
+}
+
+impl Talk {
+    pub(super) fn new(options: SessionOptions) -> Self {
+        Self { session: Session::new(options), now: at(0) }
+    }
+
+    /// Connected and greeted, with nothing left to be written.
+    pub(super) fn ready() -> Self {
+        let mut talk = Self::new(SessionOptions::new("redis://node", 7));
+        talk.connect();
+        talk.hear(&greeting("a", 1_000));
+        talk
+    }
+
+    /// Connects, and swallows the greeting.
+    pub(super) fn connect(&mut self) -> String {
+        self.session.connecting(self.now, super::Phase::Connecting);
+        self.session.connected(self.now);
+        self.written()
+    }
+
+    pub(super) fn send(&mut self, serial: u64, verb: Verb) {
+        self.session.send(self.now, Some(ticket(serial)), &request(verb, serial as u8, self.now));
+    }
+
+    /// Sends what nobody waits for.
+    pub(super) fn post(&mut self, owner: u8, verb: Verb) {
+        self.session.send(self.now, None, &request(verb, owner, self.now));
+    }
+
+    pub(super) fn hear(&mut self, text: impl AsRef<[u8]>) {
+        self.session.received(self.now, text.as_ref());
+    }
+
+    pub(super) fn lose(&mut self) {
+        self.session.closed(self.now, Problem::Disconnected("gone".to_owned()));
+    }
+
+    pub(super) fn pass(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+        self.session.tick(self.now);
+    }
+
+    /// What has been written since the last look.
+    pub(super) fn written(&mut self) -> String {
+        let output = self.session.output().to_vec();
+        self.session.wrote(output.len());
+        String::from_utf8_lossy(&output).into_owned()
+    }
+
+    /// Which commands have been written since the last look, each by its verb and its token.
+    pub(super) fn commands(&mut self) -> Vec<String> {
+        let bytes = self.session.output().to_vec();
+        self.session.wrote(bytes.len());
+        commands(&bytes)
+    }
+
+    pub(super) fn answers(&mut self) -> Vec<Answer> {
+        std::iter::from_fn(|| self.session.poll_answer()).collect()
+    }
+
+    /// The answers by serial number and vote.
+    pub(super) fn votes(&mut self) -> Vec<(u64, Vote)> {
+        self.answers().iter().map(|answer| (answer.ticket.serial, answer.vote)).collect()
+    }
+
+    /// Why the only answer is none.
+    pub(super) fn problem(&mut self) -> Problem {
+        let mut answers = self.answers();
+        assert_eq!(answers.len(), 1, "{answers:?}");
+        let answer = answers.remove(0);
+        assert_eq!(answer.vote, Vote::Failed);
+        answer.problem.expect("a vote that failed says why")
+    }
+}
+
+/// `SET 1`, `EVAL 2`: names and tokens of the commands in these bytes.
+pub(super) fn commands(mut bytes: &[u8]) -> Vec<String> {
+    use crate::resp::{Reply, decode};
+    let mut found = Vec::new();
+    while let Ok(Some((Reply::Array(elements), used))) = decode(bytes) {
+        let words: Vec<&[u8]> = elements
+            .iter()
+            .map(|element| match element {
+                Reply::Bulk(word) => word,
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        let token = words.iter().find(|word| word.len() == Token::LEN);
+        let name = String::from_utf8_lossy(words[0]);
+        found.push(token.map_or(name.to_string(), |token| format!("{name} {}", token[0])));
+        bytes = &bytes[used..];
+    }
+    assert!(bytes.is_empty(), "no half commands");
+    found
+}
+
+pub(super) fn node(index: usize) -> Node {
+    Node::new(index)
+}

@@ -1,0 +1,188 @@
+//! Greetings of servers old and new, friendly and not.
+
+use super::*;
+use crate::node::fixture::{Talk, info};
+use crate::node::{Phase, SessionOptions};
+
+/// What a greeting with these credentials comes to when the server answers `replies`, which need not
+/// be all; and the bytes that were sent.
+fn greet(credentials: Credentials, replies: &[&str]) -> (Talk, String) {
+    let mut options = SessionOptions::new("redis://node", 7);
+    options.credentials = credentials;
+    let mut talk = Talk::new(options);
+    talk.send(1, crate::engine::Verb::Ping);
+    let sent = talk.connect();
+    for reply in replies {
+        talk.hear(reply);
+    }
+    (talk, sent)
+}
+
+fn password(user: Option<&[u8]>) -> Credentials {
+    Credentials::new(user, Some(b"s3cret"), 0, None)
+}
+
+/// The error that ended a greeting.
+fn refusal(credentials: Credentials, replies: &[&str]) -> ServerErrorKind {
+    let (mut talk, _) = greet(credentials, replies);
+    assert!(talk.session.is_down());
+    assert_eq!(talk.commands(), [""; 0]);
+    match talk.problem() {
+        Problem::Server(error) => {
+            assert!(!error.text.contains("s3cret"), "{error}");
+            error.kind
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+const UNKNOWN: &str = "-ERR unknown command 'HELLO', with args beginning with: '3' \r\n";
+
+#[test]
+fn everything_is_asked_at_once_and_nothing_more() {
+    let all = Credentials::new(Some(b"me"), Some(b"pw"), 3, Some("name"));
+    let (_, sent) = greet(all, &[]);
+    assert_eq!(
+        sent,
+        "*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$2\r\npw\r\n*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n\
+         *2\r\n$6\r\nSELECT\r\n$1\r\n3\r\n*3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$4\r\nname\r\n\
+         *2\r\n$4\r\nINFO\r\n$6\r\nserver\r\n"
+    );
+    let (_, sent) = greet(password(None), &[]);
+    assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$6\r\ns3cret\r\n*2\r\n$5\r\nHELLO"), "{sent}");
+    let nobody = Credentials::new(Some(b"me"), None, 0, None);
+    assert!(greet(nobody, &[]).1.starts_with("*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$0\r\n\r\n"));
+}
+
+#[test]
+fn a_server_of_today_is_known_by_what_it_tells() {
+    let (mut talk, _) = greet(Credentials::default(), &[&crate::node::fixture::greeting("a", 9)]);
+    assert_eq!(talk.commands(), ["PING"]);
+    let status = talk.session.status(talk.now, None);
+    assert!(status.is_connected && status.last_error.is_none());
+    assert_eq!(status.server.as_deref(), Some("redis"));
+    assert_eq!(status.version.as_deref(), Some("7.0.15"));
+    assert_eq!(status.uptime, Some(Duration::from_secs(9)));
+    assert_eq!(talk.session.run_id(), Some("a"));
+}
+
+#[test]
+fn a_server_that_only_speaks_resp2_is_as_good() {
+    for answer in [UNKNOWN, "-NOPROTO unsupported protocol version\r\n", "*2\r\n+proto\r\n:2\r\n"] {
+        let (mut talk, _) = greet(Credentials::default(), &[answer, &info("a", 9)]);
+        assert_eq!(talk.commands(), ["PING"], "{answer}");
+    }
+}
+
+#[test]
+fn valkey_is_known_by_its_own_name() {
+    let text = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";
+    let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
+    let (talk, _) = greet(Credentials::default(), &["%0\r\n", &verbatim]);
+    let status = talk.session.status(talk.now, None);
+    assert_eq!(status.server.as_deref(), Some("valkey"));
+    assert_eq!(status.version.as_deref(), Some("8.0.1"));
+    assert_eq!((status.uptime, talk.session.run_id()), (None, None));
+}
+
+#[test]
+fn wrong_credentials_are_the_servers_own_words() {
+    let noauth = "-NOAUTH Authentication required.\r\n";
+    let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    let kind = ServerErrorKind::WrongPassword;
+    // With users, as since version 6.
+    assert_eq!(refusal(password(Some(b"me")), &[wrong, noauth, noauth]), kind);
+    // Without.
+    let old = "-ERR invalid password\r\n";
+    assert_eq!(refusal(password(None), &[old, UNKNOWN, noauth]), kind);
+    // A password for a server that asks for none.
+    let none = "-ERR Client sent AUTH, but no password is set\r\n";
+    assert_eq!(refusal(password(None), &[none, "%0\r\n", &info("a", 9)]), kind);
+    // Servers before version 6 take no user.
+    let arity = "-ERR wrong number of arguments for 'auth' command\r\n";
+    assert_eq!(refusal(password(Some(b"me")), &[arity, UNKNOWN, noauth]), kind);
+}
+
+#[test]
+fn a_password_that_was_not_given_is_asked_for() {
+    let noauth = "-NOAUTH HELLO must be called with the client already authenticated.\r\n";
+    let kind = refusal(Credentials::default(), &[noauth, "-NOAUTH Authentication required.\r\n"]);
+    assert_eq!(kind, ServerErrorKind::AuthenticationRequired);
+    // An old server does not know HELLO, and asks only then.
+    let kind = refusal(Credentials::default(), &[UNKNOWN, "-NOAUTH Authentication required.\r\n"]);
+    assert_eq!(kind, ServerErrorKind::AuthenticationRequired);
+}
+
+#[test]
+fn the_wrong_database_is_worse_than_none() {
+    let nine = Credentials::new(None, None, 99, None);
+    let answers = ["%0\r\n", "-ERR DB index is out of range\r\n", &info("a", 9)];
+    assert_eq!(refusal(nine, &answers), ServerErrorKind::NoSuchDatabase);
+}
+
+#[test]
+fn a_name_or_an_identity_that_is_not_to_be_had_is_done_without() {
+    let named = Credentials::new(None, None, 0, Some("name"));
+    let answers = ["%0\r\n", "-ERR unknown command 'CLIENT'\r\n", "-NOPERM no info for you\r\n"];
+    let (mut talk, _) = greet(named, &answers);
+    assert_eq!(talk.commands(), ["PING"]);
+    assert_eq!(talk.session.status(talk.now, None).version, None);
+}
+
+#[test]
+fn a_server_that_turns_clients_away_says_why_before_it_closes() {
+    let table = [
+        ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),
+        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Denied),
+    ];
+    for (error, kind) in table {
+        let (mut talk, _) = greet(Credentials::default(), &[error]);
+        assert_eq!(talk.session.phase(), Phase::Greeting);
+        talk.lose();
+        match talk.problem() {
+            Problem::Server(error) => assert_eq!(error.kind, kind),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn what_is_no_greeting_is_no_redis() {
+    let table = [
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", Some("HTTP")),
+        ("SSH-2.0-OpenSSH_9.2\r\n", Some("SSH")),
+        ("220 mail ESMTP\r\n", Some("SMTP")),
+        ("+OK\r\n", None),
+        (":1\r\n", None),
+        ("%0\r\n+OK\r\n", None),
+    ];
+    for (bytes, other) in table {
+        let (mut talk, _) = greet(Credentials::default(), &[bytes]);
+        assert!(talk.session.is_down(), "{bytes:?}");
+        match (talk.problem(), other) {
+            (Problem::NotRedis(found), Some(other)) => {
+                assert!(found.to_string().contains(other), "{found}");
+            }
+            (Problem::UnexpectedReply(_), None) => {}
+            (problem, _) => panic!("{bytes:?}: {problem:?}"),
+        }
+    }
+}
+
+#[test]
+fn identities_are_read_from_whatever_is_there() {
+    let table = [
+        ("", Identity::default()),
+        ("run_id:\r\nuptime_in_seconds:soon\r\n", Identity::default()),
+        ("uptime_in_seconds:-1\r\n", Identity::default()),
+        (
+            "uptime_in_seconds:18446744073709551615\r\n",
+            Identity { uptime: Some(Duration::from_secs(u64::MAX)), ..Identity::default() },
+        ),
+        ("run_id:x\n", Identity { run_id: Some("x".to_owned()), ..Identity::default() }),
+    ];
+    for (text, expected) in table {
+        assert_eq!(Identity::from_info(text.as_bytes()), expected, "{text:?}");
+    }
+    assert_eq!(Identity::from_info(&[b"run_id:", &[b'x'; 200][..]].concat()), Identity::default());
+}

@@ -1,0 +1,352 @@
+//! Several nodes at once: who is asked, whose answer counts, and what happens after that.
+
+use crate::clock::Time;
+use crate::engine::{NodeSet, Request, Verb};
+use crate::node::fixture::{at, commands, greeting, node, request, ttl};
+use crate::node::{NodeAnswer, Phase, Problem, Returns, Rounds, Session, SessionOptions};
+use std::time::Duration;
+
+/// Three nodes and what they say, in literal bytes. A waiter is a number.
+struct Nodes {
+    rounds: Rounds<u32>,
+    now: Time,
+}
+
+impl Nodes {
+    fn down(wait_for_all: bool) -> Self {
+        let session = |index| Session::new(SessionOptions::new(&format!("redis://{index}"), index));
+        Self { rounds: Rounds::new((0..3).map(session).collect(), wait_for_all), now: at(0) }
+    }
+
+    /// All connected and greeted.
+    fn ready(wait_for_all: bool) -> Self {
+        let mut nodes = Self::down(wait_for_all);
+        for index in 0..3 {
+            nodes.connect(index);
+            nodes.hear(index, &greeting(&format!("run {index}"), 1_000));
+        }
+        nodes
+    }
+
+    fn connect(&mut self, index: usize) {
+        self.rounds.session(node(index)).connecting(self.now, Phase::Connecting);
+        self.rounds.session(node(index)).connected(self.now);
+        let greeting = self.rounds.session(node(index)).output().len();
+        self.rounds.session(node(index)).wrote(greeting);
+    }
+
+    fn open(&mut self, waiter: u32, verb: Verb, owner: u8) {
+        self.rounds.open(self.now, request(verb, owner, self.now), waiter);
+    }
+
+    fn post(&mut self, verb: Verb, owner: u8) {
+        self.rounds.post(self.now, &request(verb, owner, self.now));
+    }
+
+    fn hear(&mut self, index: usize, text: &str) {
+        self.rounds.received(self.now, node(index), text.as_bytes());
+    }
+
+    fn lose(&mut self, index: usize) {
+        self.rounds.closed(self.now, node(index), Problem::Disconnected("gone".to_owned()));
+    }
+
+    fn pass(&mut self, millis: u64) {
+        self.now = self.now.after(Duration::from_millis(millis));
+        self.rounds.tick(self.now);
+    }
+
+    fn commands(&mut self, index: usize) -> Vec<String> {
+        let bytes = self.rounds.session(node(index)).output().to_vec();
+        self.rounds.session(node(index)).wrote(bytes.len());
+        commands(&bytes)
+    }
+
+    /// The only round that is over.
+    fn over(&mut self) -> Returns {
+        let (_, returns) = self.rounds.poll().expect("a round is over");
+        assert!(self.rounds.poll().is_none());
+        returns
+    }
+
+    fn is_over(&mut self) -> bool {
+        let over = self.rounds.poll();
+        over.is_some()
+    }
+}
+
+fn set(indices: &[usize]) -> NodeSet {
+    indices.iter().copied().map(node).collect()
+}
+
+#[test]
+fn a_round_is_over_when_it_is_decided_and_not_before() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Plant, 1);
+    for index in 0..3 {
+        assert_eq!(nodes.commands(index), ["SET 1"]);
+    }
+    nodes.hear(2, "+OK\r\n");
+    assert!(!nodes.is_over());
+    nodes.hear(0, "+OK\r\n");
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.tally.granted, set(&[0, 2]));
+    assert_eq!(returns.ballot.sent, NodeSet::all(3), "the third has it as well, or will");
+    assert!(returns.reports.is_empty(), "nobody asks");
+}
+
+#[test]
+fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
+    let mut nodes = Nodes::ready(true);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "+OK\r\n");
+    assert!(!nodes.is_over());
+    assert_eq!(nodes.rounds.next_deadline(), Some(at(50)));
+    nodes.pass(49);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 1]));
+}
+
+#[test]
+fn a_ping_is_about_every_node() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Ping, 0);
+    nodes.hear(0, "+PONG\r\n");
+    nodes.hear(1, "+PONG\r\n");
+    assert!(!nodes.is_over());
+    nodes.hear(2, "-LOADING Redis is loading the dataset in memory\r\n");
+    let returns = nodes.over();
+    assert!(returns.is_ping);
+    assert_eq!(returns.ballot.tally.failed, set(&[2]));
+}
+
+#[test]
+fn an_answer_counts_for_its_own_round_however_late_it_comes() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.hear(0, "$-1\r\n");
+    nodes.pass(50);
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.tally.refused, set(&[0]));
+    assert_eq!(returns.ballot.sent, NodeSet::all(3));
+    nodes.post(Verb::Undo, 1);
+
+    // The next one sits in the same place.
+    nodes.open(2, Verb::Plant, 2);
+    nodes.hear(1, "+OK\r\n:1\r\n");
+    nodes.hear(2, "+OK\r\n:1\r\n");
+    assert!(!nodes.is_over(), "these were answers to the round before");
+    nodes.hear(1, "$-1\r\n");
+    nodes.hear(2, "$-1\r\n");
+    assert_eq!(nodes.over().ballot.tally.refused, set(&[1, 2]));
+}
+
+#[test]
+fn what_was_never_written_needs_no_undo() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(2);
+    nodes.pass(500);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.connect(2);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "+OK\r\n");
+    let ballot = nodes.over().ballot;
+    assert_eq!(ballot.sent, set(&[0, 1]));
+    nodes.hear(2, &greeting("run 2", 1_000));
+    assert_eq!(nodes.commands(2), [""; 0], "too late: nobody would undo it");
+}
+
+#[test]
+fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(1);
+    nodes.lose(2);
+    nodes.open(1, Verb::Plant, 1);
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.sent, set(&[0]), "only one was asked");
+    let answers: Vec<_> = returns.reports.into_iter().map(|report| report.answer).collect();
+    assert_eq!(answers[0], NodeAnswer::Pending);
+    assert!(matches!(answers[1], NodeAnswer::Failed(Problem::Disconnected(_))));
+}
+
+#[test]
+fn reports_say_what_each_node_said() {
+    let mut nodes = Nodes::down(false);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Resolving);
+    nodes.connect(1);
+    nodes.connect(2);
+    nodes.hear(2, &greeting("run 2", 1_000));
+    nodes.hear(2, "-MISCONF no disk\r\n");
+    nodes.pass(50);
+    let reports: Vec<_> = nodes.over().reports.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        reports,
+        [
+            "redis://0: timed out resolving its name",
+            "redis://1: timed out waiting for an answer to the greeting",
+            "redis://2: server error: MISCONF no disk",
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_that_waiting_does_not_mend_is_told_apart() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.hear(0, "-NOPERM this user may not\r\n");
+    nodes.hear(1, "-LOADING\r\n");
+    let ballot = nodes.over().ballot;
+    assert_eq!((ballot.tally.failed, ballot.hopeless), (set(&[0, 1]), set(&[0])));
+}
+
+#[test]
+fn an_extension_that_was_confirmed_puts_the_key_back() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
+    nodes.hear(0, ":0\r\n");
+    assert_eq!(nodes.commands(0), [""; 0], "not before a majority has confirmed it");
+    nodes.hear(1, ":1\r\n");
+    nodes.hear(2, ":1\r\n");
+    nodes.over();
+    assert_eq!(nodes.commands(0), ["SET 1"]);
+    nodes.hear(0, "+OK\r\n");
+    assert!(!nodes.is_over());
+}
+
+#[test]
+fn also_on_nodes_whose_answer_comes_late_and_for_what_is_left() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.hear(1, ":1\r\n");
+    nodes.hear(2, ":1\r\n");
+    nodes.over();
+    assert_eq!(nodes.commands(0), ["EVAL 1"]);
+    nodes.pass(300);
+    nodes.hear(0, ":0\r\n");
+    let output = nodes.rounds.session(node(0)).output().to_vec();
+    assert!(output.ends_with(b"$2\r\nPX\r\n$3\r\n700\r\n"), "{}", output.escape_ascii());
+}
+
+#[test]
+fn but_never_after_the_lock_was_given_back() {
+    for verb in [Verb::Release, Verb::Undo] {
+        let mut nodes = Nodes::ready(false);
+        nodes.open(1, Verb::Extend, 1);
+        nodes.hear(1, ":1\r\n");
+        nodes.hear(2, ":1\r\n");
+        nodes.over();
+        nodes.commands(0);
+        if verb == Verb::Undo {
+            nodes.post(verb, 1)
+        } else {
+            nodes.open(2, verb, 1)
+        }
+        assert_eq!(nodes.commands(0), ["EVAL 1"]);
+        nodes.hear(0, ":0\r\n");
+        assert_eq!(nodes.commands(0), [""; 0], "{verb:?}");
+    }
+}
+
+#[test]
+fn nor_when_the_ttl_has_passed_or_too_few_confirmed() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.hear(1, ":1\r\n");
+    nodes.hear(2, ":1\r\n");
+    nodes.commands(0);
+    nodes.now = at(1_000);
+    nodes.hear(0, ":0\r\n");
+    assert_eq!(nodes.commands(0), [""; 0]);
+
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Extend, 1);
+    nodes.commands(0);
+    nodes.hear(0, ":0\r\n");
+    nodes.hear(1, ":0\r\n");
+    nodes.hear(2, ":1\r\n");
+    assert_eq!(nodes.commands(0), [""; 0]);
+}
+
+#[test]
+fn two_names_of_one_server_end_every_attempt_and_name_both() {
+    let mut nodes = Nodes::down(false);
+    nodes.open(1, Verb::Plant, 1);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.hear(0, &greeting("same", 1_000));
+    nodes.hear(1, &greeting("other", 1_000));
+    nodes.hear(2, &greeting("same", 1_000));
+    nodes.hear(2, "+OK\r\n");
+    nodes.hear(0, "+OK\r\n");
+    assert!(!nodes.is_over(), "one server has one vote");
+    nodes.hear(1, "+OK\r\n");
+    let returns = nodes.over();
+    assert!(returns.ballot.same_server);
+    assert_eq!(returns.twins, Some(("redis://0".into(), "redis://2".into())));
+
+    nodes.open(2, Verb::Plant, 2);
+    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
+}
+
+#[test]
+fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
+    for verb in [Verb::Extend, Verb::Release] {
+        let mut nodes = Nodes::ready(false);
+        nodes.lose(0);
+        nodes.lose(1);
+        nodes.pass(500);
+        nodes.open(1, verb, 1);
+        // By its second name, the server says yes.
+        nodes.hear(2, ":1\r\n");
+        // By its first name, it is connected to again, and turns out to be the same.
+        nodes.connect(0);
+        nodes.hear(0, &greeting("run 2", 1_000));
+        nodes.hear(0, ":1\r\n");
+        assert!(!nodes.is_over(), "{verb:?}: a majority of one server");
+        nodes.pass(50);
+        assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
+    }
+}
+
+#[test]
+fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.pass(500);
+    nodes.connect(0);
+    nodes.hear(0, &greeting("run 1", 1_000));
+    nodes.open(1, Verb::Plant, 1);
+    assert!(nodes.over().ballot.same_server);
+    nodes.lose(0);
+    nodes.pass(500);
+    nodes.open(2, Verb::Plant, 2);
+    assert!(nodes.over().ballot.same_server, "better to doubt it");
+    nodes.connect(0);
+    nodes.hear(0, &greeting("another", 1));
+    nodes.open(3, Verb::Plant, 3);
+    assert!(!nodes.is_over());
+    assert_eq!(nodes.commands(0), ["SET 3"]);
+}
+
+#[test]
+fn a_removal_goes_only_where_something_was_planted() {
+    let mut nodes = Nodes::ready(false);
+    let mut release = request(Verb::Release, 1, nodes.now);
+    release.nodes = set(&[1]);
+    nodes.rounds.open(nodes.now, release, 1);
+    assert_eq!(nodes.commands(0), [""; 0]);
+    assert_eq!(nodes.commands(1), ["EVAL 1"]);
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.tally.refused, set(&[0, 2]));
+}
+
+#[test]
+fn a_removal_of_an_unknown_node_is_no_removal() {
+    let mut nodes = Nodes::ready(false);
+    let undo = Request { nodes: NodeSet::all(64), ttl: ttl(5), ..request(Verb::Undo, 1, at(0)) };
+    nodes.rounds.post(nodes.now, &undo);
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
+}

@@ -1,0 +1,297 @@
+//! What is wrong with a node, in the node's own words; and what a client knows of its nodes.
+
+mod support;
+
+use std::fs;
+use std::net::TcpListener;
+use std::thread;
+use std::time::Duration;
+
+use redlatch::error::{NodeAnswer, ServerErrorKind};
+use redlatch::{ExtendError, LockClient, LockError, NoQuorum, NodeStatus, Problem, Released};
+use support::cli::{Value, encode};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, words};
+use support::peer::Peer;
+use support::redis::Server;
+use support::servers::Servers;
+
+/// What a client of this one node is told when it asks for a lock.
+#[track_caller]
+fn asked(url: &str) -> NoQuorum {
+    match thorough([url]).try_lock("lock:asked", LONG) {
+        Err(LockError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The kind of the error that this one node answers with, which must begin with `text`.
+#[track_caller]
+fn answered(url: &str, text: &str) -> ServerErrorKind {
+    let error = asked(url);
+    match &error.reports()[0].answer {
+        NodeAnswer::Failed(Problem::Server(error)) if error.text.starts_with(text) => error.kind,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Does who waits for ever give up, because waiting does not mend this?
+#[track_caller]
+fn is_given_up(url: &str) -> bool {
+    matches!(thorough([url]).lock("lock:asked", LONG), Err(LockError::NoQuorum(_)))
+}
+
+#[test]
+fn a_password_that_is_wrong_or_missing_or_not_wanted() {
+    let server = Server::start(&["--requirepass", "secret"]);
+    let port = server.port();
+    let wrong = format!("redis://:wr0ng-one@127.0.0.1:{port}");
+    assert_eq!(answered(&wrong, "WRONGPASS"), ServerErrorKind::WrongPassword);
+    assert!(is_given_up(&wrong));
+    assert!(!asked(&wrong).to_string().contains("wr0ng-one"));
+    let missing = format!("redis://127.0.0.1:{port}");
+    assert_eq!(answered(&missing, "NOAUTH"), ServerErrorKind::AuthenticationRequired);
+    assert!(is_given_up(&missing));
+    let open = Server::start(&[]);
+    let needless = format!("redis://:secret@127.0.0.1:{}", open.port());
+    assert_eq!(answered(&needless, "ERR AUTH"), ServerErrorKind::WrongPassword);
+    let database = format!("{}/99", open.url());
+    assert_eq!(answered(&database, "ERR DB index"), ServerErrorKind::NoSuchDatabase);
+    assert!(is_given_up(&database));
+}
+
+#[test]
+fn a_user_who_may_not() {
+    let server = Server::start(&[]);
+    server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]);
+    server.command(&["ACL", "SETUSER", "elsewhere", "on", ">pw", "~other:*", "+@all"]);
+    for user in ["reader", "elsewhere"] {
+        let url = format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        assert_eq!(answered(&url, "NOPERM"), ServerErrorKind::NoPermission);
+        assert!(is_given_up(&url));
+    }
+}
+
+#[test]
+fn a_node_that_cannot_write_to_its_disk() {
+    let server = Server::start(&[]);
+    server.command(&["CONFIG", "SET", "save", "3600 1000000"]);
+    // It cannot put its file where a directory is.
+    fs::create_dir(server.directory().join("dump.rdb")).unwrap();
+    let failed = || {
+        server.command(&["BGSAVE"]);
+        let status = server.command(&["INFO", "persistence"]).field("rdb_last_bgsave_status");
+        status.as_deref() == Some("err")
+    };
+    assert!(eventually(LIMIT, failed));
+    assert_eq!(answered(&server.url(), "MISCONF"), ServerErrorKind::Misconf);
+}
+
+#[test]
+fn a_node_without_memory_still_releases() {
+    let server = Server::start(&[]);
+    let client = thorough([server.url()]);
+    let guard = take(&client, "lock:before", LONG);
+    server.command(&["CONFIG", "SET", "maxmemory", "1"]);
+    assert_eq!(answered(&server.url(), "OOM"), ServerErrorKind::OutOfMemory);
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_node_that_was_made_a_replica_and_a_master_again() {
+    let server = Server::start(&[]);
+    let client = thorough([server.url()]);
+    take(&client, "lock:before", LONG).release().unwrap();
+    server.command(&["REPLICAOF", "127.0.0.1", "1"]);
+    assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
+    assert!(words(&no_quorum(&client))[0].starts_with("server error: READONLY"));
+    server.command(&["REPLICAOF", "NO", "ONE"]);
+    assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
+}
+
+#[track_caller]
+fn no_quorum(client: &LockClient) -> NoQuorum {
+    match client.try_lock("lock:asked", LONG) {
+        Err(LockError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_node_of_a_cluster() {
+    let bus = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+    let server = Server::start(&["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()]);
+    assert_eq!(answered(&server.url(), "CLUSTERDOWN"), ServerErrorKind::ClusterDown);
+    assert!(is_given_up(&server.url()));
+}
+
+#[test]
+fn a_node_that_a_script_keeps_busy() {
+    let server = Server::start(&["--busy-reply-threshold", "20"]);
+    let client = thorough([server.url()]);
+    take(&client, "lock:before", LONG).release().unwrap();
+    let mut hog = server.client();
+    hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
+    let is_busy = || match client.try_lock("lock:asked", LONG) {
+        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("server error: BUSY"),
+        // The script has not begun to run.
+        _ => false,
+    };
+    assert!(eventually(LIMIT, is_busy));
+    // A new connection is greeted with it.
+    assert_eq!(answered(&server.url(), "BUSY"), ServerErrorKind::Busy);
+    assert_eq!(server.command(&["SCRIPT", "KILL"]), Value::ok());
+    assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
+}
+
+#[test]
+fn a_node_that_has_enough_clients() {
+    let server = Server::start(&[]);
+    let mut only = server.client();
+    only.command(&["CONFIG", "SET", "maxclients", "1"]);
+    for _ in 0..20 {
+        let kind = answered(&server.url(), "ERR max number of clients");
+        assert_eq!(kind, ServerErrorKind::TooManyClients);
+    }
+    let client = thorough([server.url()]);
+    only.command(&["CONFIG", "SET", "maxclients", "100"]);
+    assert!(client.try_lock("room", LONG).unwrap().is_some());
+}
+
+#[test]
+fn a_node_that_is_still_loading() {
+    let mut server = Server::start(&[
+        "--enable-debug-command",
+        "yes",
+        "--key-load-delay",
+        "500",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ]);
+    server.command(&["DEBUG", "POPULATE", "4000"]);
+    assert_eq!(server.command(&["SAVE"]), Value::ok());
+    let client = patient([server.url()]).build().unwrap();
+    let restarting = thread::spawn(move || {
+        server.restart();
+        server
+    });
+    let is_loading = || match client.try_lock("lock:loading", LONG) {
+        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("server error: LOADING"),
+        _ => false,
+    };
+    assert!(eventually(LIMIT, is_loading));
+    // Waiting mends this.
+    client.lock("lock:loaded", LONG).unwrap().release().unwrap();
+    drop(restarting.join().unwrap());
+}
+
+#[test]
+fn errors_that_are_hard_to_provoke_are_told_as_well() {
+    let table = [
+        ("MOVED 3999 10.0.0.9:6381", ServerErrorKind::Moved, true),
+        ("ASK 3999 10.0.0.9:6381", ServerErrorKind::Ask, true),
+        ("CROSSSLOT Keys in request don't hash", ServerErrorKind::CrossSlot, true),
+        ("TRYAGAIN Multiple keys request", ServerErrorKind::TryAgain, false),
+        ("MASTERDOWN Link with MASTER is down", ServerErrorKind::MasterDown, false),
+        ("NOREPLICAS Not enough good replicas", ServerErrorKind::NoReplicas, false),
+        ("UNKILLABLE Sorry the script already", ServerErrorKind::Unkillable, false),
+        ("WHATEVER else there may be", ServerErrorKind::Other, false),
+    ];
+    for (text, kind, is_permanent) in table {
+        let peer = Peer::start(move |conversation| {
+            while let Some(command) = conversation.read_command() {
+                let is_set = command[0] == b"SET";
+                let text = if is_set { text } else { "ERR unknown command" };
+                conversation.send(format!("-{text}\r\n").as_bytes());
+            }
+        });
+        assert_eq!(answered(&peer.url(), text), kind);
+        assert_eq!(is_permanent, asked(&peer.url()).reports().iter().all(is_hopeless));
+    }
+}
+
+fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
+    matches!(&report.answer, NodeAnswer::Failed(problem) if problem.is_permanent())
+}
+
+#[test]
+fn each_node_speaks_for_itself() {
+    let mut servers = Servers::start(5);
+    let client = patient(servers.urls()).node_timeout(Duration::from_millis(500));
+    let client = client.wait_for_all(true).build().unwrap();
+    take(&client, "lock:before", LONG).release().unwrap();
+    servers[0].kill();
+    servers[1].pause();
+    servers[2].command(&["CONFIG", "SET", "maxmemory", "1"]);
+    servers[3].command(&["SET", "lock:asked", "another's"]);
+    let error = no_quorum(&client);
+    assert_eq!((error.answered(), error.needed()), (2, 3));
+    let words = words(&error);
+    assert!(words[0].starts_with("no connection: Connection refused"), "{error}");
+    assert_eq!(words[1], "timed out waiting for an answer");
+    assert!(words[2].starts_with("server error: OOM command not allowed"), "{error}");
+    assert_eq!(words[3..], ["refused", "granted"]);
+    for (report, server) in error.reports().iter().zip(servers.iter()) {
+        assert_eq!(*report.endpoint, format!("redis://127.0.0.1:{}/0", server.port()));
+        assert!(error.to_string().contains(&*report.endpoint));
+    }
+    assert!(gone(&servers[4..], "lock:asked"));
+}
+
+#[test]
+fn the_status_of_each_node() {
+    let mut servers = Servers::start_with(3, &["--requirepass", "secret"]);
+    let client = patient(servers.urls()).build().unwrap();
+    let version = servers[0].command(&["INFO", "server"]).field("redis_version");
+    for (status, server) in client.nodes().iter().zip(servers.iter()) {
+        assert_eq!(*status.endpoint, format!("redis://127.0.0.1:{}/0", server.port()));
+        assert!(status.is_connected && status.last_error.is_none());
+        assert_eq!(status.server.as_deref(), Some("redis"));
+        assert_eq!(status.version, version);
+        assert!(status.uptime.unwrap() < Duration::from_secs(600));
+        assert!(status.round_trip.unwrap() < Duration::from_secs(5));
+    }
+    servers[1].kill();
+    let is_down = |status: &NodeStatus| {
+        let refused = matches!(status.last_error, Some(Problem::Unreachable { .. }));
+        !status.is_connected && status.uptime.is_none() && refused && status.version == version
+    };
+    assert!(eventually(LIMIT, || is_down(&client.nodes()[1])));
+    assert!(client.nodes()[0].is_connected && client.nodes()[2].is_connected);
+    servers[1].restart();
+    let is_up = |status: &NodeStatus| status.is_connected && status.last_error.is_none();
+    assert!(eventually(LIMIT, || is_up(&client.nodes()[1])));
+}
+
+#[test]
+fn the_least_rights_suffice() {
+    let servers = Servers::start(3);
+    let least = "~lock:* +set +get +del +pexpire +evalsha +eval +script|load";
+    for (user, more) in [("least", ""), ("more", "+info")] {
+        for server in servers.iter() {
+            let rules = least.split(' ').chain([more]).filter(|rule| !rule.is_empty());
+            let command: Vec<_> =
+                ["ACL", "SETUSER", user, "reset", "on", ">pw"].into_iter().chain(rules).collect();
+            assert_eq!(server.command(&command), Value::ok());
+            server.command(&["SCRIPT", "FLUSH", "SYNC"]);
+        }
+        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        let client = thorough(servers.iter().map(url));
+        let half = Duration::from_secs(25);
+        for _ in 0..2 {
+            let mut guard = take(&client, "lock:least", half);
+            assert_eq!(holders(&servers, "lock:least"), 3);
+            guard.extend(half).unwrap();
+            guard.extend(LONG).unwrap();
+            assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
+            // To shorten nothing takes the right to look, and is refused without it.
+            let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
+            assert!(error.reports().iter().all(is_hopeless), "{error}");
+            assert_eq!(guard.release(), Ok(Released::InTime));
+            drop(take(&client, "lock:least", half));
+            assert!(gone(&servers, "lock:least"));
+        }
+        let knows = client.nodes().iter().all(|node| node.version.is_some());
+        assert_eq!(knows, user == "more");
+    }
+}

@@ -1,0 +1,212 @@
+//! Nodes that restart, hang up on the idle, stop and go on.
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use redlatch::error::NodeAnswer;
+use redlatch::{LockClient, LockError, Problem, Released};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, connections, gone, holders, patient, pause, resume, take, thorough, value,
+};
+use support::redis::Server;
+use support::servers::Servers;
+
+/// Ends every connection but the one that asks, and waits until they are gone.
+fn hang_up(server: &Server) {
+    server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert!(eventually(LIMIT, || connections(server, "redlatch") == 0));
+}
+
+#[test]
+fn a_connection_that_was_closed_while_idle_costs_no_vote() {
+    // With one node, and with three that all have to answer.
+    for count in [1, 3] {
+        let servers = Servers::start(count);
+        let client = thorough(servers.urls());
+        for round in 0..20 {
+            let name = format!("idle-{round}");
+            let mut guard = take(&client, &name, LONG);
+            assert_eq!(holders(&servers, &name), count);
+            servers.iter().for_each(hang_up);
+            guard.extend(LONG).unwrap();
+            servers.iter().for_each(hang_up);
+            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(holders(&servers, &name), 0);
+            servers.iter().for_each(hang_up);
+        }
+    }
+}
+
+#[test]
+fn a_server_s_timeout_for_the_idle_costs_no_vote() {
+    let server = Server::start(&["--timeout", "1"]);
+    let client = thorough([server.url()]);
+    for round in 0..2 {
+        take(&client, format!("idle-{round}"), LONG).release().unwrap();
+        assert!(eventually(LIMIT, || connections(&server, "redlatch") == 0));
+    }
+    take(&client, "idle", LONG).release().unwrap();
+}
+
+#[test]
+fn a_restart_while_nothing_was_asked_costs_no_vote() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    for round in 0..3 {
+        let name = format!("restart-{round}");
+        let guard = take(&client, &name, LONG);
+        assert_eq!(holders(&servers, &name), 3);
+        guard.release().unwrap();
+        servers.iter_mut().for_each(Server::restart);
+    }
+}
+
+#[test]
+fn what_is_dropped_while_a_connection_is_dead_is_removed_with_the_next_traffic() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "dead", LONG);
+    servers.iter().for_each(hang_up);
+    drop(guard);
+    assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, "dead") == 0));
+}
+
+#[test]
+fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
+    let mut servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "rolling", LONG);
+    let token = value(&servers[0], "rolling");
+    for index in 0..5 {
+        servers[index].restart();
+        assert_eq!(value(&servers[index], "rolling"), None, "it comes back empty");
+        guard.extend(LONG).unwrap();
+        assert!(eventually(LIMIT, || holders(&servers, "rolling") == 5));
+    }
+    assert!(servers.iter().all(|server| value(server, "rolling") == token));
+    assert!(thorough(servers.urls()).try_lock("rolling", LONG).unwrap().is_none());
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "rolling"));
+}
+
+#[test]
+fn a_majority_that_restarts_empty_has_lost_the_lock() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "forgotten", LONG);
+    servers[..2].iter_mut().for_each(Server::restart);
+    assert!(guard.extend(LONG).is_err());
+    assert!(guard.remaining().is_zero());
+    assert_eq!(holders(&servers[..2], "forgotten"), 0);
+}
+
+#[test]
+fn a_node_that_comes_back_is_used_again() {
+    let mut servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    take(&client, "before", LONG).release().unwrap();
+    servers[0].kill();
+    for round in 0..50 {
+        take(&client, format!("without-{round}"), LONG).release().unwrap();
+    }
+    servers[0].restart();
+    let is_used = || {
+        let guard = take(&client, "with", LONG);
+        let used = eventually(Duration::from_millis(20), || holders(&servers[..1], "with") == 1);
+        guard.release().unwrap();
+        used
+    };
+    assert!(eventually(LIMIT, is_used));
+}
+
+#[test]
+fn a_node_that_was_stopped_for_long_is_used_again() {
+    let servers = Servers::start(3);
+    // It is given up after ten times this.
+    let round = Duration::from_millis(50);
+    let client = patient(servers.urls()).node_timeout(round).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    pause(&servers, 1);
+    let is_given_up = || {
+        drop(client.try_lock("while", LONG));
+        !client.nodes()[0].is_connected
+    };
+    assert!(eventually(LIMIT, is_given_up));
+    resume(&servers, 1);
+    assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+    // What was written to it on connections that are long given up has been undone too.
+    let is_clean = || !client.nodes().is_empty() && holders(&servers, "while") == 0;
+    assert!(eventually(LIMIT, is_clean));
+}
+
+fn guarded(servers: &Servers, max_ttl: Duration) -> LockClient {
+    let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
+    builder.wait_for_all(true).build().expect("the settings are good")
+}
+
+#[test]
+fn fresh_servers_are_quarantined_if_that_is_wanted() {
+    let mut servers = Servers::start(3);
+    let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
+    let client = guarded(&servers, max_ttl);
+    match client.try_lock("fresh", ttl) {
+        Err(LockError::NoQuorum(error)) => {
+            for report in error.reports() {
+                let NodeAnswer::Failed(Problem::Quarantined { left }) = report.answer else {
+                    panic!("{error}");
+                };
+                assert!(!left.is_zero() && left <= max_ttl);
+                assert!(report.to_string().contains("quarantine"), "{report}");
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(gone(&servers, "fresh"), "what was planted all the same is taken back");
+    // That is over one day.
+    client.lock("fresh", ttl).unwrap().release().unwrap();
+
+    // One that restarts does not count, and a majority that restarts is none.
+    servers[0].restart();
+    take(&client, "one", ttl).release().unwrap();
+    servers[1].restart();
+    assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
+}
+
+#[test]
+fn a_restart_cannot_give_a_guarded_lock_away() {
+    let mut servers = Servers::start(3);
+    let max_ttl = Duration::from_secs(4);
+    let client = guarded(&servers, max_ttl);
+    let guard = client.lock("away", max_ttl).unwrap();
+    servers[0].restart();
+    servers[1].restart();
+    let other = guarded(&servers, max_ttl);
+    // Whoever comes now finds two nodes that know of no lock, and must not have it ...
+    let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
+    // ... before its time is over.
+    assert!(guard.remaining().is_zero());
+    taken.release().unwrap();
+}
+
+#[test]
+fn a_server_that_is_told_to_stop_in_order_is_like_one_that_is_killed() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let stopping = thread::scope(|scope| {
+        let stopping = scope.spawn(|| {
+            servers[2].stop();
+        });
+        for round in 0..100 {
+            take(&client, format!("stopping-{round}"), LONG).release().unwrap();
+        }
+        stopping.join()
+    });
+    assert!(stopping.is_ok());
+    take(&client, "stopped", LONG).release().unwrap();
+    let empty = |server: &Server| server.command(&["DBSIZE"]) == Value::Integer(0);
+    assert!(eventually(LIMIT, || servers[..2].iter().all(empty)));
+}

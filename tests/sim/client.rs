@@ -1,0 +1,285 @@
+//! A client: the library's own rounds and sessions, driven as `src/net` drives them, on connections
+//! of the simulated network.
+//!
+//! What is as in `src/net/driver.rs` and `link.rs`, step by step: a request looks at the sockets first
+//! if nobody drives; then it is opened, and from there to the end of the last open round the driver
+//! writes, waits, reads, ticks and hands out. When nobody waits for anything, nobody reads either, and
+//! what has come lies in the socket. A request that nobody waits for is written at once and no more
+//! than that.
+//!
+//! What differs: names need no resolving; there is one thread's worth of driving, and who drives is
+//! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room for,
+//! and is tried again with every turn instead of at the next edge.
+
+use crate::clock::{Clock, MILLIS};
+use crate::network::{Read, Setup, Side};
+use crate::options::Options;
+use crate::queue::Event;
+use crate::sabotage::Sabotage;
+use crate::stage::Stage;
+use crate::worker::Worker;
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Drift, Node, Request, Rules};
+use redlatch::internal::node::{
+    DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    /// Its number, and how many clients of this number there were before it.
+    pub(crate) name: (usize, u64),
+    pub(crate) clock: Clock,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) workers: Vec<Worker>,
+    pub(crate) is_alive: bool,
+    /// Nothing of it runs before then.
+    pub(crate) paused_until: u64,
+    /// How long it has been paused in all.
+    pub(crate) paused: u64,
+    rounds: Rounds<usize>,
+    links: Vec<Link>,
+    /// When the driver is going to wake up.
+    wakes_at: u64,
+}
+
+/// One node's socket, or the lack of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Link {
+    None,
+    Connecting(usize),
+    Connected(usize),
+}
+
+impl Client {
+    pub(crate) fn new(name: (usize, u64), clock: Clock, stage: &mut Stage) -> Self {
+        let Options { nodes, node_timeout, .. } = stage.options;
+        let factor = match stage.options.sabotage {
+            Some(Sabotage::DriftIgnored) => 0.0,
+            _ => 0.01,
+        };
+        let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
+        rules.node_timeout = node_timeout;
+        let quarantine = Duration::from_millis(stage.options.ttl.1);
+        let sessions = (0..nodes).map(|node| {
+            let mut options = SessionOptions::new(&format!("node {node}"), stage.random.number());
+            options.silence_max = node_timeout * 10;
+            options.quarantine = stage.options.restart_guard.then_some(quarantine);
+            Session::new(options)
+        });
+        Self {
+            name,
+            clock,
+            rules: Arc::new(rules),
+            rounds: Rounds::new(sessions.collect(), stage.options.wait_for_all),
+            links: vec![Link::None; nodes],
+            workers: (0..stage.options.workers).map(Worker::new).collect(),
+            is_alive: true,
+            paused_until: 0,
+            paused: 0,
+            wakes_at: u64::MAX,
+        }
+    }
+
+    /// Lets one of its threads run. The thread is taken out meanwhile, since it runs on its client.
+    pub(crate) fn run_worker(&mut self, stage: &mut Stage, worker: usize) {
+        let idle = Worker::new(worker);
+        let mut running = std::mem::replace(&mut self.workers[worker], idle);
+        running.work(self, stage);
+        // What its round came to may have been there at once.
+        let handed = std::mem::replace(&mut self.workers[worker], running);
+        self.workers[worker].take_handed(&handed);
+    }
+
+    pub(crate) fn now(&self, stage: &Stage) -> Time {
+        self.clock.read(stage.queue.now())
+    }
+
+    fn is_driven(&self) -> bool {
+        self.rounds.waiters().next().is_some()
+    }
+
+    /// A thread puts a request to all nodes and waits for what it comes to.
+    pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
+        if !self.is_driven() {
+            self.take_in(stage);
+        }
+        self.rounds.open(self.now(stage), request, worker);
+        self.deliver(stage);
+        self.go_on(stage);
+    }
+
+    /// A thread leaves a request that nobody waits for.
+    pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
+        self.rounds.post(self.now(stage), request);
+        self.go_on(stage);
+    }
+
+    /// Something may have happened to a socket, or a time may have come.
+    pub(crate) fn drive(&mut self, stage: &mut Stage) {
+        if self.wakes_at <= stage.queue.now() {
+            self.wakes_at = u64::MAX;
+        }
+        if !self.is_driven() {
+            return;
+        }
+        self.take_in(stage);
+        if stage.options.sabotage != Some(Sabotage::TimeoutIgnored) {
+            self.rounds.tick(self.now(stage));
+        }
+        self.deliver(stage);
+        self.go_on(stage);
+    }
+
+    /// Writes what there is to write, whether the driver goes on or is put down, and has it woken when
+    /// its next deadline comes if it goes on.
+    fn go_on(&mut self, stage: &mut Stage) {
+        self.flush(stage);
+        if !self.is_driven() {
+            return;
+        }
+        let Some(deadline) = self.rounds.next_deadline() else { return };
+        let now = stage.queue.now();
+        // After a tick no deadline has passed, unless the client is one that forgets to tick.
+        let due = self.clock.when(deadline);
+        let wakes_at = if due > now { due } else { now + MILLIS };
+        if wakes_at < self.wakes_at {
+            self.wakes_at = wakes_at;
+            let (client, life) = self.name;
+            stage.queue.at(wakes_at, Event::Drive { client, life });
+        }
+    }
+
+    fn take_in(&mut self, stage: &mut Stage) {
+        for index in 0..self.links.len() {
+            self.read(stage, index);
+        }
+    }
+
+    fn read(&mut self, stage: &mut Stage, index: usize) {
+        let (node, now) = (Node::new(index), self.now(stage));
+        while let Link::Connected(connection) = self.links[index] {
+            let most = match stage.random.chance(stage.options.split_permille) {
+                true => stage.random.between(1, 12) as usize,
+                false => 16 * 1024,
+            };
+            match stage.network.read(connection, Side::Client, most) {
+                Read::Bytes(bytes) => {
+                    self.rounds.received(now, node, &bytes);
+                    if self.rounds.session(node).is_down() {
+                        stage.say(|| format!("client {:?} gives node {index} up", self.name));
+                        return;
+                    }
+                }
+                Read::Empty => return,
+                Read::Finished => {
+                    stage.say(|| format!("client {:?}: node {index} has closed", self.name));
+                    let problem = Problem::Disconnected("closed by the server".to_owned());
+                    self.rounds.closed(now, node, problem);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn flush(&mut self, stage: &mut Stage) {
+        for index in 0..self.links.len() {
+            self.align(stage, index);
+            self.write(stage, index);
+            let (in_flight, debts) = self.rounds.session(Node::new(index)).load();
+            assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX, "memory is bounded");
+        }
+        self.deliver(stage);
+    }
+
+    /// Closes, opens or finishes opening the socket, as the session wants it.
+    fn align(&mut self, stage: &mut Stage, index: usize) {
+        let (node, now) = (Node::new(index), self.now(stage));
+        let (client, _) = self.name;
+        let Stage { network, queue, random, .. } = stage;
+        if self.rounds.session(node).is_down() {
+            if let Link::Connecting(connection) | Link::Connected(connection) = self.links[index] {
+                network.close(queue, random, connection);
+                self.links[index] = Link::None;
+            }
+            if self.rounds.session(node).wants_connection(now) {
+                self.rounds.session(node).connecting(now, Phase::Connecting);
+                self.links[index] = Link::Connecting(network.connect(queue, random, client, index));
+            }
+            return;
+        }
+        let Link::Connecting(connection) = self.links[index] else { return };
+        match network.connections[connection].setup {
+            Setup::Pending => {}
+            Setup::Made => {
+                self.links[index] = Link::Connected(connection);
+                self.rounds.session(node).connected(now);
+            }
+            Setup::Refused => {
+                self.links[index] = Link::None;
+                let kind = io::ErrorKind::ConnectionRefused;
+                let problem = Problem::Unreachable { kind, text: "refused".to_owned() };
+                self.rounds.closed(now, node, problem);
+            }
+        }
+    }
+
+    fn write(&mut self, stage: &mut Stage, index: usize) {
+        let Link::Connected(connection) = self.links[index] else { return };
+        let session = self.rounds.session(Node::new(index));
+        while !session.output().is_empty() {
+            let most = match stage.random.chance(stage.options.split_permille / 2) {
+                true => stage.random.between(1, 30) as usize,
+                false => usize::MAX,
+            };
+            let bytes = &session.output()[..most.min(session.output().len())];
+            let Stage { network, queue, random, .. } = stage;
+            let written = network.send(queue, random, connection, Side::Node, bytes);
+            if written == 0 {
+                return;
+            }
+            session.wrote(written);
+        }
+    }
+
+    /// Hands out what is finished. The thread wakes up a little later.
+    fn deliver(&mut self, stage: &mut Stage) {
+        while let Some((worker, returns)) = self.rounds.poll() {
+            let delay = stage.network.hitch(&mut stage.random);
+            self.workers[worker].hand(returns.ballot, delay);
+            let (client, life) = self.name;
+            stage.queue.after(delay, Event::Work { client, life, worker });
+        }
+    }
+
+    /// It stops for a while: no thread runs.
+    pub(crate) fn pause(&mut self, stage: &mut Stage, pause: u64) {
+        let now = stage.queue.now();
+        self.paused_until = now + pause;
+        self.paused += pause;
+        if stage.options.sabotage == Some(Sabotage::ClockStopsInSuspend) {
+            self.clock.stop(pause);
+            stage.checker.stood_still(self.name, now, pause);
+        }
+    }
+
+    /// It is killed: its kernel closes its connections, if that has not died as well.
+    pub(crate) fn die(&mut self, stage: &mut Stage) {
+        self.is_alive = false;
+        stage.checker.died(self.name, stage.queue.now());
+        let is_told = stage.random.chance(800);
+        for link in &self.links {
+            if let Link::Connecting(connection) | Link::Connected(connection) = *link {
+                let Stage { network, queue, random, .. } = stage;
+                if is_told {
+                    network.close(queue, random, connection);
+                } else {
+                    network.swallow(connection);
+                    network.connections[connection].is_abandoned = true;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Clocks that run at their own speed. Only the simulation knows the true time.
+
+use redlatch::internal::Time;
+
+pub(crate) const MICROS: u64 = 1_000;
+pub(crate) const MILLIS: u64 = 1_000_000;
+pub(crate) const SECONDS: u64 = 1_000_000_000;
+
+/// Nanoseconds that a clock of speed one shows in a second.
+const PARTS: i128 = 1_000_000_000;
+
+/// The clock of one client or node: started at another time than the others, faster or slower.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    offset: u64,
+    /// How much faster than true time, in parts per billion.
+    drift: i64,
+    /// For how long it has stood still. A good clock never does.
+    stopped: u64,
+}
+
+impl Clock {
+    pub(crate) fn new(offset: u64, drift: i64) -> Self {
+        Self { offset, drift, stopped: 0 }
+    }
+
+    /// What it shows at this true time.
+    pub(crate) fn read(&self, now: u64) -> Time {
+        let run = i128::from(now - self.stopped);
+        let shown = run + run * i128::from(self.drift) / PARTS;
+        Time::from_nanos(self.offset + shown as u64)
+    }
+
+    /// The first true time at which it shows `time` or more.
+    pub(crate) fn when(&self, time: Time) -> u64 {
+        let shown = i128::from(time.as_nanos().saturating_sub(self.offset));
+        let run = (shown * PARTS / (PARTS + i128::from(self.drift))) as u64;
+        // The division may have cut off a nanosecond or two.
+        let mut when = (run + self.stopped).saturating_sub(3).max(self.stopped);
+        while self.read(when) < time {
+            when += 1;
+        }
+        when
+    }
+
+    /// Stands still for `pause`, as a clock that does not count suspended time.
+    pub(crate) fn stop(&mut self, pause: u64) {
+        self.stopped += pause;
+    }
+}
+
+#[test]
+fn a_clock_can_be_read_backwards() {
+    for drift in [-5_000_000, 0, 1, 5_000_000, 100_000_000] {
+        let clock = Clock::new(77 * SECONDS, drift);
+        for now in [0, 1, 999, 12_345_678_901, 100 * SECONDS] {
+            let shown = clock.read(now);
+            let when = clock.when(shown);
+            assert!(when <= now && clock.read(when) >= shown);
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! Connections: two streams of bytes each, that are late, cut up, cut off, or lead nowhere.
+//!
+//! As in TCP, bytes of one direction of one connection keep their order, and nothing else does. What
+//! was on its way when its sender closed the connection may still arrive, or a part of it.
+
+use crate::chance::Random;
+use crate::clock::{MICROS, MILLIS};
+use crate::options::Options;
+use crate::queue::{Event, Queue};
+use std::collections::VecDeque;
+
+/// One side of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Side {
+    Client,
+    Node,
+}
+
+/// What becomes of a connection that is being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setup {
+    Pending,
+    Made,
+    Refused,
+}
+
+#[derive(Debug)]
+enum Piece {
+    Bytes(Vec<u8>),
+    End,
+}
+
+/// One direction, towards one side.
+#[derive(Debug, Default)]
+struct Pipe {
+    flying: VecDeque<Piece>,
+    last_arrival: u64,
+    arrived: Vec<u8>,
+    is_finished: bool,
+    /// Whatever goes in never comes out.
+    is_swallowing: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: usize,
+    pub(crate) node: usize,
+    pub(crate) setup: Setup,
+    /// The client has closed its side: nobody will read what comes back.
+    pub(crate) is_abandoned: bool,
+    /// The node has forgotten the connection: it crashed.
+    is_forgotten: bool,
+    /// Nothing new arrives before then: a lost segment that is sent again and again.
+    stalled_until: u64,
+    pipes: [Pipe; 2],
+}
+
+/// What a read yields.
+#[derive(Debug)]
+pub(crate) enum Read {
+    Bytes(Vec<u8>),
+    Empty,
+    Finished,
+}
+
+/// All connections there ever were, and the delays on the way.
+#[derive(Debug)]
+pub(crate) struct Network {
+    pub(crate) connections: Vec<Connection>,
+    /// Until when nothing gets through: by client and node, one time for each direction.
+    clogs: Vec<[u64; 2]>,
+    nodes: usize,
+    delay: (u64, u64),
+    tail_permille: u64,
+    split_permille: u64,
+    window: usize,
+    is_calm: bool,
+}
+
+impl Network {
+    pub(crate) fn new(options: &Options) -> Self {
+        Self {
+            connections: Vec::new(),
+            clogs: vec![[0; 2]; options.clients * options.nodes],
+            nodes: options.nodes,
+            delay: options.delay,
+            tail_permille: options.tail_permille,
+            split_permille: options.split_permille,
+            window: options.window,
+            is_calm: false,
+        }
+    }
+
+    /// From now on everything arrives soon. Also, a command finds room at once: while nobody drives,
+    /// nobody would write the rest of it.
+    pub(crate) fn calm(&mut self) {
+        self.is_calm = true;
+        self.window = usize::MAX;
+        self.delay = (50 * MICROS, 500 * MICROS);
+    }
+
+    /// Nothing gets from this client to this node, or back, until then.
+    pub(crate) fn clog(&mut self, client: usize, node: usize, towards: Side, until: u64) {
+        self.clogs[client * self.nodes + node][towards as usize] = until;
+    }
+
+    fn arrival(&self, queue: &Queue, random: &mut Random, ends: (usize, usize), side: Side) -> u64 {
+        let mut delay = random.between(self.delay.0, self.delay.1);
+        if !self.is_calm && random.chance(self.tail_permille) {
+            delay *= random.between(2, 40);
+        }
+        let clog = self.clogs[ends.0 * self.nodes + ends.1][side as usize];
+        if self.is_calm { queue.now() + delay } else { queue.now().max(clog) + delay }
+    }
+
+    /// Begins to connect.
+    pub(crate) fn connect(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        client: usize,
+        node: usize,
+    ) -> usize {
+        let connection = self.connections.len();
+        self.connections.push(Connection {
+            client,
+            node,
+            setup: Setup::Pending,
+            is_abandoned: false,
+            is_forgotten: false,
+            stalled_until: 0,
+            pipes: [Pipe::default(), Pipe::default()],
+        });
+        let there = self.arrival(queue, random, (client, node), Side::Node);
+        let back = self.arrival(queue, random, (client, node), Side::Client);
+        queue.at(there.max(back), Event::Connected { connection });
+        connection
+    }
+
+    /// Sends bytes towards `side`, as many as there is room for.
+    pub(crate) fn send(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        side: Side,
+        bytes: &[u8],
+    ) -> usize {
+        let entry = &self.connections[connection];
+        let pipe = &entry.pipes[side as usize];
+        if pipe.is_swallowing {
+            if entry.is_forgotten && !entry.pipes[Side::Client as usize].is_finished {
+                // The other machine does not know of this connection, and says so.
+                self.finish(queue, random, connection, Side::Client);
+            }
+            return bytes.len();
+        }
+        let used: usize = pipe.flying.iter().map(Piece::len).sum::<usize>() + pipe.arrived.len();
+        let room = if side == Side::Node { self.window.saturating_sub(used) } else { usize::MAX };
+        let taken = bytes.len().min(room);
+        let mut rest = &bytes[..taken];
+        while !rest.is_empty() {
+            let size = match random.chance(self.split_permille) {
+                true => random.between(1, rest.len().min(20) as u64) as usize,
+                false => rest.len(),
+            };
+            let (piece, after) = rest.split_at(size);
+            self.push(queue, random, connection, side, Piece::Bytes(piece.to_vec()));
+            rest = after;
+        }
+        taken
+    }
+
+    fn push(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        side: Side,
+        piece: Piece,
+    ) {
+        let ends = (self.connections[connection].client, self.connections[connection].node);
+        let arrival = self.arrival(queue, random, ends, side);
+        let stalled_until = self.connections[connection].stalled_until;
+        let pipe = &mut self.connections[connection].pipes[side as usize];
+        pipe.last_arrival = pipe.last_arrival.max(arrival).max(stalled_until);
+        pipe.flying.push_back(piece);
+        queue.at(pipe.last_arrival, Event::Arrive { connection, side });
+    }
+
+    /// What was on its way has come.
+    pub(crate) fn arrive(&mut self, connection: usize, side: Side) {
+        let pipe = &mut self.connections[connection].pipes[side as usize];
+        match pipe.flying.pop_front() {
+            Some(Piece::Bytes(bytes)) => pipe.arrived.extend_from_slice(&bytes),
+            Some(Piece::End) => pipe.is_finished = true,
+            None => {}
+        }
+    }
+
+    /// Takes what has arrived at `side`, up to `most` bytes.
+    pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read {
+        let pipe = &mut self.connections[connection].pipes[side as usize];
+        if pipe.arrived.is_empty() {
+            return if pipe.is_finished { Read::Finished } else { Read::Empty };
+        }
+        Read::Bytes(pipe.arrived.drain(..most.min(pipe.arrived.len())).collect())
+    }
+
+    /// The client closes its side. What it has written still arrives.
+    pub(crate) fn close(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        self.connections[connection].is_abandoned = true;
+        self.connections[connection].pipes[Side::Client as usize].is_swallowing = true;
+        self.finish(queue, random, connection, Side::Node);
+    }
+
+    /// No more comes to `side` after what is on its way.
+    pub(crate) fn finish(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        side: Side,
+    ) {
+        self.push(queue, random, connection, side, Piece::End);
+        self.connections[connection].pipes[side as usize].is_swallowing = true;
+    }
+
+    /// The connection breaks: both sides learn of it, each in its time, and of what was on its way
+    /// only the beginning arrives.
+    pub(crate) fn cut(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        for side in [Side::Client, Side::Node] {
+            let pipe = &mut self.connections[connection].pipes[side as usize];
+            let kept = random.below(pipe.flying.len() as u64 + 1) as usize;
+            pipe.flying.truncate(kept);
+            if let Some(Piece::Bytes(bytes)) = pipe.flying.back_mut() {
+                bytes.truncate(random.between(1, bytes.len() as u64) as usize);
+            }
+            self.finish(queue, random, connection, side);
+        }
+    }
+
+    /// What is sent from now on arrives no earlier than then. Other connections are not affected.
+    pub(crate) fn stall(&mut self, connection: usize, until: u64) {
+        self.connections[connection].stalled_until = until;
+    }
+
+    /// The connection leads nowhere any more, and nobody is told.
+    pub(crate) fn swallow(&mut self, connection: usize) {
+        for pipe in &mut self.connections[connection].pipes {
+            pipe.flying.clear();
+            pipe.is_swallowing = true;
+        }
+    }
+
+    /// The node crashed: with luck its kernel says so, otherwise it will when it is written to.
+    pub(crate) fn forget(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        is_told: bool,
+    ) {
+        let entry = &mut self.connections[connection];
+        entry.is_forgotten = true;
+        entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
+        if is_told {
+            self.finish(queue, random, connection, Side::Client);
+        }
+    }
+
+    /// The connections that work, as far as the network knows.
+    pub(crate) fn working(&self) -> Vec<usize> {
+        let works = |connection: &Connection| {
+            connection.setup == Setup::Made
+                && connection.pipes.iter().all(|pipe| !pipe.is_swallowing)
+        };
+        (0..self.connections.len()).filter(|index| works(&self.connections[*index])).collect()
+    }
+
+    /// A delay of a thread or a node that is normally short.
+    pub(crate) fn hitch(&self, random: &mut Random) -> u64 {
+        match self.is_calm || random.chance(900) {
+            true => random.below(50 * MICROS),
+            false => random.below(5 * MILLIS),
+        }
+    }
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::End => 0,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What kind of history it will be. Each seed turns some faults up, some down and most off ("swarm
+//! testing", Groce et al. 2012): a history with a bit of everything never gets anywhere.
+
+use crate::chance::Random;
+use crate::clock::{MICROS, MILLIS, SECONDS};
+use crate::sabotage::Sabotage;
+use std::time::Duration;
+
+/// Assumptions of the algorithm that a history may break.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beyond {
+    /// None.
+    Nothing,
+    /// Nodes restart empty, and no client waits for locks that they forgot to end.
+    LostData,
+    /// Clocks run further apart than the clients are told.
+    Drift,
+}
+
+/// The settings of one history.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(crate) beyond: Beyond,
+    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) nodes: usize,
+    pub(crate) clients: usize,
+    /// Threads of each client.
+    pub(crate) workers: usize,
+    pub(crate) resources: u64,
+    /// Milliseconds.
+    pub(crate) ttl: (u64, u64),
+    pub(crate) node_timeout: Duration,
+    pub(crate) wait_for_all: bool,
+    /// Do clients distrust nodes that were just started? Only then may nodes restart empty.
+    pub(crate) restart_guard: bool,
+    /// The most that a clock may be off, in parts per billion.
+    pub(crate) drift: i64,
+    /// One way through the network, from and to, and how often it takes many times as long.
+    pub(crate) delay: (u64, u64),
+    pub(crate) tail_permille: u64,
+    pub(crate) split_permille: u64,
+    /// How many bytes fit on the way to a node.
+    pub(crate) window: usize,
+    /// From one operation of a thread to its next, at most.
+    pub(crate) rest: u64,
+    /// From one fault to the next, at most.
+    pub(crate) fault_pause: u64,
+    /// Each kind's share.
+    pub(crate) faults: Vec<Fault>,
+    /// When the faults end.
+    pub(crate) calm_at: u64,
+    pub(crate) extend_permille: u64,
+    /// How often a client waits for ever.
+    pub(crate) patient_permille: u64,
+    /// How often a lock is held until its validity ends.
+    pub(crate) greedy_permille: u64,
+}
+
+/// The kinds of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A connection breaks.
+    Cut,
+    /// A connection leads nowhere, and nobody is told.
+    Swallow,
+    /// A connection stalls for a while, and only this one.
+    Stall,
+    /// Nothing gets through between a client and a node for a while, in one direction or both.
+    Clog,
+    /// A node stops for a while. Its kernel goes on.
+    Freeze,
+    /// A node is gone for a while.
+    Crash,
+    /// A client stops for a while.
+    Pause,
+    /// A client dies, and a new one takes its place.
+    Die,
+    /// A node forgets its scripts.
+    FlushScripts,
+}
+
+const FAULTS: [Fault; 9] = [
+    Fault::Cut,
+    Fault::Swallow,
+    Fault::Stall,
+    Fault::Clog,
+    Fault::Freeze,
+    Fault::Crash,
+    Fault::Pause,
+    Fault::Die,
+    Fault::FlushScripts,
+];
+
+impl Options {
+    pub(crate) fn draw(random: &mut Random, beyond: Beyond, sabotage: Option<Sabotage>) -> Self {
+        let longest = random.pick(&[60, 150, 400, 400, 1_000, 3_000]);
+        let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
+        let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
+        let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
+        if beyond == Beyond::LostData && !faults.contains(&Fault::Crash) {
+            faults.push(Fault::Crash);
+        }
+        let bound = 5_000_000;
+        let drift = match beyond {
+            Beyond::Drift => 20 * bound,
+            _ => random.pick(&[0, bound, bound]),
+        };
+        let wait_for_all = random.chance(150);
+        // Whoever waits for all waits that long for nodes that are down: a ttl must be worth it.
+        let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
+        let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
+        let mut options = Self {
+            beyond,
+            sabotage,
+            nodes: random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
+            clients: random.between(1, 4) as usize,
+            workers: random.pick(&[1, 1, 1, 2, 3]),
+            resources: random.pick(&[1, 1, 2, 3]),
+            ttl,
+            node_timeout: Duration::from_millis(node_timeout),
+            wait_for_all,
+            restart_guard: beyond == Beyond::Nothing && random.chance(250),
+            drift,
+            delay: (fastest, fastest * random.between(1, 20)),
+            tail_permille: random.pick(&[0, 0, 10, 50, 200]),
+            split_permille: random.pick(&[0, 100, 500, 900]),
+            window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 400, 60]),
+            rest: random.pick(&[MILLIS, 10 * MILLIS, 40 * MILLIS]),
+            fault_pause: random.pick(&[30, 100, 300, 1_000]) * MILLIS,
+            faults,
+            calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
+                + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
+            extend_permille: random.pick(&[0, 200, 600]),
+            patient_permille: random.pick(&[0, 300, 600]),
+            greedy_permille: random.pick(&[0, 200, 800]),
+        };
+        options.aim();
+        options
+    }
+
+    /// Some mistakes show in few histories: draws those.
+    fn aim(&mut self) {
+        match self.sabotage {
+            Some(Sabotage::TokenReused) => {
+                self.nodes = 1;
+                self.clients = 4;
+                self.resources = 1;
+                self.faults = vec![Fault::Stall];
+                self.fault_pause = 30 * MILLIS;
+                self.node_timeout = self.node_timeout.min(Duration::from_millis(5));
+            }
+            Some(Sabotage::DriftIgnored | Sabotage::ValidityFromReply) => {
+                self.resources = 1;
+                self.clients = 4;
+                self.drift = 5_000_000;
+                (self.greedy_permille, self.patient_permille) = (800, 600);
+            }
+            Some(Sabotage::ClockStopsInSuspend) => {
+                self.resources = 1;
+                self.faults = vec![Fault::Pause];
+            }
+            _ => {}
+        }
+    }
+
+    /// The longest ttl, in true time by the slowest clock.
+    pub(crate) fn longest_life(&self) -> u64 {
+        self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
+    }
+}

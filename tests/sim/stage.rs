@@ -1,0 +1,54 @@
+//! What clients and nodes share: time, chance, the network, and the one who watches.
+
+use crate::chance::Random;
+use crate::checker::Checker;
+use crate::network::Network;
+use crate::options::Options;
+use crate::queue::Queue;
+
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) options: Options,
+    pub(crate) queue: Queue,
+    pub(crate) random: Random,
+    pub(crate) network: Network,
+    pub(crate) checker: Checker,
+    /// The faults are over.
+    pub(crate) is_calm: bool,
+    is_traced: bool,
+    /// What everything that was said comes to: two histories with the same digest are the same.
+    pub(crate) digest: u64,
+    pub(crate) events: u64,
+}
+
+impl Stage {
+    pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
+        let network = Network::new(&options);
+        Self {
+            options,
+            queue: Queue::default(),
+            random,
+            network,
+            checker: Checker::default(),
+            is_calm: false,
+            is_traced,
+            digest: 0,
+            events: 0,
+        }
+    }
+
+    /// Tells the reader of a trace what happens.
+    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+        if self.is_traced {
+            let now = self.queue.now();
+            eprintln!("{:>6}.{:06} ms  {}", now / 1_000_000, now % 1_000_000, text());
+        }
+    }
+
+    /// Takes an event into the digest.
+    pub(crate) fn count(&mut self, event: u64) {
+        self.events += 1;
+        let mixed = self.digest ^ event ^ self.queue.now().rotate_left(20);
+        self.digest = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+    }
+}

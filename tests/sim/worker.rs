@@ -1,0 +1,228 @@
+//! A thread of a client: the main loop of `src/client.rs` around one operation after another, and
+//! the guard's part of `src/guard.rs`.
+//!
+//! The loop is cut open wherever real time would pass: sleeping until an attempt, being scheduled
+//! between reading the clock and writing, waiting for a ballot, being scheduled after it came.
+
+mod lock;
+mod mistakes;
+
+use crate::checker::Invariant;
+use crate::client::Client;
+use crate::clock::MILLIS;
+use crate::queue::Event;
+use crate::stage::Stage;
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Ballot, Draw, Extend, Extended, Input, Lease, NodeSet, Operation, Release,
+    Request, Step,
+};
+
+#[derive(Debug)]
+pub(crate) struct Worker {
+    index: usize,
+    state: State,
+    operation: Option<Running>,
+    /// What is held, and of which resource.
+    lease: Option<Lease>,
+    resource: u64,
+    /// By its own clock: when the operation began, and until when it must be over.
+    began: Time,
+    limit: Option<Time>,
+    /// For how long it was kept from running meanwhile, by chance and by pauses.
+    hitches: u64,
+    paused_before: u64,
+    /// Of use to mistakes only: the first token, and who voted for the attempt before.
+    first_token: Option<[u8; Draw::LEN]>,
+    stale: NodeSet,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Nothing to do until it is woken.
+    Idle,
+    /// The operation sleeps.
+    Resting,
+    /// A request is about to be put to the nodes.
+    Submitting(Request),
+    /// The driver has it.
+    Waiting,
+    /// The driver has handed out what it came to.
+    Handed(Ballot),
+    /// A lock is held.
+    Holding,
+}
+
+#[derive(Debug)]
+enum Running {
+    Acquire(Acquire),
+    Extend(Extend),
+    Release(Release),
+    Ping(Option<Request>),
+}
+
+#[derive(Debug)]
+enum Outcome {
+    Acquired(Acquired),
+    Extended(Extended),
+    Released,
+}
+
+impl Running {
+    fn poll(&mut self) -> Step<Outcome> {
+        fn of<T>(step: Step<T>, outcome: impl FnOnce(T) -> Outcome) -> Step<Outcome> {
+            match step {
+                Step::Send(request) => Step::Send(request),
+                Step::Wait(until) => Step::Wait(until),
+                Step::Done(done) => Step::Done(outcome(done)),
+            }
+        }
+        match self {
+            Self::Acquire(acquire) => of(acquire.poll(), Outcome::Acquired),
+            Self::Extend(extend) => of(extend.poll(), Outcome::Extended),
+            Self::Release(release) => of(release.poll(), |_| Outcome::Released),
+            Self::Ping(ping) => match ping.take() {
+                Some(ping) => Step::Send(ping),
+                None => Step::Done(Outcome::Released),
+            },
+        }
+    }
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match self {
+            Self::Acquire(acquire) => acquire.handle(now, input),
+            Self::Extend(extend) => extend.handle(now, input),
+            Self::Release(release) => release.handle(now, input),
+            Self::Ping(_) => {}
+        }
+    }
+}
+
+impl Worker {
+    pub(crate) fn new(index: usize) -> Self {
+        Self {
+            index,
+            state: State::Idle,
+            operation: None,
+            lease: None,
+            resource: 0,
+            began: Time::ZERO,
+            limit: None,
+            hitches: 0,
+            paused_before: 0,
+            first_token: None,
+            stale: NodeSet::EMPTY,
+        }
+    }
+
+    /// Is it still trying to take a lock?
+    pub(crate) fn is_acquiring(&self) -> bool {
+        matches!(self.operation, Some(Running::Acquire(_)))
+    }
+
+    /// Has it nothing and wants nothing?
+    pub(crate) fn is_done(&self) -> bool {
+        self.lease.is_none() && matches!(self.operation, None | Some(Running::Ping(_)))
+    }
+
+    /// The driver hands out what a round came to.
+    pub(crate) fn hand(&mut self, ballot: Ballot, hitch: u64) {
+        self.hitches += hitch;
+        self.state = State::Handed(ballot);
+    }
+
+    /// Takes over what was handed to the one who stood in for it.
+    pub(crate) fn take_handed(&mut self, other: &Self) {
+        if let State::Handed(ballot) = &other.state {
+            self.hand(*ballot, other.hitches);
+        }
+    }
+
+    /// Runs until it has to wait.
+    pub(crate) fn work(&mut self, client: &mut Client, stage: &mut Stage) {
+        let now = client.now(stage);
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::Idle => self.begin(client, stage),
+            State::Resting => {
+                let draw = self.draw(client, stage);
+                self.handle(now, Input::Attempt(draw));
+                self.advance(client, stage);
+            }
+            State::Submitting(request) => {
+                self.state = State::Waiting;
+                client.submit(stage, self.index, request);
+            }
+            State::Waiting => self.state = State::Waiting,
+            State::Handed(ballot) => {
+                let ballot = self.tamper(stage, ballot);
+                self.handle(now, Input::Ballot(ballot));
+                self.advance(client, stage);
+            }
+            State::Holding => self.go_on(client, stage),
+        }
+    }
+
+    fn handle(&mut self, now: Time, input: Input) {
+        if let Some(operation) = &mut self.operation {
+            operation.handle(now, input);
+        }
+    }
+
+    fn start(&mut self, client: &Client, stage: &Stage, operation: Running, limit: Option<Time>) {
+        self.operation = Some(operation);
+        self.began = client.now(stage);
+        self.limit = limit;
+        self.hitches = 0;
+        self.paused_before = client.paused;
+    }
+
+    fn sleep(&self, client: &Client, stage: &mut Stage, until: u64) {
+        let ((client, life), worker) = (client.name, self.index);
+        stage.queue.at(until, Event::Work { client, life, worker });
+    }
+
+    /// The main loop.
+    fn advance(&mut self, client: &mut Client, stage: &mut Stage) {
+        while let Some(operation) = &mut self.operation {
+            match operation.poll() {
+                Step::Send(request) if request.verb.is_answered() => {
+                    self.state = State::Submitting(request);
+                    let hitch = stage.network.hitch(&mut stage.random);
+                    self.hitches += hitch;
+                    return self.sleep(client, stage, stage.queue.now() + hitch);
+                }
+                Step::Send(request) => self.undo(client, stage, request),
+                Step::Wait(until) => {
+                    self.state = State::Resting;
+                    let hitch = stage.network.hitch(&mut stage.random);
+                    self.hitches += hitch;
+                    return self.sleep(
+                        client,
+                        stage,
+                        client.clock.when(until).max(stage.queue.now()) + hitch,
+                    );
+                }
+                Step::Done(outcome) => {
+                    self.check_deadline(client, stage);
+                    self.operation = None;
+                    self.finish(client, stage, outcome);
+                }
+            }
+        }
+    }
+
+    fn check_deadline(&self, client: &Client, stage: &mut Stage) {
+        let now = client.now(stage);
+        let Some(limit) = self.limit else { return };
+        let late = now.since(limit).as_nanos() as u64;
+        let excused = (self.hitches + client.paused - self.paused_before) * 12 / 10 + MILLIS;
+        if late > excused {
+            let text = format!(
+                "client {:?}.{} returned {late} ns late, {excused} ns excused",
+                client.name, self.index
+            );
+            stage.say(|| text.clone());
+            stage.checker.accuse(Invariant::Deadline, text);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What a thread does with locks: takes one, works under it, keeps it for longer, gives it back. The
+//! part of `src/guard.rs`.
+
+use super::{Outcome, Running, State, Worker};
+use crate::checker::hex;
+use crate::client::Client;
+use crate::clock::MILLIS;
+use crate::sabotage::Sabotage;
+use crate::stage::Stage;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Extend, Extended, Patience, Release, Request, Ttl,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Worker {
+    pub(super) fn begin(&mut self, client: &mut Client, stage: &mut Stage) {
+        let now = client.now(stage);
+        let round = client.rules.node_timeout;
+        if stage.is_calm {
+            // Nothing more to do, but somebody has to read and write.
+            let ping = Request::ping(&client.rules, now);
+            self.start(client, stage, Running::Ping(Some(ping)), None);
+            return self.advance(client, stage);
+        }
+        self.resource = stage.random.below(stage.options.resources);
+        let key: Arc<[u8]> = format!("lock:{}", self.resource).into_bytes().into();
+        let ttl = self.ttl(stage);
+        let wait = Duration::from_millis(stage.random.below(stage.options.ttl.1));
+        let (patience, limit) = if stage.random.chance(stage.options.patient_permille) {
+            (Patience::Forever, None)
+        } else if stage.random.chance(500) {
+            (Patience::Once, Some(now.after(round)))
+        } else {
+            (Patience::Until(now.after(wait)), Some(now.after(wait.max(round))))
+        };
+        let acquire = Acquire::new(Arc::clone(&client.rules), key, ttl, patience);
+        self.start(client, stage, Running::Acquire(acquire), limit);
+        stage.say(|| format!("client {:?}.{} wants {}", client.name, self.index, self.resource));
+        self.advance(client, stage);
+    }
+
+    pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
+        let (shortest, longest) = stage.options.ttl;
+        let millis = stage.random.between(shortest.min(longest), longest);
+        Ttl::from_duration(Duration::from_millis(millis)).expect("within the limits")
+    }
+
+    pub(super) fn finish(&mut self, client: &mut Client, stage: &mut Stage, outcome: Outcome) {
+        let now = stage.queue.now();
+        match outcome {
+            Outcome::Acquired(Acquired::Held(mut lease)) => {
+                if stage.options.sabotage == Some(Sabotage::ValidityFromReply) {
+                    let ttl = client.rules.drift.validity(lease.ttl);
+                    lease.valid_until = client.now(stage).after(ttl);
+                }
+                if stage.options.sabotage == Some(Sabotage::DriftIgnored) {
+                    lease.valid_until = lease.valid_until.after(Duration::from_millis(2));
+                }
+                let until = client.clock.when(lease.valid_until);
+                let token = lease.token.as_bytes().to_vec();
+                stage.say(|| {
+                    let token = hex(&token);
+                    format!(
+                        "client {:?} holds {} by {token} until {until}",
+                        client.name, self.resource
+                    )
+                });
+                stage.checker.granted(self.resource, &token, now, until);
+                self.lease = Some(lease);
+                self.hold(client, stage);
+            }
+            Outcome::Extended(extended) => self.extended(client, stage, extended),
+            other => {
+                stage.say(|| format!("client {:?}.{}: {other:?}", client.name, self.index));
+                self.rest(client, stage);
+            }
+        }
+    }
+
+    pub(super) fn extended(&mut self, client: &mut Client, stage: &mut Stage, extended: Extended) {
+        stage.say(|| format!("client {:?}.{}: {extended:?}", client.name, self.index));
+        let now = stage.queue.now();
+        let Some(held) = &mut self.lease else { return };
+        match extended {
+            Extended::Confirmed(lease) => {
+                let until = client.clock.when(lease.valid_until);
+                stage.checker.extended(lease.token.as_bytes(), until);
+                *held = lease;
+            }
+            Extended::Unanswered(lease) => *held = lease,
+            Extended::Lost | Extended::HeldTooLong(_) => {
+                held.valid_until = held.valid_until.min(client.clock.read(now));
+                stage.checker.left(held.token.as_bytes(), now);
+            }
+        }
+        if stage.options.sabotage == Some(Sabotage::ExtensionAssumed) {
+            held.valid_until = self.began.after(client.rules.drift.validity(held.ttl));
+            stage.checker.extended(held.token.as_bytes(), client.clock.when(held.valid_until));
+        }
+        self.hold(client, stage);
+    }
+
+    /// Works under the lock for a while.
+    pub(super) fn hold(&mut self, client: &Client, stage: &mut Stage) {
+        let now = stage.queue.now();
+        let Some(lease) = &self.lease else { return };
+        let valid = client.clock.when(lease.valid_until).saturating_sub(now);
+        let work = if stage.is_calm {
+            stage.random.below(5 * MILLIS)
+        } else if stage.random.chance(stage.options.greedy_permille) {
+            valid + stage.random.below(20 * MILLIS)
+        } else {
+            stage.random.below(valid + MILLIS)
+        };
+        self.state = State::Holding;
+        self.sleep(client, stage, now + work);
+    }
+
+    /// Has worked under the lock for a while: keeps it, or gives it back.
+    pub(super) fn go_on(&mut self, client: &mut Client, stage: &mut Stage) {
+        let now = client.now(stage);
+        let Some(lease) = self.lease.clone() else { return };
+        if !stage.is_calm && stage.random.chance(stage.options.extend_permille) {
+            let ttl = self.ttl(stage);
+            let extend = Extend::new(Arc::clone(&client.rules), lease, ttl, now);
+            let limit = now.after(client.rules.node_timeout);
+            self.start(client, stage, Running::Extend(extend), Some(limit));
+            return self.advance(client, stage);
+        }
+        stage.checker.left(lease.token.as_bytes(), stage.queue.now());
+        stage.checker.over(lease.token.as_bytes());
+        self.lease = None;
+        if stage.random.chance(500) {
+            let release = Release::new(&client.rules, &lease, now);
+            let limit = now.after(client.rules.node_timeout);
+            self.start(client, stage, Running::Release(release), Some(limit));
+            self.advance(client, stage);
+        } else {
+            // Dropped.
+            client.post(stage, &lease.undo(now, &client.rules));
+            self.rest(client, stage);
+        }
+    }
+
+    pub(super) fn rest(&mut self, client: &Client, stage: &mut Stage) {
+        self.state = State::Idle;
+        let pause = match (stage.is_calm, self.index) {
+            (false, _) => stage.random.below(stage.options.rest),
+            // One is enough to keep the driver driving.
+            (true, 0) => stage.random.below(400 * MILLIS),
+            (true, _) => return,
+        };
+        self.sleep(client, stage, stage.queue.now() + pause);
+    }
+}

@@ -1,0 +1,165 @@
+//! Endpoints behind which there is something else than a Redis that wants to talk: each is called what
+//! it is, none makes the client panic, hang, or tell the password.
+
+mod support;
+
+use std::fmt::{Debug, Display};
+use std::time::Duration;
+
+use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
+use redlatch::{LockClient, LockError, NoQuorum, Problem};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
+use support::peer::Peer;
+use support::redis::Server;
+use support::servers::Servers;
+
+const SECRET: &str = "s3cr3t-w0rd";
+
+/// What the value says about itself, which must not be the password.
+#[track_caller]
+fn shown(value: &(impl Debug + Display)) -> String {
+    let text = value.to_string();
+    for shown in [&text, &format!("{value:?}"), &format!("{value:#?}")] {
+        assert!(!shown.contains(SECRET) && !shown.contains("s3cr3t"), "{shown}");
+    }
+    text
+}
+
+/// What a client says that is asked for a lock by three nodes of the same kind.
+#[track_caller]
+fn asked(urls: &[String; 3]) -> NoQuorum {
+    let secret = |url: &String| url.replace("redis://", &format!("redis://user:{SECRET}@"));
+    let builder = LockClient::builder().nodes(urls.iter().map(secret));
+    let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
+    let client = builder.build().expect("the settings are good");
+    let error = client.try_lock("peers", LONG).expect_err("nobody grants it");
+    shown(&error);
+    for status in client.nodes() {
+        assert!(!status.is_connected);
+        assert!(!format!("{status:?} {client:?}").contains("s3cr3t"));
+    }
+    match error {
+        LockError::NoQuorum(error) => {
+            assert_eq!((error.reports().len(), error.answered()), (3, 0));
+            error
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Three peers that all do this, and the first one's report.
+#[track_caller]
+fn problem_with(start: impl Fn() -> Peer) -> Problem {
+    let peers = [start(), start(), start()];
+    let error = asked(&[peers[0].url(), peers[1].url(), peers[2].url()]);
+    match &error.reports()[0].answer {
+        NodeAnswer::Failed(problem) => problem.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_is_no_redis_is_called_what_it_is() {
+    let other = |start: fn() -> Peer, expected| {
+        assert_eq!(problem_with(start), Problem::NotRedis(expected));
+        assert!(Problem::NotRedis(expected).is_permanent());
+    };
+    other(Peer::http, OtherProtocol::Http);
+    other(Peer::ssh, OtherProtocol::Ssh);
+    other(Peer::tls_alert, OtherProtocol::Tls);
+    // Whoever waits for ever is told as well, at once.
+    let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
+    let client = patient(peers.iter().map(Peer::url)).build().unwrap();
+    assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
+}
+
+#[test]
+fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
+    assert_eq!(problem_with(Peer::silent), Problem::TimedOut(Phase::Greeting));
+    assert!(matches!(problem_with(Peer::closing), Problem::Disconnected(_)));
+    // The reset may be there before the connection is seen to be made.
+    let reset = problem_with(Peer::resetting);
+    let is_reset = matches!(reset, Problem::Disconnected(_) | Problem::Unreachable { .. });
+    assert!(is_reset, "{reset:?}");
+    let answers: [&[u8]; 8] = [
+        b"\0\0\0\0",
+        b"$-2\r\n",
+        b"*4294967295\r\n",
+        b"$18446744073709551615\r\n",
+        b"+OK\r+OK\r\n",
+        b":12x\r\n",
+        b"%1\r\n+k\r\n:\r\n",
+        &[b'*'; 100_000],
+    ];
+    for bytes in answers {
+        let problem = problem_with(|| Peer::answering(bytes));
+        assert!(matches!(problem, Problem::Protocol(_)), "{problem:?}");
+    }
+    for bytes in [&b"+OK\r\n"[..], b":1\r\n", b"*0\r\n", b"_\r\n", b"$5\r\nhello\r\n"] {
+        let problem = problem_with(|| Peer::answering(bytes));
+        assert!(matches!(problem, Problem::UnexpectedReply(_)), "{problem:?}");
+    }
+    // One that says everything back, the password too.
+    let parrot = || {
+        Peer::start(|conversation| {
+            let heard = conversation.read_some();
+            conversation.send(&heard);
+            conversation.stay_silent();
+        })
+    };
+    assert!(matches!(problem_with(parrot), Problem::UnexpectedReply(_)));
+    let quoting = format!("-ERR no {SECRET}, please\r\n");
+    match problem_with(|| Peer::answering(quoting.as_bytes())) {
+        Problem::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
+    let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
+    let client = thorough([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
+    let error = client.lock("renamed", LONG).unwrap_err();
+    assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
+    let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
+    let NodeAnswer::Failed(Problem::Server(error)) = &error.reports()[0].answer else { panic!() };
+    assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
+    take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
+}
+
+#[test]
+fn a_name_that_leads_nowhere_is_reported_and_holds_nobody_up() {
+    let servers = Servers::start(2);
+    let nowhere = "redis://no-such-host.invalid".to_owned();
+    let urls = servers.urls().into_iter().chain([nowhere.clone()]);
+    let client = patient(urls).build().unwrap();
+    for round in 0..20 {
+        take(&client, format!("named-{round}"), LONG).release().unwrap();
+    }
+    assert!(gone(&servers, "named-19"));
+
+    let alone = thorough([nowhere]);
+    let unresolved = || match alone.try_lock("named", LONG) {
+        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("name not resolved: "),
+        other => panic!("{other:?}"),
+    };
+    // A resolver whose servers do not answer takes its time, and costs a time-out then.
+    assert!(eventually(2 * LIMIT, unresolved));
+}
+
+#[test]
+fn a_stranger_among_the_nodes_is_one_node_that_is_down() {
+    let servers = Servers::start(2);
+    for stranger in [Peer::http(), Peer::ssh(), Peer::silent(), Peer::closing(), Peer::resetting()]
+    {
+        let urls = servers.urls().into_iter().chain([stranger.url()]);
+        let client = patient(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+        for _ in 0..10 {
+            let mut guard = take(&client, "stranger", LONG);
+            guard.extend(LONG).unwrap();
+            guard.release().unwrap();
+        }
+        assert!(gone(&servers, "stranger"));
+    }
+}
