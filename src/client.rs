@@ -1,24 +1,19 @@
 //! The client, and the loop that every operation runs through.
 
+mod acquire;
+
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config, KEY_MAX};
-use crate::engine::{
-    Acquire, Acquired, Draw, Input, Jitter, Operation, Patience, Request, Rules, Step, Ttl,
-};
-use crate::error::{ConfigError, LockError, NoQuorum, ResourceError, TtlError};
+use crate::engine::{Draw, Input, Operation, Patience, Request, Rules, Step, Ttl};
+use crate::error::{ConfigError, LockError, ResourceError, TtlError};
 use crate::guard::LockGuard;
-use crate::line::{Joined, Lines, Place};
+use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// How long a thread at the head of its line pauses at most before it asks the nodes again, when the
-/// lock has gone from thread to thread for as long as it may: other processes ask now and then, and
-/// should find it free once.
-const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
 /// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
 /// use them.
@@ -27,7 +22,7 @@ const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when it has come |
+/// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 ///
 /// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too
@@ -161,77 +156,6 @@ impl LockClient {
             key_prefix: config.key_prefix,
         };
         Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// The four ways to take a lock.
-    fn acquire(
-        &self,
-        resource: &[u8],
-        ttl: Duration,
-        patience: Patience,
-    ) -> Result<Option<LockGuard>, LockError> {
-        let key = self.key(resource).map_err(LockError::Resource)?;
-        let ttl = self.ttl(ttl).map_err(LockError::Ttl)?;
-        let rules = Arc::clone(&self.shared.rules);
-        let acquire = Acquire::new(rules, Arc::clone(&key), ttl, patience);
-        let Some((place, acquire)) = self.stand_in_line(&key, patience, acquire) else {
-            return Ok(None);
-        };
-        let (outcome, last) = self.run(acquire);
-        match outcome {
-            Acquired::Held(lease) => {
-                if let Some(place) = &place {
-                    place.hold(lease.expires_at(&self.shared.rules));
-                }
-                let prefix = self.shared.key_prefix.len();
-                Ok(Some(LockGuard::new(self.clone(), lease, prefix, place)))
-            }
-            Acquired::Contended => Ok(None),
-            Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
-            Acquired::TooLate(took) => Err(LockError::TooLate { took, ttl: ttl.as_duration() }),
-            Acquired::NoEntropy => Err(LockError::NoEntropy),
-            Acquired::SameServer => {
-                let (first, second) = last.twins.unwrap_or_else(|| ("?".into(), "?".into()));
-                Err(LockError::SameServer { first, second })
-            }
-        }
-    }
-
-    /// Waits until no other thread of this client is before this one, and prepares to take the lock over
-    /// if it is handed on. `None` if time was over before that, with another thread holding the lock.
-    fn stand_in_line(
-        &self,
-        key: &Arc<[u8]>,
-        patience: Patience,
-        mut acquire: Acquire,
-    ) -> Option<(Option<Place>, Acquire)> {
-        let deadline = match patience {
-            Patience::Once => Some(Time::ZERO),
-            Patience::Until(deadline) => Some(deadline),
-            Patience::Forever => None,
-        };
-        let node_timeout = self.shared.rules.node_timeout;
-        let (place, lease) = match self.shared.lines.join(key, deadline, node_timeout) {
-            Joined::Head(place, lease) => (place, lease),
-            Joined::Outside => return Some((None, acquire)),
-            Joined::TimedOut => return None,
-        };
-        if let Some(lease) = lease {
-            let now = clock::now();
-            if deadline.is_none_or(|deadline| now < deadline) {
-                acquire = acquire.succeeding(lease);
-            } else if let Err(lease) = place.pass(lease) {
-                self.post(lease.undo(now, &self.shared.rules));
-                return None;
-            } else {
-                return None;
-            }
-        } else if place.is_after_limit() {
-            let seed = draw().map_or(0, |draw| draw.seed);
-            let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
-            acquire = acquire.pausing(clock::now().after(pause));
-        }
-        Some((Some(place), acquire))
     }
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what

@@ -102,7 +102,8 @@ impl LockGuard {
                 self.lease = lease;
                 Err(ExtendError::NoQuorum(NoQuorum::new(last.reports)))
             }
-            Extended::Lost => {
+            Extended::Lost(lease) => {
+                self.lease = lease;
                 let now = clock::now();
                 self.is_gone = now < self.lease.valid_until;
                 self.lease.valid_until = self.lease.valid_until.min(now);
@@ -114,8 +115,9 @@ impl LockGuard {
 
     /// Releases the lock, waits for a majority's answer, and says whether it was held to the end.
     ///
-    /// If another thread of this client waits for the lock and its validity has not passed, it is handed
-    /// to that thread, which has the nodes exchange the tokens; then nothing is waited for here.
+    /// If another thread of this client waits for the lock and its validity has not passed, it is
+    /// handed to that thread, which has the nodes exchange the tokens; then nothing is waited for
+    /// here.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! Who waits for a lock inside this process: first come, first served.
 //!
-//! Threads of one client that want the same lock stand in line, and only its head asks the nodes; the
-//! others would only get in its way. Whoever has done with the lock gives it to the next in line
-//! together with the lease, and the next one has the nodes exchange the tokens in one round
+//! Threads of one client that want the same lock stand in line, and only its head asks the nodes;
+//! the others would only get in its way. Whoever has done with the lock gives it to the next in
+//! line together with the lease, and the next one has the nodes exchange the tokens in one round
 //! ([`Acquire::succeeding`](crate::engine::Acquire::succeeding)).
 //!
 //! ```text
@@ -12,10 +12,10 @@
 //!     └── others ──▶ in line ──▶ called, with or without the lease ──▶ at the head
 //! ```
 //!
-//! What must stay true: a line with somebody in it has a head, and one that is called, or the first in
-//! line watches the clock, so that a head which never comes back (a guard leaked, a thread that hangs)
-//! keeps nobody beyond the time at which its key has expired. Tokens are still what makes the lock safe;
-//! the line only saves asking.
+//! What must stay true: a line with somebody in it has a head, and one that is called, or the first
+//! in line watches the clock, so that a head which never comes back (a guard leaked, a thread that
+//! hangs) keeps nobody beyond the time at which its key has expired. Tokens are still what makes
+//! the lock safe; the line only saves asking.
 
 use crate::clock::{self, Time};
 use crate::engine::Lease;
@@ -80,8 +80,8 @@ pub(crate) struct Place {
 pub(crate) enum Joined {
     /// At its head, perhaps with a lock to take over.
     Head(Place, Option<Lease>),
-    /// Not in it: whoever does not wait has no need of a line, and whose time is nearly over must see
-    /// for itself what the nodes say.
+    /// Not in it: whoever does not wait has no need of a line, and whose time is nearly over must
+    /// see for itself what the nodes say.
     Outside,
     /// Time is over, and another thread holds the lock.
     TimedOut,
@@ -92,8 +92,9 @@ impl Lines {
         Self { lines: Mutex::new(HashMap::new()), limit }
     }
 
-    /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for ever,
-    /// and passed for one who does not wait. `round` is how long it takes at most to ask the nodes.
+    /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for
+    /// ever, and passed for one who does not wait. `round` is how long it takes at most to ask the
+    /// nodes.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: &Arc<[u8]>,
@@ -135,8 +136,8 @@ impl Lines {
                 line.waiting.pop_front();
                 return Joined::Head(self.place(key, line.begin(), false), None);
             }
-            // As long as another thread holds the lock, that is all there is to know. If it is still
-            // asking, the nodes may be down, and then this caller must be able to say so.
+            // As long as another thread holds the lock, that is all there is to know. If it is
+            // still asking, the nodes may be down, and then this caller must be able to say so.
             let leave_at = match until {
                 Some(_) => deadline,
                 None => deadline.map(|deadline| deadline.before(round)),
@@ -241,8 +242,8 @@ impl Place {
         }
     }
 
-    /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if there
-    /// is nobody, or it is somebody else's turn.
+    /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if
+    /// there is nobody, or it is somebody else's turn.
     pub(crate) fn pass(&self, lease: Lease) -> Result<(), Lease> {
         let mut lines = self.lines.lock();
         let limit = self.lines.limit;

@@ -1,5 +1,5 @@
-//! Thousands of locks while nodes are ill: what the process holds on to stays bounded. One test, so that
-//! nothing else in this process takes memory, threads or descriptors meanwhile.
+//! Thousands of locks while nodes are ill: what the process holds on to stays bounded. One test, so
+//! that nothing else in this process takes memory, threads or descriptors meanwhile.
 
 #![cfg(target_os = "linux")]
 
@@ -61,8 +61,8 @@ fn an_ill_minority_costs_no_memory_no_threads_and_no_descriptors() {
     servers[1].kill();
     work(&client, 10_000);
     let (memory, descriptors) = (resident(), entries("/proc/self/fd"));
-    // What waits for a stopped node is at most 1 MiB, sent or not; without a bound it would be 6 MiB
-    // of bytes alone by now.
+    // What waits for a stopped node is at most 1 MiB, sent or not; without a bound it would be 6
+    // MiB of bytes alone by now.
     assert!(memory < before.0 + 4 * 1024 * 1024, "{} to {memory} bytes", before.0);
     // One connection has gone, and one may be just under way.
     assert!(descriptors <= before.1 + 1, "{} to {descriptors} descriptors", before.1);

@@ -1,5 +1,5 @@
-//! Endpoints behind which there is something else than a Redis that wants to talk: each is called what
-//! it is, none makes the client panic, hang, or tell the password.
+//! Endpoints behind which there is something else than a Redis that wants to talk: each is called
+//! what it is, none makes the client panic, hang, or tell the password.
 
 mod support;
 

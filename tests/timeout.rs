@@ -76,7 +76,7 @@ fn the_longest_wait_is_for_ever() {
     let client = thorough(servers.urls());
     let held = take(&client, "ever", LONG);
     let waiting = {
-        let client = client.clone();
+        let client = thorough(servers.urls());
         thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX))
     };
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));
@@ -93,8 +93,8 @@ fn a_held_lock_is_never_mistaken_for_nodes_that_are_down() {
     let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
     let _held = take(&thorough(servers.urls()), "held", LONG);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
-    // Each of these ends while answers are on their way, after some that have come. Only if none have,
-    // because the machine is that busy, nothing is known: then there was no second attempt.
+    // Each of these ends while answers are on their way, after some that have come. Only if none
+    // have, because the machine is that busy, nothing is known: then there was no second attempt.
     let mut known = 0;
     for extra in 0..20 {
         let wait = Duration::from_millis(100 + 2 * extra);

@@ -14,8 +14,8 @@ pub enum Extended {
     /// A majority confirmed it. This is the lock from now on.
     Confirmed(Lease),
     /// It was lost: its validity has passed, or so many nodes answered that it is not ours that the
-    /// others are no majority.
-    Lost,
+    /// others are no majority. What there is of it is to be released all the same.
+    Lost(Lease),
     /// Too few nodes answered. The lock is as good as it was before, and may be asked for again. It
     /// may live longer on some nodes, which its release must know of.
     Unanswered(Lease),
@@ -43,7 +43,7 @@ impl Extend {
     pub fn new(rules: Arc<Rules>, lease: Lease, ttl: Ttl, now: Time) -> Self {
         let hold = now.after(ttl.as_duration()).since(lease.since);
         let state = if now >= lease.valid_until {
-            State::Over(Some(Extended::Lost))
+            State::Over(Some(Extended::Lost(lease.clone())))
         } else if rules.hold_max.is_some_and(|most| hold > most) {
             State::Over(Some(Extended::HeldTooLong(hold)))
         } else {
@@ -65,14 +65,14 @@ impl Extend {
             let valid_until = request.started.after(self.rules.drift.validity(request.ttl));
             lease.ttl = request.ttl;
             lease.valid_until = lease.valid_until.max(valid_until);
-            if now < lease.valid_until { Extended::Confirmed(lease) } else { Extended::Lost }
+            if now < lease.valid_until { Extended::Confirmed(lease) } else { Extended::Lost(lease) }
         } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
             // Whatever the nodes without an answer hold, it is no majority.
-            Extended::Lost
+            Extended::Lost(lease)
         } else if now < lease.valid_until {
             Extended::Unanswered(lease)
         } else {
-            Extended::Lost
+            Extended::Lost(lease)
         }
     }
 }
@@ -147,7 +147,7 @@ mod tests {
         for (now, lost) in [(987, false), (988, true), (9_999, true)] {
             let mut extend = extend(1_000, now);
             if lost {
-                assert!(matches!(extend.done(), Extended::Lost));
+                assert!(matches!(extend.done(), Extended::Lost(_)));
             } else {
                 extend.request();
             }
@@ -166,7 +166,7 @@ mod tests {
 
             let mut script = extend(1_000, 950);
             script.request();
-            assert!(matches!(script.answer(1_000, ballot(votes)).done(), Extended::Lost));
+            assert!(matches!(script.answer(1_000, ballot(votes)).done(), Extended::Lost(_)));
         }
     }
 
@@ -175,7 +175,10 @@ mod tests {
         for votes in ["nnn--", "nnnff", "yynnn", "nnnnn"] {
             let mut extend = extend(1_000, 500);
             extend.request();
-            assert!(matches!(extend.answer(510, ballot(votes)).done(), Extended::Lost), "{votes}");
+            assert!(
+                matches!(extend.answer(510, ballot(votes)).done(), Extended::Lost(_)),
+                "{votes}"
+            );
         }
     }
 
@@ -183,7 +186,7 @@ mod tests {
     fn a_confirmation_that_comes_after_every_end_is_no_lock() {
         let mut extend = extend(100, 500);
         extend.request();
-        assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost));
+        assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost(_)));
     }
 
     #[test]

@@ -121,8 +121,8 @@ impl Drive for Driver {
 
     fn post(&mut self, request: Request) {
         if self.rounds.is_crowded(&request) {
-            // Perhaps only because nobody has taken in the answers: whoever drops one guard after another
-            // waits for none.
+            // Perhaps only because nobody has taken in the answers: whoever drops one guard after
+            // another waits for none.
             self.flush();
             self.take_in(Some(Duration::ZERO));
         }

@@ -63,8 +63,8 @@ impl KnownScripts {
 pub enum Meaning {
     /// It is a vote.
     Vote(Vote),
-    /// The node granted the lock where nobody held it. As a vote, that is worth as much as the node's
-    /// memory of who did.
+    /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
+    /// node's memory of who did.
     Planted,
     /// The node does not know the script: to be sent again by its source.
     UnknownScript,

@@ -19,8 +19,8 @@ pub(super) fn ticket(serial: u64) -> Ticket {
     Ticket { slot: 0, serial }
 }
 
-/// A request about the lock `key` of the token that is made of twenty times `owner`, to three nodes,
-/// with a ttl of a second.
+/// A request about the lock `key` of the token that is made of twenty times `owner`, to three
+/// nodes, with a ttl of a second.
 pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
     let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
     Request {

@@ -97,8 +97,9 @@ impl Flight {
             // A burst must not hold on to its memory for ever.
             self.output.shrink_to(16 * 1024);
         } else if self.written > self.output.len() / 2 {
-            // A peer that reads slowly may never have read all, and what it has read must not pile up.
-            // What is moved is less than what was written, so this costs no more than writing did.
+            // A peer that reads slowly may never have read all, and what it has read must not pile
+            // up. What is moved is less than what was written, so this costs no more than writing
+            // did.
             self.output.drain(..self.written);
             self.written = 0;
         }
@@ -131,8 +132,8 @@ pub(super) struct Debts {
 }
 
 impl Debts {
-    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get an
-    /// answer because their removals had to be given up for it.
+    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
+    /// an answer because their removals had to be given up for it.
     pub(super) fn owe(
         &mut self,
         now: Time,

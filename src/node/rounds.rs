@@ -165,7 +165,12 @@ impl<W> Rounds<W> {
     #[must_use]
     pub fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
-        with_trips.map(|(session, round_trip)| session.status(now, *round_trip)).collect()
+        let status = |(index, (session, trip)): (usize, (&Session, &Option<Duration>))| {
+            let mut status = session.status(now, *trip);
+            status.last_error = self.duplication(Node::new(index)).or(status.last_error);
+            status
+        };
+        with_trips.enumerate().map(status).collect()
     }
 
     /// Passes on the answers of one node's session.

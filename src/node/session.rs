@@ -49,8 +49,10 @@ pub struct Session {
     debts: Debts,
     answers: VecDeque<Answer>,
     backoff: Backoff,
-    /// When bytes last came.
-    heard_at: Time,
+    /// When a command was last answered.
+    answered_at: Time,
+    /// Before this nothing that is owed is paid: the node has just refused to take it.
+    pay_at: Time,
     /// Has a command been answered on this connection?
     is_proven: bool,
     identity: Option<Identity>,
@@ -83,7 +85,8 @@ impl Session {
             waiting: Waiting::default(),
             debts: Debts::default(),
             answers: VecDeque::new(),
-            heard_at: Time::ZERO,
+            answered_at: Time::ZERO,
+            pay_at: Time::ZERO,
             is_proven: false,
             identity: None,
             has_greeted: false,
@@ -182,7 +185,6 @@ impl Session {
 
     /// Bytes have come.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
-        self.heard_at = now;
         let mut input = std::mem::take(&mut self.input);
         let rest = if input.is_empty() {
             self.decode(now, bytes)
@@ -214,7 +216,7 @@ impl Session {
         self.flight.wrote(count);
     }
 
-    /// Time has passed: gives up a connection on which nothing was heard for too long.
+    /// Time has passed: gives up a connection on which nothing was answered for too long.
     pub fn tick(&mut self, now: Time) {
         for ticket in self.debts.expire(now) {
             self.fail(ticket, &Problem::TimedOut(self.phase()), false);
@@ -243,7 +245,7 @@ impl Session {
     }
 
     fn pay_debts(&mut self, now: Time) {
-        if !matches!(self.state, State::Ready) {
+        if !matches!(self.state, State::Ready) || now < self.pay_at {
             return;
         }
         while self.debts.is_payable(&self.flight) {

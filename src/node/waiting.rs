@@ -5,8 +5,8 @@ use super::flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 use crate::engine::Request;
 use std::collections::VecDeque;
 
-/// Requests that wait until the greeting is answered, in their order. No more of them, in number and in
-/// the bytes of their keys, than there would be room for then.
+/// Requests that wait until the greeting is answered, in their order. No more of them, in number
+/// and in the bytes of their keys, than there would be room for then.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     requests: VecDeque<(Ticket, Request)>,

@@ -101,8 +101,8 @@ impl Checker {
         }
     }
 
-    /// A request arrived behind what was to take it back, on a connection that its client had closed.
-    /// Only the ttl can help.
+    /// A request arrived behind what was to take it back, on a connection that its client had
+    /// closed. Only the ttl can help.
     pub(crate) fn excuse(&mut self, token: &[u8]) {
         if let Some(owner) = self.owners.get_mut(token) {
             owner.is_excused = true;

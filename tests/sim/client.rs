@@ -1,15 +1,15 @@
 //! A client: the library's own rounds and sessions, driven as `src/net` drives them, on connections
 //! of the simulated network.
 //!
-//! What is as in `src/net/driver.rs` and `link.rs`, step by step: a request looks at the sockets first
-//! if nobody drives; then it is opened, and from there to the end of the last open round the driver
-//! writes, waits, reads, ticks and hands out. When nobody waits for anything, nobody reads either, and
-//! what has come lies in the socket. A request that nobody waits for is written at once and no more
-//! than that.
+//! What is as in `src/net/driver.rs` and `link.rs`, step by step: a request looks at the sockets
+//! first if nobody drives; then it is opened, and from there to the end of the last open round the
+//! driver writes, waits, reads, ticks and hands out. When nobody waits for anything, nobody reads
+//! either, and what has come lies in the socket. A request that nobody waits for is written at once
+//! and no more than that.
 //!
 //! What differs: names need no resolving; there is one thread's worth of driving, and who drives is
-//! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room for,
-//! and is tried again with every turn instead of at the next edge.
+//! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room
+//! for, and is tried again with every turn instead of at the next edge.
 
 use crate::clock::{Clock, MILLIS};
 use crate::network::{Read, Setup, Side};
@@ -133,8 +133,8 @@ impl Client {
         self.go_on(stage);
     }
 
-    /// Writes what there is to write, whether the driver goes on or is put down, and has it woken when
-    /// its next deadline comes if it goes on.
+    /// Writes what there is to write, whether the driver goes on or is put down, and has it woken
+    /// when its next deadline comes if it goes on.
     fn go_on(&mut self, stage: &mut Stage) {
         self.flush(stage);
         if !self.is_driven() {

@@ -1,16 +1,17 @@
-//! Deterministic simulation: the library's own operations, rounds and sessions, in virtual time, over
-//! a network and nodes that fail in every way the algorithm is meant to survive. One seed is one
-//! history.
+//! Deterministic simulation: the library's own operations, rounds and sessions, in virtual time,
+//! over a network and nodes that fail in every way the algorithm is meant to survive. One seed is
+//! one history.
 //!
 //! | to | run |
 //! |---|---|
 //! | replay a history, with a trace | `REDLATCH_SEED=<seed> cargo test --test sim -- --nocapture` |
 //! | run more histories than usual | `REDLATCH_SEEDS=<count> cargo test --release --test sim` |
 //!
-//! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte that
-//! is written or read). What is simulated: time, the network, the nodes' processes around the model in
-//! `embedded`, and the client's loop and driver, which follow `src/client.rs` and `src/net` (see
-//! `client.rs` and `worker.rs` for where they differ). What decides is in `checker.rs`.
+//! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte
+//! that is written or read). What is simulated: time, the network, the nodes' processes around the
+//! model in `embedded`, and the client's loop and driver, which follow `src/client.rs` and
+//! `src/net` (see `client.rs` and `worker.rs` for where they differ). What decides is in
+//! `checker.rs`.
 
 mod chance;
 mod checker;

@@ -1,7 +1,7 @@
 //! Connections: two streams of bytes each, that are late, cut up, cut off, or lead nowhere.
 //!
-//! As in TCP, bytes of one direction of one connection keep their order, and nothing else does. What
-//! was on its way when its sender closed the connection may still arrive, or a part of it.
+//! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
+//! What was on its way when its sender closed the connection may still arrive, or a part of it.
 
 use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS};
@@ -91,8 +91,8 @@ impl Network {
         }
     }
 
-    /// From now on everything arrives soon. Also, a command finds room at once: while nobody drives,
-    /// nobody would write the rest of it.
+    /// From now on everything arrives soon. Also, a command finds room at once: while nobody
+    /// drives, nobody would write the rest of it.
     pub(crate) fn calm(&mut self) {
         self.is_calm = true;
         self.window = usize::MAX;

@@ -4,8 +4,8 @@ use super::*;
 use crate::node::fixture::{Talk, info};
 use crate::node::{Phase, SessionOptions};
 
-/// What a greeting with these credentials comes to when the server answers `replies`, which need not
-/// be all; and the bytes that were sent.
+/// What a greeting with these credentials comes to when the server answers `replies`, which need
+/// not be all; and the bytes that were sent.
 fn greet(credentials: Credentials, replies: &[&str]) -> (Talk, String) {
     let mut options = SessionOptions::new("redis://node", 7);
     options.credentials = credentials;

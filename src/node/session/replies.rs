@@ -64,6 +64,7 @@ impl Session {
             return Err(Problem::UnexpectedReply(format!("{text}, and nothing was asked")));
         };
         self.is_proven = true;
+        self.answered_at = now;
         self.backoff.reset();
         let answer = |vote, problem| {
             let took = Some(now.since(command.sent_at));
@@ -93,6 +94,11 @@ impl Session {
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
                 self.problem = Some(problem.clone());
+                if command.request.verb.is_removal() && !problem.is_permanent() {
+                    // It is still owed: the node is busy, or reading its data, and holds the key.
+                    self.pay_at = now.after(self.options.reconnect.1);
+                    self.owe(now, None, command.request);
+                }
                 // Behind this name there was a master; by now there may be another one.
                 if matches!(&problem, Problem::Server(e) if e.kind == ServerErrorKind::ReadOnly) {
                     return Err(problem);
@@ -122,9 +128,9 @@ impl Session {
     /// Why a grant does not count yet, if it does not.
     fn quarantine(&self, now: Time) -> Option<Problem> {
         let wanted = self.options.quarantine?;
-        // A server that does not say how long it has been up has been so since we know it at least. One
-        // that does subtracts two times that were each cut off to whole seconds: started at 10.9 and
-        // asked at 20.0, it says 10.
+        // A server that does not say how long it has been up has been so since we know it at least.
+        // One that does subtracts two times that were each cut off to whole seconds: started at
+        // 10.9 and asked at 20.0, it says 10.
         let uptime = self.identity.as_ref().and_then(|identity| identity.uptime);
         let uptime = uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));

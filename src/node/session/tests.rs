@@ -354,8 +354,8 @@ fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
 
 #[test]
 fn a_grant_counts_when_the_node_has_certainly_been_up_for_long_enough() {
-    // A node's uptime is the difference of two times that were each cut off to whole seconds: it may
-    // have been up for almost a second less than it says.
+    // A node's uptime is the difference of two times that were each cut off to whole seconds: it
+    // may have been up for almost a second less than it says.
     let uptime = "uptime_in_seconds:7";
     assert_eq!(quarantined(uptime, 0), Some(Duration::from_secs(54)));
     assert_eq!(quarantined(uptime, 53_999), Some(Duration::from_millis(1)));

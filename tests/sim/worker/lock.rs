@@ -1,5 +1,5 @@
-//! What a thread does with locks: takes one, works under it, keeps it for longer, gives it back. The
-//! part of `src/guard.rs`.
+//! What a thread does with locks: takes one, works under it, keeps it for longer, gives it back.
+//! The part of `src/guard.rs`.
 
 use super::{Outcome, Running, State, Worker};
 use crate::checker::hex;
@@ -89,7 +89,7 @@ impl Worker {
                 *held = lease;
             }
             Extended::Unanswered(lease) => *held = lease,
-            Extended::Lost | Extended::HeldTooLong(_) => {
+            Extended::Lost(_) | Extended::HeldTooLong(_) => {
                 held.valid_until = held.valid_until.min(client.clock.read(now));
                 stage.checker.left(held.token.as_bytes(), now);
             }
