@@ -17,12 +17,15 @@
 //! hangs) keeps nobody beyond the time at which its key has expired. Tokens are still what makes
 //! the lock safe; the line only saves asking.
 
+mod waiter;
+
 use crate::clock::{self, Time};
 use crate::engine::Lease;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use waiter::{Call, Waiter};
 
 /// How long a lock may go from thread to thread before other processes get their chance.
 #[derive(Clone, Copy, Debug)]
@@ -52,20 +55,6 @@ struct Head {
     number: u64,
     /// When its key will have expired. `None` as long as it holds no lock.
     until: Option<Time>,
-}
-
-/// A thread in line.
-struct Waiter {
-    called: Condvar,
-    /// What it is called with. Guarded by the lock of all lines.
-    call: Mutex<Option<Call>>,
-}
-
-struct Call {
-    number: u64,
-    lease: Option<Lease>,
-    /// The lock has gone from thread to thread for long enough: others first.
-    is_after_limit: bool,
 }
 
 /// The place at the head of a line. Dropping it calls the next.
@@ -109,7 +98,7 @@ impl Lines {
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Joined::Outside;
         }
-        let waiter = Arc::new(Waiter { called: Condvar::new(), call: Mutex::new(None) });
+        let waiter = Arc::new(Waiter::default());
         line.waiting.push_back(Arc::clone(&waiter));
         self.wait(lines, key, &waiter, deadline, round)
     }
@@ -200,27 +189,7 @@ impl Line {
     /// Lets the first in line look at the clock anew.
     fn alert(&self) {
         if let Some(first) = self.waiting.front() {
-            first.called.notify_one();
-        }
-    }
-}
-
-impl Waiter {
-    fn call(&self, call: Call) {
-        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
-        self.called.notify_one();
-    }
-
-    fn take_call(&self) -> Option<Call> {
-        self.call.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    fn sleep<'a, T>(&self, lock: MutexGuard<'a, T>, limit: Option<Duration>) -> MutexGuard<'a, T> {
-        match limit {
-            None => self.called.wait(lock).unwrap_or_else(PoisonError::into_inner),
-            Some(limit) => {
-                self.called.wait_timeout(lock, limit).unwrap_or_else(PoisonError::into_inner).0
-            }
+            first.alert();
         }
     }
 }
@@ -282,3 +251,6 @@ impl fmt::Debug for Place {
         f.debug_struct("Place").field("number", &self.number).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;
