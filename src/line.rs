@@ -53,6 +53,8 @@ struct Line {
 
 struct Head {
     number: u64,
+    /// When it came there.
+    since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
     until: Option<Time>,
 }
@@ -125,17 +127,20 @@ impl Lines {
                 line.waiting.pop_front();
                 return Joined::Head(self.place(key, line.begin(), false), None);
             }
-            // As long as another thread holds the lock, that is all there is to know. If it is
-            // still asking, the nodes may be down, and then this caller must be able to say so.
+            // As long as another thread holds the lock, that is all there is to know. If it has been
+            // asking for a whole round, the nodes may be down, and then this caller must be able to
+            // say so. Before that, to leave would be to give up a place in line for nothing.
+            let early = deadline.map(|deadline| deadline.before(round));
+            let asked = line.head.as_ref().map_or(Time::ZERO, |head| head.since.after(round));
             let leave_at = match until {
                 Some(_) => deadline,
-                None => deadline.map(|deadline| deadline.before(round)),
+                None => deadline.map(|deadline| deadline.before(round).max(asked).min(deadline)),
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 line.leave(waiter);
                 return if until.is_some() { Joined::TimedOut } else { Joined::Outside };
             }
-            let early = deadline.map(|deadline| deadline.before(round)).filter(|time| *time > now);
+            let early = early.filter(|early| *early > now);
             let expiry = until.filter(|_| is_first);
             let wake_at = [leave_at, early, expiry].into_iter().flatten().min();
             lines = waiter.sleep(lines, wake_at.map(|time| time.since(now)));
@@ -161,7 +166,7 @@ impl Line {
 
     fn advance(&mut self) -> u64 {
         self.heads += 1;
-        self.head = Some(Head { number: self.heads, until: None });
+        self.head = Some(Head { number: self.heads, since: clock::now(), until: None });
         self.heads
     }
 
