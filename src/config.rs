@@ -205,8 +205,8 @@ impl Builder {
     /// Threads of one client that want the same lock stand in line, first come, first served, and
     /// it is handed on in one round over the nodes. That is fast, and keeps other processes out:
     /// when either bound is reached, the lock is released, and the next in line pauses for up to 20
-    /// ms before it asks the nodes, so that others may have it first. With a count of zero it is
-    /// never handed on.
+    /// ms before it asks the nodes, so that others may have it first. The time counts from when the
+    /// lock was taken. With a count of zero it is never handed on, and every thread in line pauses.
     pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
         self.hand_over_limit = HandOverLimit { count, time };
         self

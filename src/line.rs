@@ -44,9 +44,9 @@ pub(crate) struct Lines {
 struct Line {
     head: Option<Head>,
     waiting: VecDeque<Arc<Waiter>>,
-    /// Hand-overs since the lock was last asked for at the nodes, and when that was.
+    /// Hand-overs since the lock was last taken from the nodes, and when that was.
     handed_over: u32,
-    asked_at: Time,
+    taken_at: Time,
     /// How many heads there have been.
     heads: u64,
 }
@@ -160,7 +160,6 @@ impl Line {
     /// Somebody comes to the head who asks the nodes.
     fn begin(&mut self) -> u64 {
         self.handed_over = 0;
-        self.asked_at = clock::now();
         self.advance()
     }
 
@@ -172,6 +171,16 @@ impl Line {
 
     fn is_head(&self, number: u64) -> bool {
         self.head.as_ref().is_some_and(|head| head.number == number)
+    }
+
+    /// Has the lock been held since the nodes were last asked for it as if it were free?
+    fn was_taken(&self) -> bool {
+        self.handed_over > 0 || self.head.as_ref().is_some_and(|head| head.until.is_some())
+    }
+
+    /// Has it been in this process for as often or as long as it may?
+    fn is_after(&self, limit: HandOverLimit, now: Time) -> bool {
+        self.handed_over >= limit.count || now.since(self.taken_at) >= limit.time
     }
 
     /// Calls the next in line to its head.
@@ -210,7 +219,9 @@ impl Place {
         if let Some(line) = self.lines.lock().get_mut(&self.key) {
             let number = self.number;
             if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
-                head.until = Some(until);
+                if head.until.replace(until).is_none() && line.handed_over == 0 {
+                    line.taken_at = clock::now();
+                }
                 line.alert();
             }
         }
@@ -225,8 +236,8 @@ impl Place {
             return Err(lease);
         };
         let now = clock::now();
-        let may_stay = line.handed_over < limit.count && now.since(line.asked_at) < limit.time;
-        if line.waiting.is_empty() || !may_stay || now >= lease.valid_until {
+        let is_over = line.is_after(limit, now) || now >= lease.valid_until;
+        if line.waiting.is_empty() || is_over {
             return Err(lease);
         }
         line.handed_over += 1;
@@ -241,9 +252,8 @@ impl Drop for Place {
         let limit = self.lines.limit;
         let Some(line) = lines.get_mut(&self.key) else { return };
         if line.is_head(self.number) {
-            let went_round = line.handed_over > 0 && line.handed_over >= limit.count;
-            let took_long = line.handed_over > 0 && clock::now().since(line.asked_at) >= limit.time;
-            line.call(None, went_round || took_long);
+            let is_after_limit = line.was_taken() && line.is_after(limit, clock::now());
+            line.call(None, is_after_limit);
         }
         if line.head.is_none() && line.waiting.is_empty() {
             lines.remove(&self.key);

@@ -154,6 +154,71 @@ fn a_place_that_is_dropped_calls_the_next_who_asks_the_nodes() {
 }
 
 #[test]
+fn when_a_limit_is_reached_the_lock_comes_back_and_the_next_knows_why() {
+    for (count, time) in [(2, LONG), (9, Duration::from_millis(1))] {
+        let lines = lines(count, time);
+        let mut place = alone(&lines);
+        place.hold(from_now(LONG));
+        let mut hand_overs = 0;
+        let next = loop {
+            let next = queue(&lines, None, ROUND);
+            // As long as the limit of time needs, and too short for the other one to matter.
+            thread::sleep(time.min(Duration::from_millis(2)));
+            if place.pass(lease(1, from_now(LONG))).is_err() {
+                break next;
+            }
+            hand_overs += 1;
+            place = called(&next).0;
+            place.hold(from_now(LONG));
+        };
+        assert_eq!(hand_overs, if time == LONG { count } else { 0 });
+        drop(place);
+        let (place, taken) = called(&next);
+        assert!(taken.is_none());
+        assert!(place.is_after_limit(), "others must get their chance: {count} {time:?}");
+        // The nodes have been asked anew: it may be handed on again.
+        place.hold(from_now(LONG));
+        let _next = queue(&lines, None, ROUND);
+        assert!(time < LONG || place.pass(lease(2, from_now(LONG))).is_ok());
+    }
+}
+
+#[test]
+fn with_a_limit_of_zero_nothing_is_handed_on_and_others_get_their_chance() {
+    for (count, time) in [(0, LONG), (9, Duration::ZERO)] {
+        let lines = lines(count, time);
+        let place = alone(&lines);
+        place.hold(from_now(LONG));
+        let next = queue(&lines, None, ROUND);
+        assert!(place.pass(lease(1, from_now(LONG))).is_err());
+        drop(place);
+        assert!(called(&next).0.is_after_limit());
+    }
+}
+
+#[test]
+fn the_time_limit_counts_from_when_the_lock_was_got_not_asked_for() {
+    let lines = lines(9, Duration::from_secs(5));
+    let place = alone(&lines);
+    // It took long to get it, because another process held it.
+    lines.lock().get_mut(&key()).unwrap().taken_at = Time::ZERO;
+    place.hold(from_now(LONG));
+    let next = queue(&lines, None, ROUND);
+    assert!(place.pass(lease(1, from_now(LONG))).is_ok());
+    assert_eq!(token(called(&next).1.as_ref()), Some(1));
+}
+
+#[test]
+fn who_got_no_lock_has_kept_nobody_from_it() {
+    let lines = lines(9, Duration::from_millis(1));
+    let place = alone(&lines);
+    let next = queue(&lines, None, ROUND);
+    thread::sleep(Duration::from_millis(3));
+    drop(place);
+    assert!(!called(&next).0.is_after_limit());
+}
+
+#[test]
 fn a_line_without_anybody_in_it_takes_no_memory() {
     let lines = lines(9, LONG);
     for number in 0..10_000 {
