@@ -80,9 +80,13 @@ impl LockClient {
                 return None;
             }
         } else if place.is_after_limit() {
+            let now = clock::now();
             let seed = draw().map_or(0, |draw| draw.seed);
             let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
-            acquire = acquire.pausing(clock::now().after(pause));
+            // An attempt must fit in before the caller's deadline.
+            let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(now));
+            let pause = pause.min(left / 2);
+            acquire = acquire.pausing(now.after(pause));
         }
         Some((Some(place), acquire))
     }
