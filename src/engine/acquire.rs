@@ -126,13 +126,14 @@ impl Acquire {
             Patience::Until(time) if time > now => round_end.min(time),
             _ => round_end,
         };
+        let before = self.predecessor.as_ref();
         let request = Request {
-            verb: if self.predecessor.is_some() { Verb::HandOver } else { Verb::Plant },
+            verb: if before.is_some() { Verb::HandOver } else { Verb::Plant },
             key: Arc::clone(&self.key),
             token: draw.token,
-            predecessor: self.predecessor.as_ref().map(|lease| lease.token),
+            predecessor: before.map(|lease| lease.token),
             ttl: self.ttl,
-            ttl_longest: self.ttl,
+            ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,
             deadline,
             nodes: NodeSet::all(self.rules.nodes),
@@ -148,7 +149,7 @@ impl Acquire {
         let in_time = now < valid_until && valid_until.since(now) >= self.rules.min_validity;
 
         if granted && in_time && !ballot.same_server {
-            self.predecessor = None;
+            self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
                 key: request.key,
                 token: request.token,
@@ -176,14 +177,17 @@ impl Acquire {
         // did not answer has done is unknown, and the undo follows the request on its connection.
         self.undo =
             Some(Request { verb: Verb::Undo, nodes: ballot.sent, predecessor: None, ..request });
-        self.give_up_predecessor(now);
+        self.give_up_predecessor(now, NodeSet::EMPTY);
         self.state = self.after_failure(now, started, ballot, failure);
     }
 
-    /// The lock before has been given up by its holder, and could not be handed over.
-    fn give_up_predecessor(&mut self, now: Time) {
-        let lease = self.predecessor.take();
-        self.undo_before = lease.map(|lease| lease.undo(now, &self.rules));
+    /// The lock before has been given up by its holder: it is to be removed wherever it may still be
+    /// and was not handed over.
+    fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
+        let Some(mut lease) = self.predecessor.take() else { return };
+        lease.nodes = lease.nodes.without(handed_over);
+        let is_anywhere = !lease.nodes.is_empty();
+        self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }
 
     /// Do others hold the lock? A round that the caller's deadline cut short while answers could
@@ -242,7 +246,7 @@ impl Operation for Acquire {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
             (State::Resting(_), Input::NoEntropy) => {
-                self.give_up_predecessor(now);
+                self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.state = State::Over(Some(Acquired::NoEntropy));
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {

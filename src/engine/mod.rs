@@ -134,7 +134,8 @@ pub struct Request {
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
     /// The longest ttl that was sent for this key and token so far. An extension by less must look
-    /// before it sets, or it would shorten the key's life.
+    /// before it sets, or it would shorten the key's life. For a hand-over, that of the lock before
+    /// counts as well: so long its key may live where the hand-over does not arrive.
     pub ttl_longest: Ttl,
     /// When the operation began: before anything was written.
     pub started: Time,

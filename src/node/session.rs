@@ -24,7 +24,7 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight};
+use super::flight::{Debts, Flight, owed_of};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
 use super::waiting::Waiting;
@@ -256,7 +256,7 @@ impl Session {
         }
     }
 
-    /// A request to which no answer will come: a removal is owed then, anything else is over.
+    /// A request to which no answer will come. What it was to remove is owed then.
     fn lose(
         &mut self,
         now: Time,
@@ -268,8 +268,10 @@ impl Session {
         if let Some(ticket) = ticket {
             self.fail(ticket, problem, was_sent);
         }
-        if request.verb.is_removal() {
-            self.owe(now, None, request);
+        // Of what was never written nothing is left behind, but a removal is owed all the same.
+        let may_leave = was_sent || request.verb.is_removal();
+        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
+            self.owe(now, None, removal);
         }
     }
 

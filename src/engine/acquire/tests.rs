@@ -222,3 +222,38 @@ fn nodes_that_are_one_server_grant_nothing() {
     rest.undo();
     assert!(matches!(rest.done(), Acquired::SameServer));
 }
+
+/// Hands a lock over that may be on these nodes, with another ttl, and answers what is sent then.
+fn hand_over(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let mut before = lease(0, 5_000);
+    before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Patience::Once);
+    let mut script = Script::new(acquire.succeeding(before));
+    let request = script.attempt(100, draw(1));
+    script.answer(110, ballot);
+    (script, request)
+}
+
+#[test]
+fn a_node_that_the_hand_over_was_not_written_to_is_to_remove_the_lock_before() {
+    let mut partial = ballot("yyyff");
+    partial.sent.remove(super::super::Node::new(3));
+    partial.sent.remove(super::super::Node::new(4));
+    // Node 4 may hold it, node 5 was down before.
+    let (mut script, _) = hand_over("yyyyf", partial);
+    let undo = script.undo();
+    assert_eq!((undo.token, undo.ttl.as_millis()), (lease(0, 5_000).token, 5_000));
+    assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
+    assert!(matches!(script.done(), Acquired::Held(_)));
+    // With nobody left out, nothing more is written.
+    let (mut script, _) = hand_over("yyyyy", ballot("yyyf-"));
+    assert!(matches!(script.done(), Acquired::Held(_)));
+}
+
+#[test]
+fn a_hand_over_says_for_how_long_the_lock_before_may_stay() {
+    let (_, request) = hand_over("yyyyy", ballot("yyyyy"));
+    assert_eq!(request.ttl.as_millis(), 1_000);
+    assert_eq!(request.ttl_longest.as_millis(), 5_000);
+}

@@ -2,8 +2,9 @@
 
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::Vote;
+use crate::engine::{Request, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
+use crate::node::flight::{InFlight, owed_of};
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::ServerErrorKind;
@@ -84,20 +85,22 @@ impl Session {
                 self.answers.extend(answer(vote, problem));
             }
             Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
-            Meaning::UnknownScript if command.form == Form::Digest => {
+            Meaning::UnknownScript if command.form == Form::Digest && !self.is_undone(&command) => {
                 self.flight.push(now, command.ticket, command.request, Form::Source);
             }
             Meaning::UnknownScript => {
                 let text = describe(reply, secret);
                 self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
+                self.owe_predecessor(now, command.request);
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
                 self.problem = Some(problem.clone());
-                if command.request.verb.is_removal() && !problem.is_permanent() {
+                let removal = owed_of(command.request).filter(|_| !problem.is_permanent());
+                if let Some(removal) = removal {
                     // It is still owed: the node is busy, or reading its data, and holds the key.
                     self.pay_at = now.after(self.options.reconnect.1);
-                    self.owe(now, None, command.request);
+                    self.owe(now, None, removal);
                 }
                 // Behind this name there was a master; by now there may be another one.
                 if matches!(&problem, Problem::Server(e) if e.kind == ServerErrorKind::ReadOnly) {
@@ -106,10 +109,24 @@ impl Session {
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                self.owe_predecessor(now, command.request);
                 return Err(problem);
             }
         }
         Ok(())
+    }
+
+    /// Has the lock that this was to take been given up meanwhile? Behind its own undo, a hand-over
+    /// would plant a key that nobody removes.
+    fn is_undone(&self, command: &InFlight) -> bool {
+        command.request.verb.is_acquisition() && self.flight.removes(&command.request.token)
+    }
+
+    /// A lock was not handed over here: the one before is to be removed.
+    fn owe_predecessor(&mut self, now: Time, request: Request) {
+        if request.predecessor.is_some() {
+            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
+        }
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {

@@ -1,5 +1,7 @@
 //! One conversation, in literal bytes and times.
 
+mod hand_over;
+
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket, ttl};
 use crate::node::{
