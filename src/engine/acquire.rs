@@ -98,6 +98,8 @@ impl Acquire {
     #[must_use]
     pub fn succeeding(mut self, predecessor: Lease) -> Self {
         self.predecessor = Some(predecessor);
+        // So it was until now, which is what counts if the caller's deadline cuts the round short.
+        self.failure = Some(Acquired::Contended);
         self
     }
 
@@ -114,6 +116,7 @@ impl Acquire {
                 // Whoever was to begin the last attempt has overslept. Another one would not end in
                 // time.
                 self.state = State::Over(Some(failure.clone()));
+                self.give_up_predecessor(now, NodeSet::EMPTY);
                 return;
             }
         }

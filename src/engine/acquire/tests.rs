@@ -257,3 +257,28 @@ fn a_hand_over_says_for_how_long_the_lock_before_may_stay() {
     assert_eq!(request.ttl.as_millis(), 1_000);
     assert_eq!(request.ttl_longest.as_millis(), 5_000);
 }
+
+#[test]
+fn a_hand_over_that_the_deadline_cuts_short_means_that_another_thread_held_the_lock() {
+    let deadline = Patience::Until(Time::from_millis(101));
+    let start = || {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, deadline);
+        Script::new(acquire.succeeding(lease(0, 500)))
+    };
+    for (votes, is_contended) in [("y----", true), ("yyfff", false)] {
+        let mut script = start();
+        script.attempt(100, draw(1));
+        script.answer(101, ballot(votes));
+        assert_eq!(script.undo().token, draw(1).token);
+        assert_eq!(script.undo().token, lease(0, 500).token);
+        let outcome = script.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
+    }
+    // Too late to begin: the lock is given back, wherever it is.
+    let mut script = start();
+    assert_eq!(script.wait(), Time::ZERO);
+    script.oversleep(101, draw(1));
+    assert_eq!(script.undo().token, lease(0, 500).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}
