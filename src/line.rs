@@ -127,9 +127,9 @@ impl Lines {
                 line.waiting.pop_front();
                 return Joined::Head(self.place(key, line.begin(), false), None);
             }
-            // As long as another thread holds the lock, that is all there is to know. If it has been
-            // asking for a whole round, the nodes may be down, and then this caller must be able to
-            // say so. Before that, to leave would be to give up a place in line for nothing.
+            // As long as another thread holds the lock, that is all there is to know. If it has
+            // been asking for a whole round, the nodes may be down, and then this caller must be
+            // able to say so. Before that, to leave would be to give up a place for nothing.
             let early = deadline.map(|deadline| deadline.before(round));
             let asked = line.head.as_ref().map_or(Time::ZERO, |head| head.since.after(round));
             let leave_at = match until {

@@ -16,14 +16,15 @@ use support::servers::Servers;
 
 /// A client whose lock goes round for as long as threads want it.
 fn endless(urls: Vec<String>) -> LockClient {
-    patient(urls).wait_for_all(true).hand_over_limit(u32::MAX, LONG).build().unwrap()
+    let endless = patient(urls).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    endless.build().expect("the settings are good")
 }
 
 /// Stands in line for the lock and keeps it.
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str) -> thread::JoinHandle<LockGuard> {
     let client = client.clone();
-    stand(move || client.lock(name, LONG).unwrap())
+    stand(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
 /// How often the server has run a script, deleted a key, and set one, whether a script did it or
@@ -140,12 +141,13 @@ fn a_lock_that_goes_round_is_never_free() {
 /// another client, as another process would have, got it five times. Never two at once.
 fn others_get_their_turn(count: u32, time: Duration, hold: Duration) {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).hand_over_limit(count, time).build().unwrap();
-    let other = patient(servers.urls()).build().unwrap();
+    let client =
+        patient(servers.urls()).hand_over_limit(count, time).build().expect("good settings");
+    let other = patient(servers.urls()).build().expect("good settings");
     let (is_inside, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (turns, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let turn = |client: &LockClient, turns: &AtomicUsize, hold: Duration| {
-        let guard = client.lock("shared", LONG).unwrap();
+        let guard = client.lock("shared", LONG).expect("it is got in the end");
         assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
         thread::sleep(hold);
         assert!(is_inside.swap(false, Ordering::SeqCst));
@@ -212,10 +214,12 @@ fn an_expired_lock_is_not_handed_on_and_its_release_harms_nobody() {
     let guard = take(&client, "expired", Duration::from_millis(300));
     let next = finish(stand_for(&client, "expired"));
     assert!(guard.remaining().is_zero(), "the next one got it when it had expired");
-    let token = value(&servers[0], "expired");
+    // On one of the nodes the old key may have lived a little longer.
+    let keys = || servers.iter().map(|server| value(server, "expired")).collect::<Vec<_>>();
+    let before = keys();
     assert_eq!(guard.release(), Ok(Released::TooLate));
-    assert_eq!(value(&servers[0], "expired"), token);
-    assert_eq!(holders(&servers, "expired"), 3);
+    assert_eq!(keys(), before);
+    assert!(holders(&servers, "expired") >= 2);
     assert_eq!(next.release(), Ok(Released::InTime));
 }
 

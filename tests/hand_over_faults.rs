@@ -32,7 +32,7 @@ fn stand_for(client: &LockClient, name: &'static str, wait: Duration) -> JoinHan
 #[track_caller]
 fn next_in_line(client: &LockClient, name: &'static str) -> JoinHandle<LockGuard> {
     let client = client.clone();
-    stand(move || client.lock(name, LONG).unwrap())
+    stand(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
 /// Takes and releases locks until the client has a connection to every node, with all scripts known
@@ -42,7 +42,7 @@ fn warm_up(client: &LockClient) {
     let guard = take(client, "warm-up", LONG);
     let next = next_in_line(client, "warm-up");
     drop(guard);
-    finish(next).release().unwrap();
+    drop(finish(next).release());
     assert!(client.nodes().iter().all(|node| node.is_connected));
 }
 
@@ -191,7 +191,7 @@ fn cut_off(hand_overs: usize, is_back: bool) {
     let proxy = Proxy::start(servers[0].port());
     let mut urls = servers.urls();
     urls[0] = proxy.url();
-    let client = patient(urls).build().unwrap();
+    let client = patient(urls).build().expect("the settings are good");
     warm_up(&client);
     let mut guard = take(&client, "cut", LONG);
     assert!(eventually(LIMIT, || holders(&servers, "cut") == 3));

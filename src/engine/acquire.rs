@@ -184,8 +184,8 @@ impl Acquire {
         self.state = self.after_failure(now, started, ballot, failure);
     }
 
-    /// The lock before has been given up by its holder: it is to be removed wherever it may still be
-    /// and was not handed over.
+    /// The lock before has been given up by its holder: it is to be removed wherever it may still
+    /// be and was not handed over.
     fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
         let Some(mut lease) = self.predecessor.take() else { return };
         lease.nodes = lease.nodes.without(handed_over);
