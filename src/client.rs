@@ -1,12 +1,13 @@
 //! The client, and the loop that every operation runs through.
 
+mod acquire;
+
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config, KEY_MAX};
-use crate::engine::{
-    Acquire, Acquired, Draw, Input, Operation, Patience, Request, Rules, Step, Ttl,
-};
-use crate::error::{ConfigError, LockError, NoQuorum, ResourceError, TtlError};
+use crate::engine::{Draw, Input, Operation, Patience, Request, Rules, Step, Ttl};
+use crate::error::{ConfigError, LockError, ResourceError, TtlError};
 use crate::guard::LockGuard;
+use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
 use std::fmt;
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until a point in time | `Ok(None)` when it came |
+/// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 ///
 /// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too
@@ -38,6 +39,7 @@ pub struct LockClient {
 
 struct Shared {
     net: Net,
+    lines: Arc<Lines>,
     rules: Arc<Rules>,
     max_ttl: Duration,
     shortest_ttl: Duration,
@@ -147,39 +149,13 @@ impl LockClient {
         let net = Net::new(sessions.collect(), config.wait_for_all).map_err(ConfigError::System)?;
         let shared = Shared {
             net,
+            lines: Arc::new(Lines::new(config.hand_over_limit)),
             shortest_ttl: shortest_ttl.map_or(Duration::MAX, Ttl::as_duration),
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
         };
         Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// The four ways to take a lock.
-    fn acquire(
-        &self,
-        resource: &[u8],
-        ttl: Duration,
-        patience: Patience,
-    ) -> Result<Option<LockGuard>, LockError> {
-        let key = self.key(resource).map_err(LockError::Resource)?;
-        let ttl = self.ttl(ttl).map_err(LockError::Ttl)?;
-        let rules = Arc::clone(&self.shared.rules);
-        let (outcome, last) = self.run(Acquire::new(rules, key, ttl, patience));
-        match outcome {
-            Acquired::Held(lease) => {
-                let prefix = self.shared.key_prefix.len();
-                Ok(Some(LockGuard::new(self.clone(), lease, prefix)))
-            }
-            Acquired::Contended => Ok(None),
-            Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
-            Acquired::TooLate(took) => Err(LockError::TooLate { took, ttl: ttl.as_duration() }),
-            Acquired::NoEntropy => Err(LockError::NoEntropy),
-            Acquired::SameServer => {
-                let (first, second) = last.twins.unwrap_or_else(|| ("?".into(), "?".into()));
-                Err(LockError::SameServer { first, second })
-            }
-        }
     }
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what

@@ -46,6 +46,17 @@ impl Time {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// This time less `duration`; the origin if there is not so much.
+    #[must_use]
+    pub const fn before(self, duration: Duration) -> Self {
+        let nanos = duration.as_nanos();
+        if nanos > u64::MAX as u128 {
+            Self::ZERO
+        } else {
+            Self(self.0.saturating_sub(nanos as u64))
+        }
+    }
+
     /// This time and `duration` more; [`Time::MAX`] if that is beyond what can be counted.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
@@ -88,6 +99,8 @@ mod tests {
         assert_eq!(Time::MAX.after(Duration::from_nanos(1)), Time::MAX);
         assert_eq!(Time::ZERO.after(Duration::MAX), Time::MAX);
         assert_eq!(Time::from_millis(u64::MAX), Time::MAX);
+        assert_eq!(Time::from_millis(3).before(Duration::from_millis(2)), Time::from_millis(1));
+        assert_eq!(Time::from_millis(3).before(Duration::MAX), Time::ZERO);
         assert_eq!(Time::ZERO.since(Time::from_millis(5)), Duration::ZERO);
         assert_eq!(Time::from_millis(7).since(Time::from_millis(5)), Duration::from_millis(2));
     }

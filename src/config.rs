@@ -1,20 +1,18 @@
 //! Settings: checked once, when the client is built, and right from then on.
 
+mod check;
+
 use crate::client::LockClient;
 use crate::endpoint::Endpoint;
-use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
+use crate::engine::Rules;
 use crate::error::ConfigError;
+use crate::line::HandOverLimit;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
 /// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
-
-/// The shortest first pause between two attempts. Below it, retrying is a tight loop.
-const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
-/// The longest that a round may be allowed to take.
-const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// Collects the settings of a [`LockClient`].
 ///
@@ -44,6 +42,7 @@ pub struct Builder {
     max_ttl: Duration,
     max_hold: Option<Duration>,
     restart_guard: bool,
+    hand_over_limit: HandOverLimit,
 }
 
 /// Settings that have been checked.
@@ -56,6 +55,7 @@ pub(crate) struct Config {
     pub(crate) client_name: Option<String>,
     pub(crate) wait_for_all: bool,
     pub(crate) restart_guard: bool,
+    pub(crate) hand_over_limit: HandOverLimit,
 }
 
 impl Builder {
@@ -72,6 +72,7 @@ impl Builder {
             max_ttl: Duration::from_secs(60),
             max_hold: None,
             restart_guard: false,
+            hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
         }
     }
 
@@ -193,6 +194,20 @@ impl Builder {
         self
     }
 
+    /// How often in a row, and for how long, a lock may go from one thread of this client that
+    /// releases it to the next that waits for it, without being free in between: by default 1000
+    /// times and 1 s.
+    ///
+    /// Threads of one client that want the same lock stand in line, first come, first served, and
+    /// it is handed on in one round over the nodes. That is fast, and keeps other processes out:
+    /// when either bound is reached, the lock is released, and the next in line pauses for up to 20
+    /// ms before it asks the nodes, so that others may have it first. The time counts from when the
+    /// lock was taken. With a count of zero it is never handed on, and every thread in line pauses.
+    pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
+        self.hand_over_limit = HandOverLimit { count, time };
+        self
+    }
+
     /// Checks the settings and builds the client. Connects to nothing: that happens with the first
     /// lock, and no node needs to be up.
     ///
@@ -203,93 +218,6 @@ impl Builder {
     pub fn build(self) -> Result<LockClient, ConfigError> {
         LockClient::new(self.check()?)
     }
-
-    fn check(self) -> Result<Config, ConfigError> {
-        let endpoints = endpoints(&self.urls)?;
-        let Some(drift) = Drift::from_factor(self.drift_factor) else {
-            let reason =
-                format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
-            return Err(ConfigError::Setting { name: "drift_factor", reason });
-        };
-        let mut rules = Rules::new(endpoints.len(), drift);
-        rules.node_timeout = self.node_timeout;
-        rules.min_validity = self.min_validity;
-        (rules.retry_base, rules.retry_cap) = self.retry;
-        rules.hold_max = self.max_hold;
-        self.check_times(&rules)?;
-        self.check_names()?;
-        Ok(Config {
-            endpoints,
-            rules: Arc::new(rules),
-            max_ttl: self.max_ttl,
-            key_prefix: self.key_prefix,
-            client_name: self.client_name,
-            wait_for_all: self.wait_for_all,
-            restart_guard: self.restart_guard,
-        })
-    }
-
-    fn check_times(&self, rules: &Rules) -> Result<(), ConfigError> {
-        let millisecond = Duration::from_millis(1);
-        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&self.node_timeout) {
-            let reason = format!("{:?} is not between 1 ms and 60 s", self.node_timeout);
-            return Err(ConfigError::Setting { name: "node_timeout", reason });
-        }
-        let (base, cap) = self.retry;
-        if base < RETRY_BASE_MIN || cap < base {
-            let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
-            return Err(ConfigError::Setting { name: "retry", reason });
-        }
-        if self.max_ttl > TTL_LIMIT {
-            let reason = format!("{:?} is more than 365 days", self.max_ttl);
-            return Err(ConfigError::Setting { name: "max_ttl", reason });
-        }
-        let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
-        if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
-            let (most, least) = (self.max_ttl, self.min_validity);
-            let (name, reason) = if least.is_zero() {
-                ("max_ttl", format!("{most:?} leaves no validity"))
-            } else {
-                ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
-            };
-            return Err(ConfigError::Setting { name, reason });
-        }
-        Ok(())
-    }
-
-    fn check_names(&self) -> Result<(), ConfigError> {
-        let is_odd = |name: &&String| !name.bytes().all(|byte| byte.is_ascii_graphic());
-        let odd = self.client_name.as_ref().filter(|name| name.is_empty() || is_odd(name));
-        if let Some(name) = odd {
-            let reason = format!("{name:?} is not printable ASCII without spaces");
-            return Err(ConfigError::Setting { name: "client_name", reason });
-        }
-        let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
-        if length > most {
-            let reason = format!("{length} bytes, more than {most}");
-            return Err(ConfigError::Setting { name: "key_prefix", reason });
-        }
-        Ok(())
-    }
-}
-
-fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
-    if urls.is_empty() {
-        return Err(ConfigError::NoNodes);
-    }
-    if urls.len() > NODES_MAX {
-        return Err(ConfigError::TooManyNodes(urls.len()));
-    }
-    let mut endpoints: Vec<Endpoint> = Vec::new();
-    for url in urls {
-        let endpoint = Endpoint::parse(url).map_err(ConfigError::Endpoint)?;
-        if let Some(first) = endpoints.iter().find(|other| other.same_server(&endpoint)) {
-            let (first, second) = (first.to_string(), endpoint.to_string());
-            return Err(ConfigError::Duplicate { first, second });
-        }
-        endpoints.push(endpoint);
-    }
-    Ok(endpoints)
 }
 
 /// URLs may contain passwords, so they are not shown.

@@ -4,6 +4,7 @@ use crate::client::LockClient;
 use crate::clock;
 use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
+use crate::line::Place;
 use std::fmt;
 use std::time::Duration;
 
@@ -25,11 +26,19 @@ pub struct LockGuard {
     /// Did the nodes say that the lock is lost, before its validity ended?
     is_gone: bool,
     is_released: bool,
+    /// The place at the head of the line of threads that want this lock. Dropped last: the next is
+    /// called when the release has been written.
+    place: Option<Place>,
 }
 
 impl LockGuard {
-    pub(crate) fn new(client: LockClient, lease: Lease, prefix: usize) -> Self {
-        Self { client, lease, prefix, is_gone: false, is_released: false }
+    pub(crate) fn new(
+        client: LockClient,
+        lease: Lease,
+        prefix: usize,
+        place: Option<Place>,
+    ) -> Self {
+        Self { client, lease, prefix, is_gone: false, is_released: false, place }
     }
 
     /// The name of what is locked.
@@ -84,6 +93,9 @@ impl LockGuard {
         match outcome {
             Extended::Confirmed(lease) => {
                 self.lease = lease;
+                if let Some(place) = &self.place {
+                    place.hold(self.lease.expires_at(self.client.rules()));
+                }
                 Ok(())
             }
             Extended::Unanswered(lease) => {
@@ -103,12 +115,19 @@ impl LockGuard {
 
     /// Releases the lock, waits for a majority's answer, and says whether it was held to the end.
     ///
+    /// If another thread of this client waits for the lock and its validity has not passed, it is
+    /// handed to that thread, which has the nodes exchange the tokens; then nothing is waited for
+    /// here.
+    ///
     /// # Errors
     ///
     /// Too few nodes answered. The others are told as soon as they can be reached again; their key
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
         self.is_released = true;
+        if self.pass_on() {
+            return Ok(Released::InTime);
+        }
         let release = Release::new(self.client.rules(), &self.lease, clock::now());
         match self.client.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
@@ -117,6 +136,11 @@ impl LockGuard {
                 Err(ReleaseError::NoQuorum(NoQuorum::new(last.reports)))
             }
         }
+    }
+
+    /// Gives the lock to the next thread in line, if there is one.
+    fn pass_on(&self) -> bool {
+        self.place.as_ref().is_some_and(|place| place.pass(self.lease.clone()).is_ok())
     }
 }
 
@@ -133,7 +157,7 @@ pub enum Released {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if !self.is_released {
+        if !self.is_released && !self.pass_on() {
             self.client.post(self.lease.undo(clock::now(), self.client.rules()));
         }
     }

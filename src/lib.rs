@@ -64,6 +64,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
 //! | `node` | the conversation with the nodes: bytes in, bytes out |
@@ -82,6 +83,7 @@ mod endpoint;
 mod engine;
 pub mod error;
 mod guard;
+mod line;
 mod net;
 mod node;
 mod resp;

@@ -25,8 +25,8 @@ fn eager(urls: Vec<String>) -> LockClient {
     patient(urls).retry(base, cap).build().expect("the settings are good")
 }
 
-/// A folder whose files are not held up by a busy disk: whoever stands still for longer than its lock
-/// is valid has lost it, and that is not what these tests are about.
+/// A folder whose files are not held up by a busy disk: whoever stands still for longer than its
+/// lock is valid has lost it, and that is not what these tests are about.
 fn in_memory() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };

@@ -1,8 +1,8 @@
 //! A storm of signals: system calls end early all the time, and nothing else changes.
 //!
 //! A signal that is sent to a process goes to its main thread if that does not mind, so what is
-//! interrupted here runs in the main thread of a process of its own: this test program again, told to
-//! run one test in the thread that it starts in.
+//! interrupted here runs in the main thread of a process of its own: this test program again, told
+//! to run one test in the thread that it starts in.
 
 mod support;
 

@@ -76,7 +76,7 @@ fn the_longest_wait_is_for_ever() {
     let client = thorough(servers.urls());
     let held = take(&client, "ever", LONG);
     let waiting = {
-        let client = client.clone();
+        let client = thorough(servers.urls());
         thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX))
     };
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));

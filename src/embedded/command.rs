@@ -23,6 +23,12 @@ impl Call<'_> {
     pub(super) fn database(&mut self) -> &mut super::keyspace::Database {
         self.keyspace.database(self.session.database)
     }
+
+    /// Another command at the same time on the same connection, as a script makes it.
+    pub(super) fn with_args<'b>(&'b mut self, args: &'b [&'b [u8]]) -> Call<'b> {
+        let (now, now_ms) = (self.now, self.now_ms);
+        Call { keyspace: self.keyspace, session: self.session, now, now_ms, args }
+    }
 }
 
 struct Command {

@@ -7,7 +7,7 @@
 use super::command::{Call, integer};
 use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Answer, Failure, OwnedReply};
-use super::strings::is_flush_mode;
+use super::strings::{is_flush_mode, set};
 use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
@@ -93,11 +93,12 @@ type Raised = (Failure, u32);
 
 fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
     let outcome = match script.sha1 {
-        sha1 if sha1 == script::RELEASE.sha1 => release(call, words),
-        _ => extend(call, words),
+        sha1 if sha1 == script::RELEASE.sha1 => release(call, words).map(i64::from),
+        sha1 if sha1 == script::EXTEND.sha1 => extend(call, words).map(i64::from),
+        _ => hand_over(call, words),
     };
     match outcome {
-        Ok(done) => Ok(OwnedReply::Integer(done.into())),
+        Ok(answer) => Ok(OwnedReply::Integer(answer)),
         Err((failure, line)) => Err(failure.in_script(script.sha1, line)),
     }
 }
@@ -144,7 +145,22 @@ fn extend(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
     Ok(true)
 }
 
-/// Whether the key holds `ARGV[1]`: the comparison both scripts begin with.
+/// `hand_over.lua`, with its line numbers.
+fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Result<i64, Raised> {
+    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
+    let now_ms = call.now_ms;
+    let held = call.database().string(now_ms, key).map_err(|failure| (failure, 1))?;
+    let is_held = held.is_some();
+    if is_held && held != words.argv.first().copied() {
+        return Ok(0);
+    }
+    let [_, token, ttl, ..] = *words.argv else { return Err((nil_argument(), 5)) };
+    let options: [&[u8]; 5] = [b"SET", key, token, b"PX", ttl];
+    set(&mut call.with_args(&options)).map_err(|failure| (failure, 5))?;
+    Ok(if is_held { 1 } else { 2 })
+}
+
+/// Whether the key holds `ARGV[1]`: the comparison two of the scripts begin with.
 fn holds(call: &mut Call<'_>, key: &[u8], words: Words<'_>) -> Result<bool, Failure> {
     let now_ms = call.now_ms;
     let value = call.database().string(now_ms, key)?;

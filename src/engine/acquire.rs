@@ -57,6 +57,10 @@ pub struct Acquire {
     failure: Option<Acquired>,
     /// A failed attempt's undo, which goes out before anything else happens.
     undo: Option<Request>,
+    /// The same for the lock that was to be handed over.
+    undo_before: Option<Request>,
+    /// The lock that is handed over, until that has been tried.
+    predecessor: Option<Lease>,
     state: State,
 }
 
@@ -74,8 +78,36 @@ impl Acquire {
     /// Takes `key` for `ttl`, with as much patience as is given.
     #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
-        let state = State::Resting(Time::ZERO);
-        Self { rules, key, ttl, patience, backoff: None, failure: None, undo: None, state }
+        Self {
+            rules,
+            key,
+            ttl,
+            patience,
+            backoff: None,
+            failure: None,
+            undo: None,
+            undo_before: None,
+            predecessor: None,
+            state: State::Resting(Time::ZERO),
+        }
+    }
+
+    /// Takes the lock over from one who has done with it: with the first attempt, each node gives
+    /// the key of that lock to this one in one step. If that fails, the lock before is taken back
+    /// as well, and the attempts that follow are like any others.
+    #[must_use]
+    pub fn succeeding(mut self, predecessor: Lease) -> Self {
+        self.predecessor = Some(predecessor);
+        // So it was until now, which is what counts if the caller's deadline cuts the round short.
+        self.failure = Some(Acquired::Contended);
+        self
+    }
+
+    /// Lets `until` come before the first attempt.
+    #[must_use]
+    pub fn pausing(mut self, until: Time) -> Self {
+        self.state = State::Resting(until);
+        self
     }
 
     fn begin(&mut self, now: Time, draw: Draw) {
@@ -84,6 +116,7 @@ impl Acquire {
                 // Whoever was to begin the last attempt has overslept. Another one would not end in
                 // time.
                 self.state = State::Over(Some(failure.clone()));
+                self.give_up_predecessor(now, NodeSet::EMPTY);
                 return;
             }
         }
@@ -96,12 +129,14 @@ impl Acquire {
             Patience::Until(time) if time > now => round_end.min(time),
             _ => round_end,
         };
+        let before = self.predecessor.as_ref();
         let request = Request {
-            verb: Verb::Plant,
+            verb: if before.is_some() { Verb::HandOver } else { Verb::Plant },
             key: Arc::clone(&self.key),
             token: draw.token,
+            predecessor: before.map(|lease| lease.token),
             ttl: self.ttl,
-            ttl_longest: self.ttl,
+            ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,
             deadline,
             nodes: NodeSet::all(self.rules.nodes),
@@ -117,6 +152,7 @@ impl Acquire {
         let in_time = now < valid_until && valid_until.since(now) >= self.rules.min_validity;
 
         if granted && in_time && !ballot.same_server {
+            self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
                 key: request.key,
                 token: request.token,
@@ -142,8 +178,19 @@ impl Acquire {
         self.failure = Some(failure.clone());
         // Every node the request was written to, granted or not, answered or not: what a node that
         // did not answer has done is unknown, and the undo follows the request on its connection.
-        self.undo = Some(Request { verb: Verb::Undo, nodes: ballot.sent, ..request });
+        self.undo =
+            Some(Request { verb: Verb::Undo, nodes: ballot.sent, predecessor: None, ..request });
+        self.give_up_predecessor(now, NodeSet::EMPTY);
         self.state = self.after_failure(now, started, ballot, failure);
+    }
+
+    /// The lock before has been given up by its holder: it is to be removed wherever it may still
+    /// be and was not handed over.
+    fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
+        let Some(mut lease) = self.predecessor.take() else { return };
+        lease.nodes = lease.nodes.without(handed_over);
+        let is_anywhere = !lease.nodes.is_empty();
+        self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }
 
     /// Do others hold the lock? A round that the caller's deadline cut short while answers could
@@ -202,6 +249,7 @@ impl Operation for Acquire {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
             (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
             (State::Resting(_), Input::NoEntropy) => {
+                self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.state = State::Over(Some(Acquired::NoEntropy));
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
@@ -215,7 +263,7 @@ impl Operation for Acquire {
     }
 
     fn poll(&mut self) -> Step<Acquired> {
-        if let Some(undo) = self.undo.take() {
+        if let Some(undo) = self.undo.take().or_else(|| self.undo_before.take()) {
             return Step::Send(undo);
         }
         match std::mem::replace(&mut self.state, State::Over(None)) {
@@ -236,186 +284,4 @@ impl Operation for Acquire {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::fixture::{Script, ballot, draw, rules};
-    use super::*;
-
-    fn acquire(patience: Patience) -> Script<Acquire> {
-        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-        Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience))
-    }
-
-    #[test]
-    fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
-        let mut acquire = acquire(Patience::Once);
-        let request = acquire.attempt(1_000, draw(1));
-        assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Plant, 1_000));
-        assert_eq!(request.deadline, Time::from_millis(1_050));
-        let outcome = acquire.answer(1_007, ballot("yyy--"));
-        let Acquired::Held(lease) = outcome.done() else { panic!() };
-        assert_eq!(lease.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
-        assert_eq!(lease.token, draw(1).token);
-    }
-
-    #[test]
-    fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
-        let table = [
-            // The answers of the round before, those that the last one got, and what it comes to.
-            ("nnn--", "n----", true),
-            ("nnn--", "-----", true),
-            // Nodes that were down say so, whatever was said before.
-            ("nnn--", "fffnn", false),
-            // Who never got an answer knows nothing.
-            ("n----", "n----", false),
-        ];
-        for (before, last, is_contended) in table {
-            let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
-            acquire.attempt(1_000, draw(1));
-            acquire.answer(1_010, ballot(before)).undo();
-            let request = acquire.attempt(1_090, draw(2));
-            assert_eq!(request.deadline, Time::from_millis(1_100));
-            acquire.answer(1_100, ballot(last)).undo();
-            let outcome = acquire.done();
-            assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{before} {last}");
-        }
-    }
-
-    #[test]
-    fn a_majority_that_comes_too_late_is_undone() {
-        for (now, late) in [(1_987, false), (1_988, true), (5_000, true)] {
-            let mut acquire = acquire(Patience::Once);
-            acquire.attempt(1_000, draw(1));
-            let rest = acquire.answer(now, ballot("yyyyy"));
-            if late {
-                assert_eq!(rest.undo().token, draw(1).token);
-                assert!(matches!(rest.done(), Acquired::TooLate(_)));
-            } else {
-                assert!(matches!(rest.done(), Acquired::Held(_)));
-            }
-        }
-    }
-
-    #[test]
-    fn what_is_missing_decides_between_contended_and_unanswered() {
-        let table = [
-            ("nnn--", true),
-            ("yynnn", true),
-            ("yynff", true),
-            ("nnnff", true),
-            ("yyfff", false),
-            ("fffff", false),
-            ("nnfff", false),
-        ];
-        for (votes, contended) in table {
-            let mut acquire = acquire(Patience::Once);
-            acquire.attempt(0, draw(1));
-            let rest = acquire.answer(1, ballot(votes));
-            assert_eq!(rest.undo().verb, Verb::Undo);
-            match rest.done() {
-                Acquired::Contended => assert!(contended, "{votes}"),
-                Acquired::Unanswered => assert!(!contended, "{votes}"),
-                other => panic!("{votes}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn the_undo_goes_wherever_the_request_was_written() {
-        let mut acquire = acquire(Patience::Once);
-        acquire.attempt(0, draw(1));
-        let mut ballot = ballot("ynnn-");
-        ballot.sent.remove(super::super::Node::new(3));
-        assert_eq!(acquire.answer(1, ballot).undo().nodes, ballot.sent);
-    }
-
-    #[test]
-    fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
-        let mut acquire = acquire(Patience::Forever);
-        let mut now = 0;
-        for attempt in 1..200 {
-            let request = acquire.attempt(now, draw(attempt));
-            assert_eq!(request.token, draw(attempt).token);
-            let rest = acquire.answer(now + 1, ballot("nnn--"));
-            assert_eq!(rest.undo().token, draw(attempt).token);
-            let until = rest.wait();
-            assert!(until > Time::from_millis(now + 1));
-            assert!(until <= Time::from_millis(now + 1 + 100));
-            now = until.as_nanos() / 1_000_000 + 1;
-        }
-    }
-
-    #[test]
-    fn attempts_end_in_time_for_the_callers_deadline() {
-        for seed in 0..100 {
-            let deadline = Time::from_millis(300);
-            let mut acquire = acquire(Patience::Until(deadline));
-            let (mut now, mut attempts) = (Time::ZERO, 0);
-            loop {
-                attempts += 1;
-                assert!(attempts < 1_000, "a tight loop");
-                let request = acquire.attempt_at(now, draw(seed + attempts));
-                assert!(request.deadline <= deadline);
-                now = now.after(Duration::from_millis(1));
-                let rest = acquire.answer_at(now, ballot("nnnnn"));
-                rest.undo();
-                match rest.wait_or_done() {
-                    Ok(until) => {
-                        assert!(until < deadline);
-                        now = until;
-                    }
-                    Err(outcome) => {
-                        assert!(matches!(outcome, Acquired::Contended));
-                        break;
-                    }
-                }
-            }
-            assert!(now > Time::from_millis(290), "gave up with {:?} left", deadline.since(now));
-        }
-    }
-
-    #[test]
-    fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
-        let mut acquire = acquire(Patience::Until(Time::from_millis(5)));
-        let request = acquire.attempt(10, draw(1));
-        assert_eq!(request.deadline, Time::from_millis(60));
-        let rest = acquire.answer(11, ballot("nnnnn"));
-        rest.undo();
-        assert!(matches!(rest.done(), Acquired::Contended));
-    }
-
-    #[test]
-    fn who_oversleeps_the_deadline_gets_no_further_attempt() {
-        for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
-            let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
-            acquire.attempt(1_000, draw(1));
-            let rest = acquire.answer(1_001, ballot(before));
-            rest.undo();
-            assert!(rest.wait() < Time::from_millis(1_100));
-            rest.oversleep(1_100, draw(2));
-            let outcome = rest.done();
-            assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{outcome:?}");
-        }
-    }
-
-    #[test]
-    fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
-        let mut acquire = acquire(Patience::Forever);
-        acquire.attempt(0, draw(1));
-        let mut ballot = ballot("yyfff");
-        ballot.hopeless = ballot.tally.failed;
-        let rest = acquire.answer(1, ballot);
-        rest.undo();
-        assert!(matches!(rest.done(), Acquired::Unanswered));
-    }
-
-    #[test]
-    fn nodes_that_are_one_server_grant_nothing() {
-        let mut acquire = acquire(Patience::Forever);
-        acquire.attempt(0, draw(1));
-        let mut ballot = ballot("yyyyy");
-        ballot.same_server = true;
-        let rest = acquire.answer(1, ballot);
-        rest.undo();
-        assert!(matches!(rest.done(), Acquired::SameServer));
-    }
-}
+mod tests;

@@ -84,6 +84,8 @@ impl Rules {
 pub enum Verb {
     /// Set the key if there is none.
     Plant,
+    /// Give the key of the lock before to this one, also where nobody holds it.
+    HandOver,
     /// Let the key live on if it is ours.
     Extend,
     /// Delete the key if it is ours, and say whether it was.
@@ -100,7 +102,13 @@ impl Verb {
     /// Is somebody waiting for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        matches!(self, Self::Plant | Self::Extend | Self::Release | Self::Ping)
+        !matches!(self, Self::Undo | Self::Replant)
+    }
+
+    /// Does it take the lock for a new token?
+    #[must_use]
+    pub fn is_acquisition(self) -> bool {
+        matches!(self, Self::Plant | Self::HandOver)
     }
 
     /// Does it take the key away?
@@ -120,11 +128,14 @@ pub struct Request {
     pub key: Arc<[u8]>,
     /// Whose lock it is.
     pub token: Token,
+    /// Whose lock it was, if it is to be handed over.
+    pub predecessor: Option<Token>,
     /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
     /// The longest ttl that was sent for this key and token so far. An extension by less must look
-    /// before it sets, or it would shorten the key's life.
+    /// before it sets, or it would shorten the key's life. For a hand-over, that of the lock before
+    /// counts as well: so long its key may live where the hand-over does not arrive.
     pub ttl_longest: Ttl,
     /// When the operation began: before anything was written.
     pub started: Time,
@@ -157,6 +168,7 @@ impl Request {
             verb: Verb::Ping,
             key: Arc::from([]),
             token: Token::new([0; Token::LEN]),
+            predecessor: None,
             ttl,
             ttl_longest: ttl,
             started: now,
@@ -237,12 +249,20 @@ impl Lease {
             verb,
             key: Arc::clone(&self.key),
             token: self.token,
+            predecessor: None,
             ttl,
             ttl_longest: self.ttl_longest,
             started: now,
             deadline: now.after(rules.node_timeout),
             nodes: self.nodes,
         }
+    }
+
+    /// When its key will have expired on every node that applied the latest request in time.
+    #[must_use]
+    pub fn expires_at(&self, rules: &Rules) -> Time {
+        let margin = self.ttl_longest.as_duration() - rules.drift.validity(self.ttl_longest);
+        self.valid_until.after(margin)
     }
 
     /// The removal that nobody waits for.

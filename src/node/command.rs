@@ -27,6 +27,7 @@ pub enum Form {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts {
     extend: bool,
+    hand_over: bool,
     release: bool,
 }
 
@@ -35,6 +36,7 @@ impl KnownScripts {
     pub(super) fn learn(&mut self, verb: Verb) {
         match verb {
             Verb::Extend => self.extend = true,
+            Verb::HandOver => self.hand_over = true,
             Verb::Release | Verb::Undo => self.release = true,
             Verb::Plant | Verb::Replant | Verb::Ping => {}
         }
@@ -44,6 +46,7 @@ impl KnownScripts {
     pub(super) fn form(self, verb: Verb) -> Form {
         let is_known = match verb {
             Verb::Extend => self.extend,
+            Verb::HandOver => self.hand_over,
             Verb::Release => self.release,
             // Nobody waits for an undo, so nobody would be there to send it a second time if the
             // node has forgotten the script meanwhile: it must be understood at once.
@@ -60,6 +63,9 @@ impl KnownScripts {
 pub enum Meaning {
     /// It is a vote.
     Vote(Vote),
+    /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
+    /// node's memory of who did.
+    Planted,
     /// The node does not know the script: to be sent again by its source.
     UnknownScript,
     /// It is an error of the server's, and no vote. The conversation goes on.
@@ -85,12 +91,23 @@ pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
                 encode_command(out, &[verb, name, b"1", key, token, ttl]);
             }
         }
+        Verb::HandOver => {
+            let (verb, name) = name(script::HAND_OVER, form);
+            let predecessor = request.predecessor.as_ref().unwrap_or(&request.token);
+            let predecessor = predecessor.as_bytes();
+            encode_command(out, &[verb, name, b"1", key, predecessor, token, ttl]);
+        }
         Verb::Release | Verb::Undo => {
             let (verb, name) = name(script::RELEASE, form);
             encode_command(out, &[verb, name, b"1", key, token]);
         }
         Verb::Ping => encode_command(out, &[b"PING"]),
     }
+}
+
+/// Is it a script that does it?
+fn has_script(verb: Verb) -> bool {
+    matches!(verb, Verb::Extend | Verb::HandOver | Verb::Release | Verb::Undo)
 }
 
 fn name(script: Script, form: Form) -> (&'static [u8], &'static [u8]) {
@@ -113,14 +130,11 @@ pub fn meaning(verb: Verb, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning 
     match (verb, reply) {
         (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
-        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) => Meaning::Vote(Vote::Granted),
+        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) => Meaning::Planted,
+        (Verb::HandOver, Reply::Integer(2)) => Meaning::Planted,
         (Verb::Plant | Verb::Replant, Reply::Null) => Meaning::Vote(Vote::Refused),
-        (Verb::Extend | Verb::Release | Verb::Undo, Reply::Integer(1)) => {
-            Meaning::Vote(Vote::Granted)
-        }
-        (Verb::Extend | Verb::Release | Verb::Undo, Reply::Integer(0)) => {
-            Meaning::Vote(Vote::Refused)
-        }
+        (verb, Reply::Integer(1)) if has_script(verb) => Meaning::Vote(Vote::Granted),
+        (verb, Reply::Integer(0)) if has_script(verb) => Meaning::Vote(Vote::Refused),
         _ => Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret))),
     }
 }

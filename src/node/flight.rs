@@ -4,7 +4,7 @@
 use super::Ticket;
 use super::command::{self, Form};
 use crate::clock::Time;
-use crate::engine::Request;
+use crate::engine::{Request, Token, Verb};
 use std::collections::VecDeque;
 
 /// The most commands that may be unanswered at one node. A healthy node never has more than a few
@@ -62,6 +62,12 @@ impl Flight {
         let command = self.commands.pop_front()?;
         self.command_bytes -= command.size;
         Some(command)
+    }
+
+    /// Has a removal of this lock been written behind the command that is answered?
+    pub(super) fn removes(&self, token: &Token) -> bool {
+        let mut requests = self.commands.iter().map(|command| &command.request);
+        requests.any(|request| request.verb.is_removal() && request.token == *token)
     }
 
     /// When the command that has waited longest was written.
@@ -122,6 +128,16 @@ pub(super) struct Debt {
     pub(super) request: Request,
     /// When the key will have expired by itself.
     until: Time,
+}
+
+/// What is to be removed from a node that has not carried this request out, or may not have: for a
+/// hand-over, the lock before, which nobody else will remove.
+pub(super) fn owed_of(request: Request) -> Option<Request> {
+    if request.verb.is_removal() {
+        return Some(request);
+    }
+    let (token, ttl) = (request.predecessor?, request.ttl_longest);
+    Some(Request { verb: Verb::Undo, token, predecessor: None, ttl, ..request })
 }
 
 /// The removals owed to one node.

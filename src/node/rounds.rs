@@ -70,7 +70,7 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        let is_pointless = request.verb == Verb::Plant && self.twins.is_some();
+        let is_pointless = request.verb.is_acquisition() && self.twins.is_some();
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {
@@ -165,7 +165,12 @@ impl<W> Rounds<W> {
     #[must_use]
     pub fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
-        with_trips.map(|(session, round_trip)| session.status(now, *round_trip)).collect()
+        let status = |(index, (session, trip)): (usize, (&Session, &Option<Duration>))| {
+            let mut status = session.status(now, *trip);
+            status.last_error = self.duplication(Node::new(index)).or(status.last_error);
+            status
+        };
+        with_trips.enumerate().map(status).collect()
     }
 
     /// Passes on the answers of one node's session.
@@ -235,14 +240,14 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// After a removal, no key of its lock may be put back.
+    /// After a removal, or when a lock was handed over, no key of it may be put back.
     fn forget_extensions(&mut self, request: &Request) {
-        if !request.verb.is_removal() {
-            return;
-        }
+        let removed =
+            if request.verb.is_removal() { Some(request.token) } else { request.predecessor };
+        let Some(token) = removed else { return };
         for slot in 0..self.entries.len() {
             let entry = &self.entries[slot];
-            let is_its = |other: &Request| other.token == request.token;
+            let is_its = |other: &Request| other.token == token;
             if entry.waiter.is_none() && entry.request.as_ref().is_some_and(is_its) {
                 self.leave(slot);
             }

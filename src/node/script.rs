@@ -33,8 +33,16 @@ pub const RELEASE: Script = Script {
 pub const EXTEND: Script =
     Script { source: include_str!("extend.lua"), sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6" };
 
+/// Gives the lock's key to another token if it still holds ours, or if nobody holds it: `KEYS[1]`
+/// the key, `ARGV[1]` our token, `ARGV[2]` the other, `ARGV[3]` its time to live in milliseconds.
+/// Answers 1 if the key was ours, 2 if there was none, and 0 if it is another's.
+pub const HAND_OVER: Script = Script {
+    source: include_str!("hand_over.lua"),
+    sha1: "d53fcdc4920b3292a1438ea4e956afe10d1c199d",
+};
+
 /// Every script of this library.
-pub const ALL: [Script; 2] = [RELEASE, EXTEND];
+pub const ALL: [Script; 3] = [RELEASE, EXTEND, HAND_OVER];
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight};
+use super::flight::{Debts, Flight, owed_of};
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
 use super::waiting::Waiting;
@@ -49,8 +49,10 @@ pub struct Session {
     debts: Debts,
     answers: VecDeque<Answer>,
     backoff: Backoff,
-    /// When bytes last came.
-    heard_at: Time,
+    /// When a command was last answered.
+    answered_at: Time,
+    /// Before this nothing that is owed is paid: the node has just refused to take it.
+    pay_at: Time,
     /// Has a command been answered on this connection?
     is_proven: bool,
     identity: Option<Identity>,
@@ -83,7 +85,8 @@ impl Session {
             waiting: Waiting::default(),
             debts: Debts::default(),
             answers: VecDeque::new(),
-            heard_at: Time::ZERO,
+            answered_at: Time::ZERO,
+            pay_at: Time::ZERO,
             is_proven: false,
             identity: None,
             has_greeted: false,
@@ -182,7 +185,6 @@ impl Session {
 
     /// Bytes have come.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
-        self.heard_at = now;
         let mut input = std::mem::take(&mut self.input);
         let rest = if input.is_empty() {
             self.decode(now, bytes)
@@ -214,7 +216,7 @@ impl Session {
         self.flight.wrote(count);
     }
 
-    /// Time has passed: gives up a connection on which nothing was heard for too long.
+    /// Time has passed: gives up a connection on which nothing was answered for too long.
     pub fn tick(&mut self, now: Time) {
         for ticket in self.debts.expire(now) {
             self.fail(ticket, &Problem::TimedOut(self.phase()), false);
@@ -243,7 +245,7 @@ impl Session {
     }
 
     fn pay_debts(&mut self, now: Time) {
-        if !matches!(self.state, State::Ready) {
+        if !matches!(self.state, State::Ready) || now < self.pay_at {
             return;
         }
         while self.debts.is_payable(&self.flight) {
@@ -254,7 +256,7 @@ impl Session {
         }
     }
 
-    /// A request to which no answer will come: a removal is owed then, anything else is over.
+    /// A request to which no answer will come. What it was to remove is owed then.
     fn lose(
         &mut self,
         now: Time,
@@ -266,8 +268,10 @@ impl Session {
         if let Some(ticket) = ticket {
             self.fail(ticket, problem, was_sent);
         }
-        if request.verb.is_removal() {
-            self.owe(now, None, request);
+        // Of what was never written nothing is left behind, but a removal is owed all the same.
+        let may_leave = was_sent || request.verb.is_removal();
+        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
+            self.owe(now, None, removal);
         }
     }
 

@@ -31,7 +31,8 @@ impl Generator {
             14 => vec![self.pick(&["STRLEN", "TYPE"]), self.key()],
             15 => vec![b"LPUSH".to_vec(), self.key(), self.value()],
             16 | 17 => self.script(script::RELEASE, false, &mut wait),
-            18..=20 => self.script(script::EXTEND, true, &mut wait),
+            18 | 19 => self.script(script::EXTEND, true, &mut wait),
+            20 => self.hand_over(&mut wait),
             21 => self.script_command(),
             _ => self.sundry(),
         };
@@ -89,9 +90,16 @@ impl Generator {
         words
     }
 
+    fn hand_over(&mut self, wait: &mut bool) -> Words {
+        let mut words = self.script(script::HAND_OVER, false, wait);
+        words.extend([self.value(), self.ttl(false, wait)]);
+        words
+    }
+
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, "none"]);
-        let source = self.pick(&[script::RELEASE.source, script::EXTEND.source]);
+        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, script::HAND_OVER.sha1]);
+        let source =
+            self.pick(&[script::RELEASE.source, script::EXTEND.source, script::HAND_OVER.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

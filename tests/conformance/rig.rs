@@ -139,6 +139,8 @@ fn filled_in(word: &str) -> Vec<u8> {
         "{extend}" => script::EXTEND.source.into(),
         "{extend.sha1}" => script::EXTEND.sha1.into(),
         "{RELEASE.SHA1}" => script::RELEASE.sha1.to_ascii_uppercase().into(),
+        "{hand_over}" => script::HAND_OVER.source.into(),
+        "{hand_over.sha1}" => script::HAND_OVER.sha1.into(),
         "{empty}" => Vec::new(),
         "{long}" => vec![b'x'; 300],
         word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),

@@ -12,6 +12,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("keys", include_str!("sequences/keys.txt")),
     ("release", include_str!("sequences/release.txt")),
     ("extend", include_str!("sequences/extend.txt")),
+    ("hand_over", include_str!("sequences/hand_over.txt")),
     ("scripts", include_str!("sequences/scripts.txt")),
     ("connection", include_str!("sequences/connection.txt")),
     ("unknown", include_str!("sequences/unknown.txt")),

@@ -10,6 +10,7 @@ pub mod locks;
 pub mod peer;
 mod process;
 pub mod proxy;
+pub mod queue;
 pub mod redis;
 pub mod servers;
 

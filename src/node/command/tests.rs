@@ -82,7 +82,7 @@ enum Kind {
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     match meaning(verb, &reply, None) {
-        Meaning::Vote(Vote::Granted) => Kind::Yes,
+        Meaning::Vote(Vote::Granted) | Meaning::Planted => Kind::Yes,
         Meaning::Vote(Vote::Refused) => Kind::No,
         Meaning::UnknownScript => Kind::Again,
         Meaning::Failed(Problem::Server(_)) => Kind::Failed,
@@ -150,4 +150,17 @@ fn only_what_a_node_has_run_is_named_by_its_digest() {
     assert_eq!(known.form(Verb::Release), Form::Digest);
     assert_eq!(known.form(Verb::Extend), Form::Source);
     assert_eq!(known.form(Verb::Undo), Form::Source, "nobody waits to send it again");
+}
+
+#[test]
+fn a_hand_over_tells_a_key_that_was_ours_from_one_that_nobody_had() {
+    let read = |bytes: &[u8]| {
+        let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+        meaning(Verb::HandOver, &reply, None)
+    };
+    assert_eq!(read(b":1\r\n"), Meaning::Vote(Vote::Granted));
+    assert_eq!(read(b":2\r\n"), Meaning::Planted);
+    assert_eq!(read(b":0\r\n"), Meaning::Vote(Vote::Refused));
+    assert!(matches!(read(b":3\r\n"), Meaning::Nonsense(_)));
+    assert!(matches!(read(b"+OK\r\n"), Meaning::Nonsense(_)));
 }

@@ -141,8 +141,8 @@ impl<W> Entry<W> {
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
     /// reports then, and making them allocates.
     fn is_plain(&self) -> bool {
-        let is_plant = self.verb() == Some(Verb::Plant);
-        self.is_confirmed() || is_plant && self.tally.answered_by_majority() == Verdict::Won
+        let takes = self.verb().is_some_and(Verb::is_acquisition);
+        self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
     fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {

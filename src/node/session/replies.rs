@@ -2,8 +2,9 @@
 
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Verb, Vote};
+use crate::engine::{Request, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
+use crate::node::flight::{InFlight, owed_of};
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::ServerErrorKind;
@@ -64,6 +65,7 @@ impl Session {
             return Err(Problem::UnexpectedReply(format!("{text}, and nothing was asked")));
         };
         self.is_proven = true;
+        self.answered_at = now;
         self.backoff.reset();
         let answer = |vote, problem| {
             let took = Some(now.since(command.sent_at));
@@ -71,28 +73,35 @@ impl Session {
         };
         let meaning = meaning(command.request.verb, reply, secret);
         match &meaning {
-            Meaning::Vote(_) => self.scripts.learn(command.request.verb),
+            Meaning::Vote(_) | Meaning::Planted => self.scripts.learn(command.request.verb),
             // It has not forgotten just this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
         }
         match meaning {
-            Meaning::Vote(Vote::Granted) if command.request.verb == Verb::Plant => {
+            Meaning::Planted => {
                 let problem = self.quarantine(now);
                 let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
                 self.answers.extend(answer(vote, problem));
             }
             Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
-            Meaning::UnknownScript if command.form == Form::Digest => {
+            Meaning::UnknownScript if command.form == Form::Digest && !self.is_undone(&command) => {
                 self.flight.push(now, command.ticket, command.request, Form::Source);
             }
             Meaning::UnknownScript => {
                 let text = describe(reply, secret);
                 self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
+                self.owe_predecessor(now, command.request);
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
                 self.problem = Some(problem.clone());
+                let removal = owed_of(command.request).filter(|_| !problem.is_permanent());
+                if let Some(removal) = removal {
+                    // It is still owed: the node is busy, or reading its data, and holds the key.
+                    self.pay_at = now.after(self.options.reconnect.1);
+                    self.owe(now, None, removal);
+                }
                 // Behind this name there was a master; by now there may be another one.
                 if matches!(&problem, Problem::Server(e) if e.kind == ServerErrorKind::ReadOnly) {
                     return Err(problem);
@@ -100,10 +109,24 @@ impl Session {
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
+                self.owe_predecessor(now, command.request);
                 return Err(problem);
             }
         }
         Ok(())
+    }
+
+    /// Has the lock that this was to take been given up meanwhile? Behind its own undo, a hand-over
+    /// would plant a key that nobody removes.
+    fn is_undone(&self, command: &InFlight) -> bool {
+        command.request.verb.is_acquisition() && self.flight.removes(&command.request.token)
+    }
+
+    /// A lock was not handed over here: the one before is to be removed.
+    fn owe_predecessor(&mut self, now: Time, request: Request) {
+        if request.predecessor.is_some() {
+            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
+        }
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {

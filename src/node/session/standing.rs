@@ -68,7 +68,7 @@ impl Session {
         let since = match &self.state {
             State::Down { .. } => return None,
             State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
-            State::Ready => self.flight.oldest()?.max(self.heard_at),
+            State::Ready => self.flight.oldest()?.max(self.answered_at),
         };
         Some((since.after(self.options.silence_max), self.phase()))
     }

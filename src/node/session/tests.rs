@@ -1,5 +1,6 @@
 //! One conversation, in literal bytes and times.
 
+mod hand_over;
 mod limits;
 mod quarantine;
 mod silence;

@@ -1,0 +1,104 @@
+//! What the settings must be like.
+
+use super::{Builder, Config, KEY_MAX};
+use crate::endpoint::Endpoint;
+use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
+use crate::error::ConfigError;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The shortest first pause between two attempts. Below it, retrying is a tight loop.
+const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
+
+/// The longest that a round may be allowed to take.
+const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+impl Builder {
+    pub(super) fn check(self) -> Result<Config, ConfigError> {
+        let endpoints = endpoints(&self.urls)?;
+        let Some(drift) = Drift::from_factor(self.drift_factor) else {
+            let reason =
+                format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
+            return Err(ConfigError::Setting { name: "drift_factor", reason });
+        };
+        let mut rules = Rules::new(endpoints.len(), drift);
+        rules.node_timeout = self.node_timeout;
+        rules.min_validity = self.min_validity;
+        (rules.retry_base, rules.retry_cap) = self.retry;
+        rules.hold_max = self.max_hold;
+        self.check_times(&rules)?;
+        self.check_names()?;
+        Ok(Config {
+            endpoints,
+            rules: Arc::new(rules),
+            max_ttl: self.max_ttl,
+            key_prefix: self.key_prefix,
+            client_name: self.client_name,
+            wait_for_all: self.wait_for_all,
+            restart_guard: self.restart_guard,
+            hand_over_limit: self.hand_over_limit,
+        })
+    }
+
+    fn check_times(&self, rules: &Rules) -> Result<(), ConfigError> {
+        let millisecond = Duration::from_millis(1);
+        if !(millisecond..=NODE_TIMEOUT_MAX).contains(&self.node_timeout) {
+            let reason = format!("{:?} is not between 1 ms and 60 s", self.node_timeout);
+            return Err(ConfigError::Setting { name: "node_timeout", reason });
+        }
+        let (base, cap) = self.retry;
+        if base < RETRY_BASE_MIN || cap < base {
+            let reason = format!("{base:?} to {cap:?}: at least 100 µs, and the cap not below it");
+            return Err(ConfigError::Setting { name: "retry", reason });
+        }
+        if self.max_ttl > TTL_LIMIT {
+            let reason = format!("{:?} is more than 365 days", self.max_ttl);
+            return Err(ConfigError::Setting { name: "max_ttl", reason });
+        }
+        let shortest = rules.drift.shortest_ttl(self.min_validity).map(Ttl::as_duration);
+        if shortest.is_none_or(|shortest| self.max_ttl < shortest) {
+            let (most, least) = (self.max_ttl, self.min_validity);
+            let (name, reason) = if least.is_zero() {
+                ("max_ttl", format!("{most:?} leaves no validity"))
+            } else {
+                ("min_validity", format!("{least:?} is more than a ttl of {most:?} leaves"))
+            };
+            return Err(ConfigError::Setting { name, reason });
+        }
+        Ok(())
+    }
+
+    fn check_names(&self) -> Result<(), ConfigError> {
+        if let Some(name) = &self.client_name {
+            if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_graphic()) {
+                let reason = format!("{name:?} is not printable ASCII without spaces");
+                return Err(ConfigError::Setting { name: "client_name", reason });
+            }
+        }
+        let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
+        if length > most {
+            let reason = format!("{length} bytes, more than {most}");
+            return Err(ConfigError::Setting { name: "key_prefix", reason });
+        }
+        Ok(())
+    }
+}
+
+fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
+    if urls.is_empty() {
+        return Err(ConfigError::NoNodes);
+    }
+    if urls.len() > NODES_MAX {
+        return Err(ConfigError::TooManyNodes(urls.len()));
+    }
+    let mut endpoints: Vec<Endpoint> = Vec::new();
+    for url in urls {
+        let endpoint = Endpoint::parse(url).map_err(ConfigError::Endpoint)?;
+        if let Some(first) = endpoints.iter().find(|other| other.same_server(&endpoint)) {
+            let (first, second) = (first.to_string(), endpoint.to_string());
+            return Err(ConfigError::Duplicate { first, second });
+        }
+        endpoints.push(endpoint);
+    }
+    Ok(endpoints)
+}

@@ -1,0 +1,284 @@
+//! Acquisitions by literal times and votes.
+
+use super::super::fixture::{Script, ballot, draw, lease, rules};
+use super::*;
+
+fn acquire(patience: Patience) -> Script<Acquire> {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience))
+}
+
+#[test]
+fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
+    let mut acquire = acquire(Patience::Once);
+    let request = acquire.attempt(1_000, draw(1));
+    assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Plant, 1_000));
+    assert_eq!(request.deadline, Time::from_millis(1_050));
+    let outcome = acquire.answer(1_007, ballot("yyy--"));
+    let Acquired::Held(lease) = outcome.done() else { panic!() };
+    assert_eq!(lease.valid_until, Time::from_millis(1_000 + 1_000 - 10 - 2));
+    assert_eq!(lease.token, draw(1).token);
+}
+
+#[test]
+fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
+    let table = [
+        // The answers of the round before, those that the last one got, and what it comes to.
+        ("nnn--", "n----", true),
+        ("nnn--", "-----", true),
+        // Nodes that were down say so, whatever was said before.
+        ("nnn--", "fffnn", false),
+        // Who never got an answer knows nothing.
+        ("n----", "n----", false),
+    ];
+    for (before, last, is_contended) in table {
+        let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+        acquire.attempt(1_000, draw(1));
+        acquire.answer(1_010, ballot(before)).undo();
+        let request = acquire.attempt(1_090, draw(2));
+        assert_eq!(request.deadline, Time::from_millis(1_100));
+        acquire.answer(1_100, ballot(last)).undo();
+        let outcome = acquire.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{before} {last}");
+    }
+}
+
+#[test]
+fn a_majority_that_comes_too_late_is_undone() {
+    for (now, late) in [(1_987, false), (1_988, true), (5_000, true)] {
+        let mut acquire = acquire(Patience::Once);
+        acquire.attempt(1_000, draw(1));
+        let rest = acquire.answer(now, ballot("yyyyy"));
+        if late {
+            assert_eq!(rest.undo().token, draw(1).token);
+            assert!(matches!(rest.done(), Acquired::TooLate(_)));
+        } else {
+            assert!(matches!(rest.done(), Acquired::Held(_)));
+        }
+    }
+}
+
+#[test]
+fn what_is_missing_decides_between_contended_and_unanswered() {
+    let table = [
+        ("nnn--", true),
+        ("yynnn", true),
+        ("yynff", true),
+        ("nnnff", true),
+        ("yyfff", false),
+        ("fffff", false),
+        ("nnfff", false),
+    ];
+    for (votes, contended) in table {
+        let mut acquire = acquire(Patience::Once);
+        acquire.attempt(0, draw(1));
+        let rest = acquire.answer(1, ballot(votes));
+        assert_eq!(rest.undo().verb, Verb::Undo);
+        match rest.done() {
+            Acquired::Contended => assert!(contended, "{votes}"),
+            Acquired::Unanswered => assert!(!contended, "{votes}"),
+            other => panic!("{votes}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_undo_goes_wherever_the_request_was_written() {
+    let mut acquire = acquire(Patience::Once);
+    acquire.attempt(0, draw(1));
+    let mut ballot = ballot("ynnn-");
+    ballot.sent.remove(super::super::Node::new(3));
+    assert_eq!(acquire.answer(1, ballot).undo().nodes, ballot.sent);
+}
+
+#[test]
+fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
+    let mut acquire = acquire(Patience::Forever);
+    let mut now = 0;
+    for attempt in 1..200 {
+        let request = acquire.attempt(now, draw(attempt));
+        assert_eq!(request.token, draw(attempt).token);
+        let rest = acquire.answer(now + 1, ballot("nnn--"));
+        assert_eq!(rest.undo().token, draw(attempt).token);
+        let until = rest.wait();
+        assert!(until > Time::from_millis(now + 1));
+        assert!(until <= Time::from_millis(now + 1 + 100));
+        now = until.as_nanos() / 1_000_000 + 1;
+    }
+}
+
+#[test]
+fn attempts_end_in_time_for_the_callers_deadline() {
+    for seed in 0..100 {
+        let deadline = Time::from_millis(300);
+        let mut acquire = acquire(Patience::Until(deadline));
+        let (mut now, mut attempts) = (Time::ZERO, 0);
+        loop {
+            attempts += 1;
+            assert!(attempts < 1_000, "a tight loop");
+            let request = acquire.attempt_at(now, draw(seed + attempts));
+            assert!(request.deadline <= deadline);
+            now = now.after(Duration::from_millis(1));
+            let rest = acquire.answer_at(now, ballot("nnnnn"));
+            rest.undo();
+            match rest.wait_or_done() {
+                Ok(until) => {
+                    assert!(until < deadline);
+                    now = until;
+                }
+                Err(outcome) => {
+                    assert!(matches!(outcome, Acquired::Contended));
+                    break;
+                }
+            }
+        }
+        assert!(now > Time::from_millis(290), "gave up with {:?} left", deadline.since(now));
+    }
+}
+
+#[test]
+fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
+    let mut acquire = acquire(Patience::Until(Time::from_millis(5)));
+    let request = acquire.attempt(10, draw(1));
+    assert_eq!(request.deadline, Time::from_millis(60));
+    let rest = acquire.answer(11, ballot("nnnnn"));
+    rest.undo();
+    assert!(matches!(rest.done(), Acquired::Contended));
+}
+
+#[test]
+fn a_lock_is_handed_over_in_one_round() {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let key = Arc::from(&b"key"[..]);
+    let acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+    let mut script = Script::new(acquire);
+    let request = script.attempt(100, draw(1));
+    assert_eq!((request.verb, request.token), (Verb::HandOver, draw(1).token));
+    assert_eq!(request.predecessor, Some(lease(0, 500).token));
+    assert_eq!(request.nodes, NodeSet::all(5));
+    let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
+    assert_eq!(lease.token, draw(1).token);
+    assert_eq!(lease.valid_until, Time::from_millis(100 + 988));
+}
+
+#[test]
+fn a_failed_hand_over_takes_back_both_locks_and_goes_on_as_usual() {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let key = Arc::from(&b"key"[..]);
+    let acquire = Acquire::new(rules(5), key, ttl, Patience::Forever).succeeding(lease(0, 500));
+    let mut script = Script::new(acquire);
+    script.attempt(100, draw(1));
+    let rest = script.answer(110, ballot("yynnn"));
+    assert_eq!(rest.undo().token, draw(1).token);
+    assert_eq!(rest.undo().token, lease(0, 500).token);
+    rest.wait();
+    let request = script.attempt(300, draw(2));
+    assert_eq!((request.verb, request.predecessor), (Verb::Plant, None));
+}
+
+#[test]
+fn without_random_numbers_the_lock_before_is_taken_back() {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let key = Arc::from(&b"key"[..]);
+    let mut acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+    acquire.handle(Time::from_millis(100), Input::NoEntropy);
+    let mut script = Script::new(acquire);
+    assert_eq!(script.undo().token, lease(0, 500).token);
+    assert!(matches!(script.done(), Acquired::NoEntropy));
+}
+
+#[test]
+fn who_oversleeps_the_deadline_gets_no_further_attempt() {
+    for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
+        let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+        acquire.attempt(1_000, draw(1));
+        let rest = acquire.answer(1_001, ballot(before));
+        rest.undo();
+        assert!(rest.wait() < Time::from_millis(1_100));
+        rest.oversleep(1_100, draw(2));
+        let outcome = rest.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{outcome:?}");
+    }
+}
+
+#[test]
+fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
+    let mut acquire = acquire(Patience::Forever);
+    acquire.attempt(0, draw(1));
+    let mut ballot = ballot("yyfff");
+    ballot.hopeless = ballot.tally.failed;
+    let rest = acquire.answer(1, ballot);
+    rest.undo();
+    assert!(matches!(rest.done(), Acquired::Unanswered));
+}
+
+#[test]
+fn nodes_that_are_one_server_grant_nothing() {
+    let mut acquire = acquire(Patience::Forever);
+    acquire.attempt(0, draw(1));
+    let mut ballot = ballot("yyyyy");
+    ballot.same_server = true;
+    let rest = acquire.answer(1, ballot);
+    rest.undo();
+    assert!(matches!(rest.done(), Acquired::SameServer));
+}
+
+/// Hands a lock over that may be on these nodes, with another ttl, and answers what is sent then.
+fn hand_over(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let mut before = lease(0, 5_000);
+    before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Patience::Once);
+    let mut script = Script::new(acquire.succeeding(before));
+    let request = script.attempt(100, draw(1));
+    script.answer(110, ballot);
+    (script, request)
+}
+
+#[test]
+fn a_node_that_the_hand_over_was_not_written_to_is_to_remove_the_lock_before() {
+    let mut partial = ballot("yyyff");
+    partial.sent.remove(super::super::Node::new(3));
+    partial.sent.remove(super::super::Node::new(4));
+    // Node 4 may hold it, node 5 was down before.
+    let (mut script, _) = hand_over("yyyyf", partial);
+    let undo = script.undo();
+    assert_eq!((undo.token, undo.ttl.as_millis()), (lease(0, 5_000).token, 5_000));
+    assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
+    assert!(matches!(script.done(), Acquired::Held(_)));
+    // With nobody left out, nothing more is written.
+    let (mut script, _) = hand_over("yyyyy", ballot("yyyf-"));
+    assert!(matches!(script.done(), Acquired::Held(_)));
+}
+
+#[test]
+fn a_hand_over_says_for_how_long_the_lock_before_may_stay() {
+    let (_, request) = hand_over("yyyyy", ballot("yyyyy"));
+    assert_eq!(request.ttl.as_millis(), 1_000);
+    assert_eq!(request.ttl_longest.as_millis(), 5_000);
+}
+
+#[test]
+fn a_hand_over_that_the_deadline_cuts_short_means_that_another_thread_held_the_lock() {
+    let deadline = Patience::Until(Time::from_millis(101));
+    let start = || {
+        let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+        let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, deadline);
+        Script::new(acquire.succeeding(lease(0, 500)))
+    };
+    for (votes, is_contended) in [("y----", true), ("yyfff", false)] {
+        let mut script = start();
+        script.attempt(100, draw(1));
+        script.answer(101, ballot(votes));
+        assert_eq!(script.undo().token, draw(1).token);
+        assert_eq!(script.undo().token, lease(0, 500).token);
+        let outcome = script.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
+    }
+    // Too late to begin: the lock is given back, wherever it is.
+    let mut script = start();
+    assert_eq!(script.wait(), Time::ZERO);
+    script.oversleep(101, draw(1));
+    assert_eq!(script.undo().token, lease(0, 500).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}

@@ -1,0 +1,271 @@
+//! Who waits for a lock inside this process: first come, first served.
+//!
+//! Threads of one client that want the same lock stand in line, and only its head asks the nodes;
+//! the others would only get in its way. Whoever has done with the lock gives it to the next in
+//! line together with the lease, and the next one has the nodes exchange the tokens in one round
+//! ([`Acquire::succeeding`](crate::engine::Acquire::succeeding)).
+//!
+//! ```text
+//!           nobody else                     held                      passed on
+//!   join ───────────────▶ at the head, ───────────▶ at the head, ─────────────────▶ next in line
+//!     │                   asking the nodes          holding the lock
+//!     └── others ──▶ in line ──▶ called, with or without the lease ──▶ at the head
+//! ```
+//!
+//! What must stay true: a line with somebody in it has a head, and one that is called, or the first
+//! in line watches the clock, so that a head which never comes back (a guard leaked, a thread that
+//! hangs) keeps nobody beyond the time at which its key has expired. Tokens are still what makes
+//! the lock safe; the line only saves asking.
+
+mod waiter;
+
+use crate::clock::{self, Time};
+use crate::engine::Lease;
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use waiter::{Call, Waiter};
+
+/// How long a lock may go from thread to thread before other processes get their chance.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HandOverLimit {
+    pub(crate) count: u32,
+    pub(crate) time: Duration,
+}
+
+/// All lines of a client, by key.
+pub(crate) struct Lines {
+    lines: Mutex<HashMap<Arc<[u8]>, Line>>,
+    limit: HandOverLimit,
+}
+
+#[derive(Default)]
+struct Line {
+    head: Option<Head>,
+    waiting: VecDeque<Arc<Waiter>>,
+    /// Hand-overs since the lock was last taken from the nodes, and when that was.
+    handed_over: u32,
+    taken_at: Time,
+    /// How many heads there have been.
+    heads: u64,
+}
+
+struct Head {
+    number: u64,
+    /// When it came there.
+    since: Time,
+    /// When its key will have expired. `None` as long as it holds no lock.
+    until: Option<Time>,
+}
+
+/// The place at the head of a line. Dropping it calls the next.
+pub(crate) struct Place {
+    lines: Arc<Lines>,
+    key: Arc<[u8]>,
+    number: u64,
+    is_after_limit: bool,
+}
+
+/// How joining a line ended.
+pub(crate) enum Joined {
+    /// At its head, perhaps with a lock to take over.
+    Head(Place, Option<Lease>),
+    /// Not in it: whoever does not wait has no need of a line, and whose time is nearly over must
+    /// see for itself what the nodes say.
+    Outside,
+    /// Time is over, and another thread holds the lock.
+    TimedOut,
+}
+
+impl Lines {
+    pub(crate) fn new(limit: HandOverLimit) -> Self {
+        Self { lines: Mutex::new(HashMap::new()), limit }
+    }
+
+    /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for
+    /// ever, and passed for one who does not wait. `round` is how long it takes at most to ask the
+    /// nodes.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        key: &Arc<[u8]>,
+        deadline: Option<Time>,
+        round: Duration,
+    ) -> Joined {
+        let mut lines = self.lock();
+        let line = lines.entry(Arc::clone(key)).or_default();
+        if line.head.is_none() && line.waiting.is_empty() {
+            return Joined::Head(self.place(key, line.begin(), false), None);
+        }
+        if deadline.is_some_and(|deadline| deadline <= clock::now()) {
+            return Joined::Outside;
+        }
+        let waiter = Arc::new(Waiter::default());
+        line.waiting.push_back(Arc::clone(&waiter));
+        self.wait(lines, key, &waiter, deadline, round)
+    }
+
+    fn wait(
+        self: &Arc<Self>,
+        mut lines: MutexGuard<'_, HashMap<Arc<[u8]>, Line>>,
+        key: &Arc<[u8]>,
+        waiter: &Arc<Waiter>,
+        deadline: Option<Time>,
+        round: Duration,
+    ) -> Joined {
+        loop {
+            if let Some(call) = waiter.take_call() {
+                let place = self.place(key, call.number, call.is_after_limit);
+                return Joined::Head(place, call.lease);
+            }
+            let now = clock::now();
+            let line = lines.entry(Arc::clone(key)).or_default();
+            let until = line.head.as_ref().and_then(|head| head.until);
+            let is_first = line.waiting.front().is_some_and(|first| Arc::ptr_eq(first, waiter));
+            if is_first && until.is_some_and(|until| until <= now) {
+                // The head has not come back, and its key has expired.
+                line.waiting.pop_front();
+                return Joined::Head(self.place(key, line.begin(), false), None);
+            }
+            // As long as another thread holds the lock, that is all there is to know. If it has
+            // been asking for a whole round, the nodes may be down, and then this caller must be
+            // able to say so. Before that, to leave would be to give up a place for nothing.
+            let early = deadline.map(|deadline| deadline.before(round));
+            let asked = line.head.as_ref().map_or(Time::ZERO, |head| head.since.after(round));
+            let leave_at = match until {
+                Some(_) => deadline,
+                None => deadline.map(|deadline| deadline.before(round).max(asked).min(deadline)),
+            };
+            if leave_at.is_some_and(|leave_at| leave_at <= now) {
+                line.leave(waiter);
+                return if until.is_some() { Joined::TimedOut } else { Joined::Outside };
+            }
+            let early = early.filter(|early| *early > now);
+            let expiry = until.filter(|_| is_first);
+            let wake_at = [leave_at, early, expiry].into_iter().flatten().min();
+            lines = waiter.sleep(lines, wake_at.map(|time| time.since(now)));
+        }
+    }
+
+    fn place(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> Place {
+        Place { lines: Arc::clone(self), key: Arc::clone(key), number, is_after_limit }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Line>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Line {
+    /// Somebody comes to the head who asks the nodes.
+    fn begin(&mut self) -> u64 {
+        self.handed_over = 0;
+        self.advance()
+    }
+
+    fn advance(&mut self) -> u64 {
+        self.heads += 1;
+        self.head = Some(Head { number: self.heads, since: clock::now(), until: None });
+        self.heads
+    }
+
+    fn is_head(&self, number: u64) -> bool {
+        self.head.as_ref().is_some_and(|head| head.number == number)
+    }
+
+    /// Has the lock been held since the nodes were last asked for it as if it were free?
+    fn was_taken(&self) -> bool {
+        self.handed_over > 0 || self.head.as_ref().is_some_and(|head| head.until.is_some())
+    }
+
+    /// Has it been in this process for as often or as long as it may?
+    fn is_after(&self, limit: HandOverLimit, now: Time) -> bool {
+        self.handed_over >= limit.count || now.since(self.taken_at) >= limit.time
+    }
+
+    /// Calls the next in line to its head.
+    fn call(&mut self, lease: Option<Lease>, is_after_limit: bool) {
+        match self.waiting.pop_front() {
+            Some(next) => {
+                let number = if lease.is_some() { self.advance() } else { self.begin() };
+                next.call(Call { number, lease, is_after_limit });
+            }
+            None => self.head = None,
+        }
+    }
+
+    /// Somebody has waited long enough.
+    fn leave(&mut self, waiter: &Arc<Waiter>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.alert();
+    }
+
+    /// Lets the first in line look at the clock anew.
+    fn alert(&self) {
+        if let Some(first) = self.waiting.front() {
+            first.alert();
+        }
+    }
+}
+
+impl Place {
+    /// Have other processes had to wait for so long that they should get their chance first?
+    pub(crate) fn is_after_limit(&self) -> bool {
+        self.is_after_limit
+    }
+
+    /// The lock is held; `until` is when its key will have expired.
+    pub(crate) fn hold(&self, until: Time) {
+        if let Some(line) = self.lines.lock().get_mut(&self.key) {
+            let number = self.number;
+            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
+                if head.until.replace(until).is_none() && line.handed_over == 0 {
+                    line.taken_at = clock::now();
+                }
+                line.alert();
+            }
+        }
+    }
+
+    /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if
+    /// there is nobody, or it is somebody else's turn.
+    pub(crate) fn pass(&self, lease: Lease) -> Result<(), Lease> {
+        let mut lines = self.lines.lock();
+        let limit = self.lines.limit;
+        let Some(line) = lines.get_mut(&self.key).filter(|line| line.is_head(self.number)) else {
+            return Err(lease);
+        };
+        let now = clock::now();
+        let is_over = line.is_after(limit, now) || now >= lease.valid_until;
+        if line.waiting.is_empty() || is_over {
+            return Err(lease);
+        }
+        line.handed_over += 1;
+        line.call(Some(lease), false);
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut lines = self.lines.lock();
+        let limit = self.lines.limit;
+        let Some(line) = lines.get_mut(&self.key) else { return };
+        if line.is_head(self.number) {
+            let is_after_limit = line.was_taken() && line.is_after(limit, clock::now());
+            line.call(None, is_after_limit);
+        }
+        if line.head.is_none() && line.waiting.is_empty() {
+            lines.remove(&self.key);
+        }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Place").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
