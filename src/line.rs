@@ -100,9 +100,13 @@ impl Lines {
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Joined::Outside;
         }
+        // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait a
+        // quarter.
+        let wait = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
         let waiter = Arc::new(Waiter::default());
         line.waiting.push_back(Arc::clone(&waiter));
-        self.wait(lines, key, &waiter, deadline, round)
+        let latest = deadline.map(|deadline| deadline.before(round.min(wait / 4)));
+        self.wait(lines, key, &waiter, (deadline, latest), round)
     }
 
     fn wait(
@@ -110,7 +114,7 @@ impl Lines {
         mut lines: MutexGuard<'_, HashMap<Arc<[u8]>, Line>>,
         key: &Arc<[u8]>,
         waiter: &Arc<Waiter>,
-        deadline: Option<Time>,
+        (deadline, latest): (Option<Time>, Option<Time>),
         round: Duration,
     ) -> Joined {
         loop {
@@ -131,10 +135,10 @@ impl Lines {
             // been asking for a whole round, the nodes may be down, and then this caller must be
             // able to say so. Before that, to leave would be to give up a place for nothing.
             let early = deadline.map(|deadline| deadline.before(round));
-            let asked = line.head.as_ref().map_or(Time::ZERO, |head| head.since.after(round));
+            let asked = line.head.as_ref().map(|head| head.since.after(round));
             let leave_at = match until {
                 Some(_) => deadline,
-                None => deadline.map(|deadline| deadline.before(round).max(asked).min(deadline)),
+                None => early.max(asked).min(latest),
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 line.leave(waiter);

@@ -48,6 +48,12 @@ impl Ttl {
         Duration::from_millis(self.0)
     }
 
+    /// This ttl, or `limit` if that is shorter, but no less than a millisecond.
+    #[must_use]
+    pub fn at_most(self, limit: Duration) -> Self {
+        Self::from_duration(limit).map_or(Self::SHORTEST, |limit| self.min(limit))
+    }
+
     /// What is left of this ttl if it began to run at `started`. `None` if less than a millisecond.
     #[must_use]
     pub fn left(self, started: Time, now: Time) -> Option<Self> {
@@ -168,5 +174,8 @@ mod tests {
         assert_eq!(millis(10).left(start, Time::from_millis(1_010)), None);
         assert_eq!(millis(10).left(start, Time::MAX), None);
         assert_eq!(millis(10).left(start, Time::ZERO), Some(millis(10)));
+        assert_eq!(millis(10).at_most(Duration::from_millis(4)), millis(4));
+        assert_eq!(millis(10).at_most(TTL_LIMIT), millis(10));
+        assert_eq!(millis(10).at_most(Duration::ZERO), millis(1));
     }
 }

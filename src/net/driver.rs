@@ -61,6 +61,8 @@ impl Driver {
     /// Takes note of what has happened, waiting for it for up to `timeout`. Answers whether it
     /// could.
     fn note(&mut self, timeout: Option<Duration>) -> bool {
+        let has_more = self.links.iter().any(Link::has_more);
+        let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
         // A signal ends the wait early, and that is all right: whoever waits comes back, and
         // computes its time-out anew from deadlines that have not moved. Any other error leaves the
         // sockets unread, and the deadlines of their rounds end those.

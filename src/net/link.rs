@@ -12,6 +12,9 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
+/// How often one socket is read before it is another's turn.
+const READS_MAX: usize = 16;
+
 /// One node's socket, or the lack of one.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -29,6 +32,8 @@ struct Socket {
     /// must be remembered.
     is_readable: bool,
     is_writable: bool,
+    /// There was more to read when it was another node's turn.
+    has_more: bool,
     /// The peer has finished. Then a short read is no proof that there is nothing more to learn.
     is_finished: bool,
 }
@@ -61,6 +66,11 @@ impl Link {
         self.socket.as_ref().is_some_and(|socket| socket.is_finished)
     }
 
+    /// Is there more to read than was read in one go?
+    pub(super) fn has_more(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.has_more)
+    }
+
     /// A lookup is done.
     pub(super) fn found<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
         match found {
@@ -75,10 +85,13 @@ impl Link {
         }
     }
 
-    /// Reads all there is, and passes it on.
+    /// Reads what there is, and passes it on; no more than so much at a time, or a node that sends
+    /// without end would keep everyone else waiting.
     pub(super) fn read<W>(&mut self, buffer: &mut [u8], rounds: &mut Rounds<W>) {
-        while let Some(socket) = &mut self.socket {
-            if !socket.is_connected || !socket.is_readable {
+        for reads in 0.. {
+            let Some(socket) = &mut self.socket else { return };
+            socket.has_more = socket.is_connected && socket.is_readable;
+            if !socket.has_more || reads == READS_MAX {
                 return;
             }
             let result = socket.stream.read(buffer);
@@ -190,6 +203,7 @@ impl Link {
                     is_connected: false,
                     is_readable: false,
                     is_writable: false,
+                    has_more: false,
                     is_finished: false,
                 });
             }

@@ -137,10 +137,12 @@ impl<D: Drive, W: Wake> Turn<D, W> {
 
     fn drive(&self, mut driving: Driving<'_, D, W>, seat: &Seat<D::Outcome>) -> D::Outcome {
         loop {
+            // Clearing the inbox may decide rounds at once, our own among them, and then there is
+            // nothing to wait for: only now is it certain that the outcome is still to come.
+            self.clear_inbox(&mut driving);
             if let Some(outcome) = seat.take() {
                 return outcome;
             }
-            self.clear_inbox(&mut driving);
             driving.step(|| {
                 self.is_asleep.store(true, Ordering::SeqCst);
                 // Either this sees what was left in the inbox, or the one who leaves something

@@ -64,10 +64,10 @@ impl Flight {
         Some(command)
     }
 
-    /// Has a removal of this lock been written behind the command that is answered?
-    pub(super) fn removes(&self, token: &Token) -> bool {
+    /// Is there a command of this kind about this lock under way?
+    pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|request| request.verb.is_removal() && request.token == *token)
+        requests.any(|request| request.token == *token && is_meant(request.verb))
     }
 
     /// When the command that has waited longest was written.
@@ -127,7 +127,7 @@ pub(super) struct Debt {
     pub(super) ticket: Option<Ticket>,
     pub(super) request: Request,
     /// When the key will have expired by itself.
-    until: Time,
+    pub(super) until: Time,
 }
 
 /// What is to be removed from a node that has not carried this request out, or may not have: for a

@@ -132,6 +132,14 @@ pub enum OtherProtocol {
 }
 
 impl OtherProtocol {
+    /// Could these few bytes be the beginning of one that is recognised by a few more?
+    #[must_use]
+    pub fn may_begin(bytes: &[u8]) -> bool {
+        let begins = |banner: &[u8]| bytes.len() < banner.len() && banner.starts_with(bytes);
+        let is_code = bytes.len() < 4 && bytes.iter().all(u8::is_ascii_digit);
+        !bytes.is_empty() && (is_code || begins(b"HTTP") || begins(b"SSH-") || begins(&[0x15, 3]))
+    }
+
     /// Recognises the first bytes that a server sent.
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
@@ -176,6 +184,13 @@ mod tests {
         ];
         for (bytes, expected) in table {
             assert_eq!(OtherProtocol::recognise(bytes), expected);
+            if expected.is_some() {
+                assert!(!OtherProtocol::may_begin(bytes));
+                assert!(OtherProtocol::may_begin(&bytes[..1]));
+            }
+        }
+        for bytes in [&b""[..], b"+", b"-", b"$4", b"*", b"HX", b"22x"] {
+            assert!(!OtherProtocol::may_begin(bytes));
         }
     }
 }

@@ -33,6 +33,8 @@ pub enum NodeAnswer {
     Failed(Problem),
     /// The round was decided before its answer came.
     Pending,
+    /// It was not asked: nothing was ever written to it about this lock, so it does not hold it.
+    NotAsked,
 }
 
 impl fmt::Display for NodeAnswer {
@@ -41,6 +43,7 @@ impl fmt::Display for NodeAnswer {
             Self::Granted => f.write_str("granted"),
             Self::Refused => f.write_str("refused"),
             Self::Failed(problem) => problem.fmt(f),
+            Self::NotAsked => f.write_str("was not asked: it was never told of this lock"),
             Self::Pending => f.write_str("had not answered yet when it was decided"),
         }
     }

@@ -66,11 +66,11 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
+        let is_pointless = request.verb.is_acquisition() && self.has_living_twins();
         let slot = self.vacancy();
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        let is_pointless = request.verb.is_acquisition() && self.twins.is_some();
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {

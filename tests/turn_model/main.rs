@@ -138,6 +138,10 @@ impl Wake for Arc<Alarm> {
     }
 }
 
+/// In the place of a number of requests: all are decided as soon as they are opened, as when every
+/// node refuses connections.
+const AT_ONCE: usize = usize::MAX;
+
 /// Answers each request with its number doubled, the oldest first. The first `gathering` requests
 /// are answered only when all of them have been opened, so that whoever drives must sleep and be
 /// woken.
@@ -159,6 +163,9 @@ impl Drive for Toy {
     fn open(&mut self, request: u32, seat: Arc<Seat<u32>>) {
         self.opened += 1;
         self.order.lock().unwrap().push(request);
+        if self.gathering == AT_ONCE {
+            return seat.hand(request * 2);
+        }
         self.open.push_back((request, seat));
     }
 
@@ -234,6 +241,16 @@ fn two_threads_are_both_served() {
 fn a_sleeping_driver_is_woken_for_the_second_request() {
     explore(3, || {
         let model = model(2);
+        let other = submits(&model, 1);
+        assert_eq!(model.turn.submit(2), 4);
+        other.join().unwrap();
+    });
+}
+
+#[test]
+fn what_is_decided_at_once_is_not_waited_for() {
+    explore(4, || {
+        let model = model(AT_ONCE);
         let other = submits(&model, 1);
         assert_eq!(model.turn.submit(2), 4);
         other.join().unwrap();

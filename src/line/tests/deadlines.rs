@@ -63,7 +63,8 @@ fn a_wait_that_is_shorter_than_a_round_ends_all_the_same() {
     let _asking = alone(&lines);
     let deadline = from_now(Duration::from_millis(50));
     assert!(matches!(lines.join(&key(), Some(deadline), LONG), Joined::Outside));
-    assert!(clock::now() >= deadline);
+    // With a quarter of it left, for asking the nodes.
+    assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&lines), 0);
 }
 

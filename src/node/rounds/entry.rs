@@ -1,6 +1,6 @@
 //! One round: its request, who waits for it, and the votes so far.
 
-use crate::engine::{Ballot, Node, NodeSet, Request, Tally, Verb, Verdict};
+use crate::engine::{Ballot, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::problem::Problem;
 use crate::node::report::{NodeAnswer, NodeReport};
@@ -117,7 +117,9 @@ impl<W> Entry<W> {
             }
             let phase = session.phase();
             if session.cancel(ticket) {
+                // It will never answer, and is not waited for: see `Rounds::settle`.
                 self.unsent.insert(node);
+                self.tally.cast(node, Vote::Failed);
             }
             if is_late {
                 self.problems[index] = Some(Problem::TimedOut(phase));
@@ -148,10 +150,12 @@ impl<W> Entry<W> {
     fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
+        let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<Problem>))| {
             let node = Node::new(index);
             let answer = match problem {
                 Some(problem) => NodeAnswer::Failed(problem),
+                None if !asked.contains(node) => NodeAnswer::NotAsked,
                 None if tally.granted.contains(node) => NodeAnswer::Granted,
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,

@@ -25,6 +25,13 @@ impl<W> Rounds<W> {
         }
     }
 
+    /// Are two nodes certainly one server, now? If a connection to either is gone, only a new one can
+    /// tell, and that is made when there is something to send.
+    pub(super) fn has_living_twins(&self) -> bool {
+        let is_ready = |node: Node| self.sessions[node.index()].is_ready();
+        self.twins.is_some_and(|(first, second)| is_ready(first) && is_ready(second))
+    }
+
     /// Why a node has no vote of its own, if it is the same server as one before it.
     pub(super) fn duplication(&self, node: Node) -> Option<Problem> {
         let (first, _) = self.twins.filter(|_| self.duplicates.contains(node))?;

@@ -2,7 +2,7 @@
 
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Vote};
+use crate::engine::{Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::{InFlight, owed_of};
 use crate::node::handshake::Identity;
@@ -19,6 +19,10 @@ impl Session {
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
         loop {
+            if matches!(self.state, State::Greeting { .. }) && OtherProtocol::may_begin(rest) {
+                // Too little to say which; what comes next will tell.
+                return rest.len();
+            }
             match self.decoder.decode(rest) {
                 Ok(None) => return rest.len(),
                 Ok(Some((reply, used))) => {
@@ -85,7 +89,9 @@ impl Session {
                 self.answers.extend(answer(vote, problem));
             }
             Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
-            Meaning::UnknownScript if command.form == Form::Digest && !self.is_undone(&command) => {
+            Meaning::UnknownScript
+                if command.form == Form::Digest && !self.is_overtaken(&command) =>
+            {
                 self.flight.push(now, command.ticket, command.request, Form::Source);
             }
             Meaning::UnknownScript => {
@@ -116,10 +122,15 @@ impl Session {
         Ok(())
     }
 
-    /// Has the lock that this was to take been given up meanwhile? Behind its own undo, a hand-over
-    /// would plant a key that nobody removes.
-    fn is_undone(&self, command: &InFlight) -> bool {
-        command.request.verb.is_acquisition() && self.flight.removes(&command.request.token)
+    /// Has a later command made this one harmful? Behind its own undo, a hand-over would plant a key
+    /// that nobody removes; behind a longer extension, a shorter one would take time away.
+    fn is_overtaken(&self, command: &InFlight) -> bool {
+        let token = &command.request.token;
+        match command.request.verb {
+            Verb::HandOver => self.flight.has(token, Verb::is_removal),
+            Verb::Extend => self.flight.has(token, |verb| verb == Verb::Extend),
+            _ => false,
+        }
     }
 
     /// A lock was not handed over here: the one before is to be removed.

@@ -42,6 +42,11 @@ impl Session {
         std::mem::take(&mut self.has_greeted)
     }
 
+    /// Is there a connection that can be used at once?
+    pub(in crate::node) fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready)
+    }
+
     /// The random name of the server, as of the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
         self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
