@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use redlatch::{LockClient, LockGuard, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, calls, gone, holders, patient, take, thorough, value};
+use support::locks::{LIMIT, LONG, calls, gone, patient, take, thorough, value};
 use support::queue::{finish, stand};
 use support::redis::Server;
 use support::servers::Servers;
@@ -214,12 +214,16 @@ fn an_expired_lock_is_not_handed_on_and_its_release_harms_nobody() {
     let guard = take(&client, "expired", Duration::from_millis(300));
     let next = finish(stand_for(&client, "expired"));
     assert!(guard.remaining().is_zero(), "the next one got it when it had expired");
-    // On one of the nodes the old key may have lived a little longer.
+    // On one of the nodes the old key may have lived a little longer; what most hold is the new one.
     let keys = || servers.iter().map(|server| value(server, "expired")).collect::<Vec<_>>();
     let before = keys();
+    let is_new = |key: &Option<Vec<u8>>| {
+        key.is_some() && before.iter().filter(|other| *other == key).count() >= 2
+    };
+    assert!(before.iter().any(is_new), "{before:?}");
     assert_eq!(guard.release(), Ok(Released::TooLate));
-    assert_eq!(keys(), before);
-    assert!(holders(&servers, "expired") >= 2);
+    let is_kept = |(old, new): (&Option<Vec<u8>>, &_)| !is_new(old) || old == new;
+    assert!(before.iter().zip(&keys()).all(is_kept), "{before:?} {:?}", keys());
     assert_eq!(next.release(), Ok(Released::InTime));
 }
 

@@ -54,6 +54,7 @@ enum State {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are few of them, one for each worker")]
 enum Running {
     Acquire(Acquire),
     Extend(Extend),
