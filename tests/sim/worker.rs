@@ -54,7 +54,7 @@ enum State {
 }
 
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are few of them, one for each worker")]
+#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
 enum Running {
     Acquire(Acquire),
     Extend(Extend),
