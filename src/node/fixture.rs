@@ -63,7 +63,7 @@ impl Talk {
     pub(super) fn ready() -> Self {
         let mut talk = Self::new(SessionOptions::new("redis://node", 7));
         talk.connect();
-        talk.hear(&greeting("a", 1_000));
+        talk.hear(greeting("a", 1_000));
         talk
     }
 

@@ -241,9 +241,9 @@ fn but_never_after_the_lock_was_given_back() {
         nodes.over();
         nodes.commands(0);
         if verb == Verb::Undo {
-            nodes.post(verb, 1)
+            nodes.post(verb, 1);
         } else {
-            nodes.open(2, verb, 1)
+            nodes.open(2, verb, 1);
         }
         assert_eq!(nodes.commands(0), ["EVAL 1"]);
         nodes.hear(0, ":0\r\n");
