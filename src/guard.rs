@@ -107,6 +107,10 @@ impl LockGuard {
                 let now = clock::now();
                 self.is_gone = now < self.lease.valid_until;
                 self.lease.valid_until = self.lease.valid_until.min(now);
+                if let Some(place) = &self.place {
+                    // Those in line need not wait for the guard.
+                    place.hold(self.lease.valid_until);
+                }
                 Err(ExtendError::Lost(if self.is_gone { Lost::Gone } else { Lost::Expired }))
             }
             Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),

@@ -245,6 +245,21 @@ fn an_extension_keeps_those_in_line_waiting_beyond_the_old_ttl() {
 }
 
 #[test]
+fn a_lock_that_an_extension_found_lost_keeps_nobody_waiting() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "lost", LONG);
+    let next = stand_for(&client, "lost");
+    servers[..2].iter().for_each(|server| drop(server.command(&["DEL", "lost"])));
+    assert!(guard.extend(LONG).is_err());
+    // The lock is there for the taking, whenever the one who lost it comes to give it back.
+    let next = finish(next);
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(next.ensure_held().is_ok());
+    assert_eq!(next.release(), Ok(Released::InTime));
+}
+
+#[test]
 fn who_does_not_wait_is_answered_at_once_however_many_stand_in_line() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
