@@ -214,7 +214,7 @@ fn an_expired_lock_is_not_handed_on_and_its_release_harms_nobody() {
     let guard = take(&client, "expired", Duration::from_millis(300));
     let next = finish(stand_for(&client, "expired"));
     assert!(guard.remaining().is_zero(), "the next one got it when it had expired");
-    // On one of the nodes the old key may have lived a little longer; what most hold is the new one.
+    // On one of the nodes the old key may have lived longer; what most of them hold is the new one.
     let keys = || servers.iter().map(|server| value(server, "expired")).collect::<Vec<_>>();
     let before = keys();
     let is_new = |key: &Option<Vec<u8>>| {
