@@ -107,6 +107,10 @@ impl LockGuard {
                 self.is_gone = now < self.lease.valid_until;
                 let valid_until = self.lease.valid_until.min(now);
                 self.lease = Lease { valid_until, ..lease };
+                if let Some(place) = &self.place {
+                    // Those in line need not wait for the guard.
+                    place.hold(self.lease.valid_until);
+                }
                 Err(ExtendError::Lost(if self.is_gone { Lost::Gone } else { Lost::Expired }))
             }
             Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),

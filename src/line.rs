@@ -100,8 +100,8 @@ impl Lines {
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Joined::Outside;
         }
-        // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait a
-        // quarter.
+        // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait
+        // a quarter.
         let wait = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
         let waiter = Arc::new(Waiter::default());
         line.waiting.push_back(Arc::clone(&waiter));

@@ -250,7 +250,8 @@ impl Session {
         }
         while self.debts.is_payable(&self.flight) {
             let Some(mut debt) = self.debts.take() else { return };
-            // If the node refuses to take it, it is owed for what is left of that time, and no longer.
+            // If the node refuses to take it, it is owed for what is left of that time, and no
+            // longer.
             debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
             let form = self.scripts.form(debt.request.verb);
             self.flight.push(now, debt.ticket, debt.request, form);

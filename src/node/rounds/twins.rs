@@ -25,8 +25,8 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Are two nodes certainly one server, now? If a connection to either is gone, only a new one can
-    /// tell, and that is made when there is something to send.
+    /// Are two nodes certainly one server, now? If a connection to either is gone, only a new one
+    /// can tell, and that is made when there is something to send.
     pub(super) fn has_living_twins(&self) -> bool {
         let is_ready = |node: Node| self.sessions[node.index()].is_ready();
         self.twins.is_some_and(|(first, second)| is_ready(first) && is_ready(second))
