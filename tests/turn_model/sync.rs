@@ -1,0 +1,74 @@
+//! In the place of `net/sync.rs`: locks that loom can see into.
+
+pub(crate) use loom::sync::atomic::{Ordering, fence};
+pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+pub(crate) use std::sync::PoisonError;
+
+use std::ops::{Deref, DerefMut};
+
+/// Loom does not know that what a swap writes comes right behind what it read, so that two
+/// swaps and a store between them can seem to have happened in an order that no machine has. A
+/// lock keeps them in order. (That the flag and the inbox need the fences between them is
+/// argued in turn.rs.)
+pub(crate) struct AtomicBool(Mutex<bool>);
+
+impl AtomicBool {
+    pub(crate) fn new(value: bool) -> Self {
+        Self(Mutex::new(value))
+    }
+
+    pub(crate) fn store(&self, value: bool, _: Ordering) {
+        *self.0.lock().unwrap() = value;
+    }
+
+    pub(crate) fn swap(&self, value: bool, _: Ordering) -> bool {
+        std::mem::replace(&mut *self.0.lock().unwrap(), value)
+    }
+}
+
+/// Loom's own `try_lock` may wait (it blocks a thread that is about to try when another
+/// succeeds), and here nobody must. The standard lock inside is never contended; it is what
+/// makes this safe.
+pub(crate) struct Baton<T> {
+    is_taken: AtomicBool,
+    value: std::sync::Mutex<T>,
+}
+
+pub(crate) struct Taken<'a, T> {
+    is_taken: &'a AtomicBool,
+    value: Option<std::sync::MutexGuard<'a, T>>,
+}
+
+impl<T> Baton<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self { is_taken: AtomicBool::new(false), value: std::sync::Mutex::new(value) }
+    }
+
+    pub(crate) fn try_take(&self) -> Option<Taken<'_, T>> {
+        if self.is_taken.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        Some(Taken { is_taken: &self.is_taken, value: Some(self.value.lock().unwrap()) })
+    }
+}
+
+impl<T> Drop for Taken<'_, T> {
+    fn drop(&mut self) {
+        self.value = None;
+        self.is_taken.store(false, Ordering::Release);
+    }
+}
+
+impl<T> Deref for Taken<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        self.value.as_ref().unwrap()
+    }
+}
+
+impl<T> DerefMut for Taken<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.value.as_mut().unwrap()
+    }
+}
