@@ -25,8 +25,9 @@ use std::time::{Duration, Instant};
 /// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 ///
-/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock. If too
-/// few answered to know, that is [`LockError::NoQuorum`], with a report from each node.
+/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock, or that
+/// another thread of this client holds it. If too few answered to know, that is
+/// [`LockError::NoQuorum`], with a report from each node.
 ///
 /// A resource is any non-empty string of bytes, and the lock's key on the nodes is its name with
 /// the [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds,

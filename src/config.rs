@@ -148,7 +148,8 @@ impl Builder {
     }
 
     /// What stands before the resource's name in its key, by default nothing, so that other
-    /// programs which lock the same name with `SET name value NX PX ttl` exclude ours.
+    /// programs which lock the same name with `SET name value NX PX ttl` exclude ours. At most 32
+    /// KiB.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
@@ -160,7 +161,8 @@ impl Builder {
         self
     }
 
-    /// The longest ttl that a lock may be given: 3 ms to 365 days, by default 60 s.
+    /// The longest ttl that a lock may be given: from what drift and the least validity leave
+    /// anything of (3 ms by default) to 365 days, by default 60 s.
     ///
     /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client
     /// that died holding it. It is also for how long a restarted node's grants do not count with
@@ -170,8 +172,8 @@ impl Builder {
         self
     }
 
-    /// For how long a lock may be held in all, extensions included. By default there is no such
-    /// limit.
+    /// For how long extensions may keep a lock, counted from when it was asked for: one that would
+    /// let it live for longer is refused. By default there is no such limit, and zero refuses all.
     ///
     /// Extensions without end let a client that hangs keep a resource for ever, which the Redlock
     /// description warns of: set this to what the work can possibly take.

@@ -14,9 +14,9 @@ use std::time::Duration;
 /// lock, whatever this process is doing. Nothing can stop a thread that was just about to write;
 /// see the guarantees at the top of the crate's documentation for what to do about that.
 ///
-/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: the
-/// release is written to the nodes at once, and to those that cannot be reached now as soon as they
-/// can be.
+/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
+/// handed to the next thread of this client that waits for it, or the release is written to the
+/// nodes at once, and to those that cannot be reached now with the next call after they can be.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     client: LockClient,
@@ -120,8 +120,8 @@ impl LockGuard {
     /// Releases the lock, waits for a majority's answer, and says whether it was held to the end.
     ///
     /// If another thread of this client waits for the lock and its validity has not passed, it is
-    /// handed to that thread, which has the nodes exchange the tokens; then nothing is waited for
-    /// here.
+    /// handed to that thread, which has the nodes exchange the tokens. Then nothing is waited for
+    /// here, and whether it was in time is said by the clock alone.
     ///
     /// # Errors
     ///
@@ -152,7 +152,8 @@ impl LockGuard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
 pub enum Released {
-    /// It was held to the end: nobody else can have held it before it was released.
+    /// It was held to the end: a majority of nodes still held it, or, if it was handed to another
+    /// thread of this client, its validity had not passed.
     InTime,
     /// Its validity had passed, or no majority of nodes held it any more: another client may have
     /// held it while this one still worked.

@@ -27,8 +27,8 @@
 //! * **It comes back.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes
 //!   do; a node that is down, stopped or being looked up does not hold up a caller whose majority
 //!   answered.
-//! * **It tells.** "Others hold it" is `Ok(None)`; "too few nodes answered to know" is an error
-//!   with a report from every node ([`NoQuorum`]).
+//! * **It tells.** "Others hold it", here or elsewhere, is `Ok(None)`; "too few nodes answered to
+//!   know" is an error with a report from every node ([`NoQuorum`]).
 //! * **It is no burden.** One connection to each node for all threads of a client, no thread in the
 //!   background, bounded memory whatever a node does, no panic whatever a server sends.
 //!
@@ -47,7 +47,12 @@
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
 //! * **A fork** shares its parent's connections. Build a client after forking, not before.
-//! * **Fairness.** Who waits longest is not served first; pauses between attempts are random.
+//! * **Fairness between processes.** Threads of one client are served in the order they came.
+//!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
+//!   time wins.
+//! * **Work for servers that are away while nobody calls.** There is no thread in the background.
+//!   What a server that could not be reached is owed, it is sent with the next call, or its ttl
+//!   sees to it.
 //!
 //! # How it works
 //!
