@@ -3,6 +3,7 @@
 mod hand_over;
 mod limits;
 mod quarantine;
+mod refusals;
 mod silence;
 
 use crate::engine::{Verb, Vote};

@@ -1,0 +1,40 @@
+//! What a round leaves behind, and what is said of nodes that had no part in it.
+
+use super::{Nodes, set};
+use crate::engine::Verb;
+use crate::node::NodeAnswer;
+use crate::node::fixture::request;
+
+#[test]
+fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
+    let mut nodes = Nodes::ready(false);
+    // Its connection is being made, so the request waits for that, and then is not sent at all.
+    nodes.lose(2);
+    nodes.pass(500);
+    for round in 0..100 {
+        nodes.open(round, Verb::Extend, 1);
+        nodes.hear(0, ":1\r\n");
+        nodes.hear(1, ":1\r\n");
+        let returns = nodes.over();
+        assert_eq!(returns.ballot.tally.granted, set(&[0, 1]));
+        assert_eq!(returns.ballot.sent, set(&[0, 1]));
+    }
+    let rounds = &nodes.rounds;
+    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "nothing is left to happen");
+}
+
+#[test]
+fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
+    let mut nodes = Nodes::ready(false);
+    let mut release = request(Verb::Release, 1, nodes.now);
+    release.nodes = set(&[0, 1]);
+    nodes.rounds.open(nodes.now, release, 1);
+    nodes.hear(0, ":1\r\n");
+    nodes.lose(1);
+    let answers: Vec<_> = nodes.over().reports.into_iter().map(|report| report.answer).collect();
+    assert!(matches!(
+        answers[..],
+        [NodeAnswer::Granted, NodeAnswer::Failed(_), NodeAnswer::NotAsked]
+    ));
+    assert_eq!(nodes.commands(2), [""; 0]);
+}
