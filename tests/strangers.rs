@@ -4,7 +4,7 @@
 mod support;
 
 use std::fmt::{Debug, Display};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, Problem};
@@ -161,5 +161,23 @@ fn a_stranger_among_the_nodes_is_one_node_that_is_down() {
             guard.release().unwrap();
         }
         assert!(gone(&servers, "stranger"));
+    }
+}
+
+#[test]
+fn one_that_sends_without_end_keeps_nobody_from_giving_up() {
+    let flood = Peer::start(|talk| {
+        let pushes = b">1\r\n:1\r\n".repeat(16 * 1024);
+        while talk.send(&pushes) {}
+    });
+    let silent = [Peer::silent(), Peer::silent()];
+    let urls = [flood.url(), silent[0].url(), silent[1].url()];
+    let timeout = Duration::from_millis(300);
+    let client = LockClient::builder().nodes(urls).node_timeout(timeout).build().unwrap();
+    for _ in 0..3 {
+        let start = Instant::now();
+        let error = client.try_lock("flood", LONG).unwrap_err();
+        assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+        assert!(start.elapsed() < LIMIT, "the flood has no end, but the round has");
     }
 }

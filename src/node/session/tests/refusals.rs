@@ -1,8 +1,8 @@
 //! Removals that a node refuses to take, and scripts that it has forgotten.
 
 use crate::engine::{Verb, Vote};
-use crate::node::{Problem, SessionOptions};
 use crate::node::fixture::{Talk, request, ticket};
+use crate::node::{Problem, SessionOptions};
 use std::time::Duration;
 
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
