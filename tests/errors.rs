@@ -2,7 +2,6 @@
 
 mod support;
 
-use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use redlatch::error::{EndpointFault, ResourceError, TtlError};
@@ -10,19 +9,8 @@ use redlatch::{Builder, ConfigError, LockClient, LockError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, thorough};
 use support::proxy::Proxy;
+use support::secret::{SECRET, shown};
 use support::servers::Servers;
-
-const SECRET: &str = "s3cr3t-w0rd";
-
-/// What the value says about itself, which must not be the password.
-#[track_caller]
-fn shown(value: &(impl Debug + Display)) -> String {
-    let text = value.to_string();
-    for shown in [&text, &format!("{value:?}"), &format!("{value:#?}")] {
-        assert!(!shown.contains(SECRET) && !shown.contains("s3cr3t"), "{shown}");
-    }
-    text
-}
 
 #[track_caller]
 fn refused(builder: Builder) -> ConfigError {

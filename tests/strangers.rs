@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::fmt::{Debug, Display};
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
@@ -12,19 +11,8 @@ use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
 use support::peer::Peer;
 use support::redis::Server;
+use support::secret::{SECRET, shown};
 use support::servers::Servers;
-
-const SECRET: &str = "s3cr3t-w0rd";
-
-/// What the value says about itself, which must not be the password.
-#[track_caller]
-fn shown(value: &(impl Debug + Display)) -> String {
-    let text = value.to_string();
-    for shown in [&text, &format!("{value:?}"), &format!("{value:#?}")] {
-        assert!(!shown.contains(SECRET) && !shown.contains("s3cr3t"), "{shown}");
-    }
-    text
-}
 
 /// What a client says that is asked for a lock by three nodes of the same kind.
 #[track_caller]

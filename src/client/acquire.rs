@@ -73,10 +73,10 @@ impl LockClient {
             let now = clock::now();
             if deadline.is_none_or(|deadline| now < deadline) {
                 acquire = acquire.succeeding(lease);
-            } else if let Err(lease) = place.pass(lease) {
-                self.post(lease.undo(now, &self.shared.rules));
-                return None;
             } else {
+                if let Err(lease) = place.pass(lease) {
+                    self.post(lease.undo(now, &self.shared.rules));
+                }
                 return None;
             }
         } else if place.is_after_limit() {

@@ -6,7 +6,8 @@ use super::resolver::Resolver;
 use super::seat::Seat;
 use super::turn::Drive;
 use crate::clock;
-use crate::engine::{Node, Request};
+use crate::endpoint::Address;
+use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{NodeStatus, Returns, Rounds};
 use mio::{Events, Poll, Token, Waker};
 use std::io;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// The waker's token, behind those of all nodes.
-const WAKER: Token = Token(crate::engine::NODES_MAX);
+const WAKER: Token = Token(NODES_MAX);
 
 /// As much as one read takes in. Answers to lock commands have a few bytes each.
 const READ_SIZE: usize = 16 * 1024;
@@ -49,7 +50,7 @@ impl Driver {
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let driver = Self {
             poll,
-            events: Events::with_capacity(2 * crate::engine::NODES_MAX),
+            events: Events::with_capacity(2 * NODES_MAX),
             links,
             rounds,
             resolver: Resolver::new(Arc::clone(&waker)),
@@ -161,7 +162,7 @@ impl Drive for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // Removals that were put down to be written and are owed nobody else's time.
+        // What was put down to be written, removals above all: nobody will come who would write it.
         self.flush();
         for link in &mut self.links {
             link.close(self.poll.registry());
@@ -169,8 +170,8 @@ impl Drop for Driver {
     }
 }
 
-/// The node that a link is about.
-pub(super) fn links(addresses: Vec<crate::endpoint::Address>) -> Vec<Link> {
+/// A link without a socket for each of these nodes.
+pub(super) fn links(addresses: Vec<Address>) -> Vec<Link> {
     let nodes = addresses.into_iter().enumerate();
     nodes.map(|(index, address)| Link::new(Node::new(index), address)).collect()
 }

@@ -12,6 +12,7 @@ mod process;
 pub mod proxy;
 pub mod queue;
 pub mod redis;
+pub mod secret;
 pub mod servers;
 
 use std::thread;
