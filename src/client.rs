@@ -33,6 +33,10 @@ use std::time::{Duration, Instant};
 /// the [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds,
 /// what is below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2
 /// ms, and is at most [`max_ttl`](Builder::max_ttl).
+///
+/// Dropping the last clone waits until the nodes have answered that they have released what was
+/// dropped before, for up to [`node_timeout`](Builder::node_timeout); not for a node that has not
+/// answered for that long already.
 #[derive(Clone)]
 pub struct LockClient {
     shared: Arc<Shared>,
@@ -147,7 +151,8 @@ impl LockClient {
             options.silence_max = config.rules.node_timeout * 10;
             (endpoint.address().clone(), Session::new(options))
         });
-        let net = Net::new(sessions.collect(), config.wait_for_all).map_err(ConfigError::System)?;
+        let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
+        let net = Net::new(nodes, config.wait_for_all, patience).map_err(ConfigError::System)?;
         let shared = Shared {
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),

@@ -252,3 +252,26 @@ fn servers_that_forgot_the_scripts_still_release() {
     // The script was asked for by its digest where it had been run before, and then sent again.
     assert!(servers.iter().all(|server| calls(server, "evalsha") == 2));
 }
+
+#[test]
+fn a_client_that_is_dropped_sees_its_removals_carried_out() {
+    const LOCKS: usize = 400;
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let name = |index: usize| format!("many:{index}");
+    let guards: Vec<_> = (0..LOCKS).map(|index| take(&client, name(index), LONG)).collect();
+    // More than a server reads in one go: what it has not read when it finds the connection closed,
+    // it never reads.
+    pause(&servers, 1);
+    drop(guards);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Let the client go first. If it does not, there is less to see, and nothing fails.
+            thread::sleep(Duration::from_millis(100));
+            resume(&servers, 1);
+        });
+        drop(client);
+    });
+    let sizes = servers.iter().map(|server| server.command(&["DBSIZE"]));
+    sizes.for_each(|size| assert_eq!(size, Value::Integer(0)));
+}

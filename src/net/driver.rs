@@ -38,6 +38,9 @@ pub(super) struct Driver {
     rounds: Rounds<Arc<Seat<Delivery>>>,
     resolver: Resolver,
     buffer: Box<[u8]>,
+    /// How long a node may take to answer that it has removed what it was told to.
+    patience: Duration,
+    is_abandoned: bool,
 }
 
 impl Driver {
@@ -45,6 +48,7 @@ impl Driver {
     pub(super) fn new(
         links: Vec<Link>,
         rounds: Rounds<Arc<Seat<Delivery>>>,
+        patience: Duration,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -55,6 +59,8 @@ impl Driver {
             rounds,
             resolver: Resolver::new(Arc::clone(&waker)),
             buffer: vec![0; READ_SIZE].into_boxed_slice(),
+            patience,
+            is_abandoned: false,
         };
         Ok((driver, waker))
     }
@@ -87,6 +93,21 @@ impl Driver {
             for link in &mut self.links {
                 link.read(&mut self.buffer, &mut self.rounds);
             }
+        }
+    }
+
+    /// Waits until the nodes have carried out the removals that were written to them, but not for
+    /// one that has been silent for too long. A server that finds the connection closed when it
+    /// answers does not read what else is there, and keeps the keys that it was to remove.
+    fn linger(&mut self) {
+        let start = clock::now();
+        let end = start.after(self.patience);
+        let mut now = start;
+        while now < end && self.rounds.has_removals(now, self.patience) {
+            self.take_in(Some(end.since(now)));
+            self.flush();
+            now = clock::now();
+            self.rounds.tick(now);
         }
     }
 
@@ -155,6 +176,10 @@ impl Drive for Driver {
         self.deliver();
     }
 
+    fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
     fn waiter(&self) -> Option<&Arc<Seat<Delivery>>> {
         self.rounds.waiters().next()
     }
@@ -162,8 +187,12 @@ impl Drive for Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        // What was put down to be written, removals above all: nobody will come who would write it.
-        self.flush();
+        if !self.is_abandoned {
+            // What was put down to be written, removals above all: nobody will come who would
+            // write it.
+            self.flush();
+            self.linger();
+        }
         for link in &mut self.links {
             link.close(self.poll.registry());
         }

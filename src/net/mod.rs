@@ -29,6 +29,7 @@ use driver::Driver;
 use mio::Waker;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use turn::{Turn, Wake};
 
 /// The connections of one client, shared by its threads.
@@ -38,15 +39,20 @@ pub(crate) struct Net {
 }
 
 impl Net {
-    /// Connections to these nodes, made when they are needed.
+    /// Connections to these nodes, made when they are needed. When this is dropped, it waits for up
+    /// to `patience` for the nodes to answer that they have removed what they were told to.
     ///
     /// # Errors
     ///
     /// The operating system had no poll to give.
-    pub(crate) fn new(nodes: Vec<(Address, Session)>, wait_for_all: bool) -> io::Result<Self> {
+    pub(crate) fn new(
+        nodes: Vec<(Address, Session)>,
+        wait_for_all: bool,
+        patience: Duration,
+    ) -> io::Result<Self> {
         let (addresses, sessions) = nodes.into_iter().unzip();
         let rounds = Rounds::new(sessions, wait_for_all);
-        let (driver, waker) = Driver::new(driver::links(addresses), rounds)?;
+        let (driver, waker) = Driver::new(driver::links(addresses), rounds, patience)?;
         Ok(Self { turn: Turn::new(driver, waker) })
     }
 

@@ -70,6 +70,11 @@ impl Flight {
         requests.any(|request| request.token == *token && is_meant(request.verb))
     }
 
+    /// Is a removal under way?
+    pub(super) fn has_removals(&self) -> bool {
+        self.commands.iter().any(|command| command.request.verb.is_removal())
+    }
+
     /// When the command that has waited longest was written.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.commands.front().map(|command| command.sent_at)

@@ -105,6 +105,13 @@ impl<W> Rounds<W> {
         self.sessions.iter().any(|session| session.is_crowded(request))
     }
 
+    /// Is there a node that is likely to answer, and has not answered that it has removed what it
+    /// was told to? One that has been silent for `patience` is not likely to.
+    #[must_use]
+    pub fn has_removals(&self, now: Time, patience: Duration) -> bool {
+        self.sessions.iter().any(|session| session.has_removals(now, patience))
+    }
+
     /// The next round that is over.
     pub fn poll(&mut self) -> Option<(W, Returns)> {
         self.finished.pop_front()

@@ -37,6 +37,12 @@ impl Session {
         matches!(self.state, State::Ready) && !self.flight.has_room(request)
     }
 
+    /// Are removals under way, on a connection that has not been silent for `patience`?
+    pub(in crate::node) fn has_removals(&self, now: Time, patience: Duration) -> bool {
+        let is_alive = || self.silence().is_some_and(|since| now < since.after(patience));
+        (self.flight.has_removals() || !self.debts.is_empty()) && is_alive()
+    }
+
     /// Has a greeting been answered since this was last asked?
     pub(in crate::node) fn take_greeted(&mut self) -> bool {
         std::mem::take(&mut self.has_greeted)
@@ -70,11 +76,15 @@ impl Session {
 
     /// Until when silence is borne, and what for.
     pub(super) fn patience(&self) -> Option<(Time, Phase)> {
-        let since = match &self.state {
-            State::Down { .. } => return None,
-            State::Connecting { since, .. } | State::Greeting { since, .. } => *since,
-            State::Ready => self.flight.oldest()?.max(self.answered_at),
-        };
-        Some((since.after(self.options.silence_max), self.phase()))
+        self.silence().map(|since| (since.after(self.options.silence_max), self.phase()))
+    }
+
+    /// Since when something has been waited for on this connection, without a sign of life.
+    fn silence(&self) -> Option<Time> {
+        match &self.state {
+            State::Down { .. } => None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
+            State::Ready => self.flight.oldest().map(|sent| sent.max(self.answered_at)),
+        }
     }
 }

@@ -72,3 +72,30 @@ fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
     talk.send(2, Verb::Plant);
     assert!(talk.session.wants_connection(talk.now));
 }
+
+#[test]
+fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() {
+    const PATIENCE: Duration = Duration::from_millis(50);
+    let is_worth_it = |talk: &Talk| talk.session.has_removals(talk.now, PATIENCE);
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    assert!(!is_worth_it(&talk), "there is nothing to remove");
+    talk.post(1, Verb::Undo);
+    assert!(is_worth_it(&talk));
+    talk.pass(49);
+    assert!(is_worth_it(&talk));
+    talk.hear("+OK\r\n");
+    talk.pass(49);
+    assert!(is_worth_it(&talk), "it has just answered");
+    talk.pass(1);
+    assert!(!is_worth_it(&talk), "it may be stopped");
+    talk.hear(":1\r\n");
+    assert!(!is_worth_it(&talk), "it has been removed");
+
+    talk.lose();
+    talk.pass(1_000);
+    talk.post(2, Verb::Undo);
+    assert!(!is_worth_it(&talk), "nobody connects any more");
+    talk.session.connecting(talk.now, Phase::Connecting);
+    assert!(is_worth_it(&talk), "the connection is about to stand");
+}
