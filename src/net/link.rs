@@ -263,3 +263,6 @@ impl Link {
         rounds.closed(clock::now(), self.node, problem);
     }
 }
+
+#[cfg(test)]
+mod tests;

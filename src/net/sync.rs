@@ -3,6 +3,7 @@
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub(super) use std::thread::panicking;
 
 use std::sync::TryLockError;
 
@@ -18,7 +19,7 @@ impl<T> Baton<T> {
         Self(Mutex::new(value))
     }
 
-    /// Takes it, if nobody has it. That one who had it panicked is for the caller to have seen to.
+    /// Takes it, if nobody has it. Whether one who had it panicked is for the caller to know.
     pub(super) fn try_take(&self) -> Option<Taken<'_, T>> {
         match self.0.try_lock() {
             Ok(taken) => Some(taken),

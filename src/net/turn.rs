@@ -19,14 +19,18 @@
 //! clears the inbox first. And whoever puts the driver down looks at the inbox and at those who
 //! wait *afterwards*, and whoever leaves something in the inbox tries to take the driver
 //! *afterwards*. One of the two then sees the other, and nothing is left lying.
+//!
+//! A driver that panics, which only a mistake in this crate can make it do, may have lost count of
+//! what was asked and answered. It is never used again: whoever waits for it or comes later panics
+//! as well, as with a poisoned mutex, and nobody is left waiting.
 
 use super::inbox::Inbox;
 use super::seat::Seat;
-use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken, fence};
+use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken};
+use super::sync::{fence, panicking};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::thread;
 
 /// What has the sockets.
 pub(super) trait Drive {
@@ -52,6 +56,9 @@ pub(super) trait Drive {
     /// sees to it, and hands outcomes to their seats.
     fn step(&mut self, may_sleep: impl FnOnce() -> bool);
 
+    /// It has panicked, and will only be dropped now: it must not do anything on that occasion.
+    fn abandon(&mut self);
+
     /// One of those whose rounds are still open.
     fn waiter(&self) -> Option<&Arc<Seat<Self::Outcome>>>;
 }
@@ -70,11 +77,18 @@ enum Job<D: Drive> {
 pub(super) struct Turn<D: Drive, W> {
     driver: Baton<D>,
     inbox: Inbox<Job<D>>,
-    /// Seats that nobody uses, for the next who come.
-    seats: Mutex<Vec<Arc<Seat<D::Outcome>>>>,
+    seats: Mutex<Seats<D::Outcome>>,
     waker: W,
     /// Is the driver asleep, or about to be?
     is_asleep: AtomicBool,
+    /// Has the driver panicked?
+    is_broken: AtomicBool,
+}
+
+struct Seats<O> {
+    all: Vec<Arc<Seat<O>>>,
+    /// Those that nobody uses, for the next who come.
+    free: Vec<Arc<Seat<O>>>,
 }
 
 impl<D: Drive, W: Wake> Turn<D, W> {
@@ -82,17 +96,23 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         Self {
             driver: Baton::new(driver),
             inbox: Inbox::new(),
-            seats: Mutex::new(Vec::new()),
+            seats: Mutex::new(Seats { all: Vec::new(), free: Vec::new() }),
             waker,
             is_asleep: AtomicBool::new(false),
+            is_broken: AtomicBool::new(false),
         }
     }
 
     /// Puts a request to the nodes and waits for what it comes to.
+    ///
+    /// # Panics
+    ///
+    /// The driver panicked, in this thread or in another.
     pub(super) fn submit(&self, request: D::Request) -> D::Outcome {
-        let seat = self.lock_seats().pop().unwrap_or_else(|| Arc::new(Seat::new()));
+        self.expect_sound();
+        let seat = self.lock_seats().take();
         let outcome = self.submit_from(request, &seat);
-        self.lock_seats().push(seat);
+        self.lock_seats().free.push(seat);
         outcome
     }
 
@@ -108,17 +128,25 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             if let Some(driving) = self.take_turn() {
                 return self.drive(driving, seat);
             }
+            // Whoever breaks the driver says so first, and calls every seat afterwards.
+            self.expect_sound();
             if let Some(outcome) = seat.wait() {
                 return outcome;
             }
         }
     }
 
-    fn lock_seats(&self) -> MutexGuard<'_, Vec<Arc<Seat<D::Outcome>>>> {
+    fn expect_sound(&self) {
+        let is_broken = self.is_broken.load(Ordering::SeqCst);
+        assert!(!is_broken, "the thread that drove for all threads of this client panicked");
+    }
+
+    fn lock_seats(&self) -> MutexGuard<'_, Seats<D::Outcome>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request that nobody waits for. Does not wait for the driver either.
+    /// Sends a request that nobody waits for. Does not wait for the driver either, and does nothing
+    /// if that has panicked.
     pub(super) fn post(&self, request: D::Request) {
         match self.take_turn() {
             Some(mut driving) => {
@@ -126,6 +154,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
                 driving.post(request);
                 driving.flush();
             }
+            None if self.is_broken.load(Ordering::SeqCst) => {}
             None => {
                 self.leave(Job::Post(request));
                 // If the driver has been put down meanwhile, taking it up and putting it down again
@@ -171,65 +200,80 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         }
     }
 
-    /// Calls everyone who has left a request in the inbox, and leaves it there for them.
-    fn call_all(&self) {
-        let jobs: Vec<Job<D>> = std::iter::from_fn(|| self.inbox.pop()).collect();
-        for job in jobs {
-            let seat = match &job {
-                Job::Open(_, seat) => Some(Arc::clone(seat)),
-                Job::Post(_) => None,
-            };
-            self.inbox.push(job);
-            if let Some(seat) = seat {
-                seat.call();
-            }
-        }
+    fn take_turn(&self) -> Option<Driving<'_, D, W>> {
+        let driver = self.take_driver()?;
+        let hands = Hands { turn: self, driver: Some(driver), was_panicking: panicking() };
+        Some(Driving(hands))
     }
 
-    fn take_turn(&self) -> Option<Driving<'_, D, W>> {
+    fn take_driver(&self) -> Option<Taken<'_, D>> {
         let driver = self.driver.try_take()?;
-        Some(Driving { turn: self, driver: Some(driver), was_panicking: thread::panicking() })
+        // Only now: what breaks while somebody has it is known before it can be taken.
+        if self.is_broken.load(Ordering::SeqCst) { None } else { Some(driver) }
+    }
+}
+
+impl<O> Seats<O> {
+    fn take(&mut self) -> Arc<Seat<O>> {
+        self.free.pop().unwrap_or_else(|| {
+            let seat = Arc::new(Seat::new());
+            self.all.push(Arc::clone(&seat));
+            seat
+        })
     }
 }
 
 /// The driver in the hands of a thread. It is put down properly however the thread leaves.
-struct Driving<'a, D: Drive, W: Wake> {
+struct Driving<'a, D: Drive, W: Wake>(Hands<'a, D, W>);
+
+/// What sees to it that a driver which panicked, be it while it was put down, is never taken again.
+struct Hands<'a, D: Drive, W: Wake> {
     turn: &'a Turn<D, W>,
     driver: Option<Taken<'a, D>>,
     /// Was the thread panicking already, and is it dropping a guard on its way?
     was_panicking: bool,
 }
 
+impl<D: Drive, W: Wake> Hands<'_, D, W> {
+    fn is_broken(&self) -> bool {
+        panicking() && !self.was_panicking
+    }
+}
+
+impl<D: Drive, W: Wake> Drop for Hands<'_, D, W> {
+    fn drop(&mut self) {
+        if self.is_broken() {
+            // The driver is still in these hands: nobody takes it before this is known.
+            self.turn.is_broken.store(true, Ordering::SeqCst);
+            self.driver.iter_mut().for_each(|driver| driver.abandon());
+            self.turn.lock_seats().all.iter().for_each(|seat| seat.call());
+        }
+    }
+}
+
 impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
     fn drop(&mut self) {
-        let Some(mut driver) = self.driver.take() else { return };
-        // If it is the driver that panicked, another attempt would end the process. The next one
-        // who takes it sees to the rest.
-        let is_broken = thread::panicking() && !self.was_panicking;
-        loop {
-            self.turn.is_asleep.store(false, Ordering::SeqCst);
-            if !is_broken {
-                self.turn.clear_inbox(&mut driver);
-                // Also what the last answers have called for, such as a key to be put back or a
-                // script to be sent by its source: nobody may come for long who would write it.
-                driver.flush();
-            }
+        if self.0.is_broken() {
+            return;
+        }
+        let Hands { turn, driver: taken, .. } = &mut self.0;
+        while let Some(driver) = taken {
+            turn.is_asleep.store(false, Ordering::SeqCst);
+            turn.clear_inbox(driver);
+            // Also what the last answers have called for, such as a key to be put back or a script
+            // to be sent by its source: nobody may come for long who would write it.
+            driver.flush();
             let next = driver.waiter().cloned();
-            drop(driver);
+            *taken = None;
             if let Some(seat) = next {
                 seat.call();
             }
             // What was left in the inbox since it was cleared is ours to see to, unless somebody
             // has taken the driver: then it is theirs.
             fence(Ordering::SeqCst);
-            if is_broken {
-                return self.turn.call_all();
+            if !turn.inbox.is_empty() {
+                *taken = turn.take_driver();
             }
-            if self.turn.inbox.is_empty() {
-                return;
-            }
-            let Some(taken) = self.turn.driver.try_take() else { return };
-            driver = taken;
         }
     }
 }
@@ -238,13 +282,13 @@ impl<D: Drive, W: Wake> Deref for Driving<'_, D, W> {
     type Target = D;
 
     fn deref(&self) -> &D {
-        self.driver.as_deref().expect("it is put down only when this is dropped")
+        self.0.driver.as_deref().expect("it is put down only when this is dropped")
     }
 }
 
 impl<D: Drive, W: Wake> DerefMut for Driving<'_, D, W> {
     fn deref_mut(&mut self) -> &mut D {
-        self.driver.as_deref_mut().expect("it is put down only when this is dropped")
+        self.0.driver.as_deref_mut().expect("it is put down only when this is dropped")
     }
 }
 

@@ -23,6 +23,7 @@ mod inbox;
 use loom::sync::{Condvar, Mutex};
 use seat::Seat;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use turn::{Drive, Turn, Wake};
 
@@ -44,6 +45,9 @@ impl Wake for Arc<Alarm> {
 /// node refuses connections.
 const AT_ONCE: usize = usize::MAX;
 
+/// The request that makes the driver panic.
+const PANIC: u32 = 13;
+
 /// Answers each request with its number doubled, the oldest first. The first `gathering` requests
 /// are answered only when all of them have been opened, so that whoever drives must sleep and be
 /// woken.
@@ -54,6 +58,7 @@ struct Toy {
     gathering: usize,
     /// What was opened and posted, in the order in which a node would see it.
     order: Arc<Mutex<Vec<u32>>>,
+    is_abandoned: bool,
 }
 
 impl Drive for Toy {
@@ -63,6 +68,10 @@ impl Drive for Toy {
     fn look(&mut self) {}
 
     fn open(&mut self, request: u32, seat: Arc<Seat<u32>>) {
+        assert!(!self.is_abandoned, "nobody takes a driver that has panicked");
+        if request == PANIC {
+            sync::panic();
+        }
         self.opened += 1;
         self.order.lock().unwrap().push(request);
         if self.gathering == AT_ONCE {
@@ -72,6 +81,7 @@ impl Drive for Toy {
     }
 
     fn post(&mut self, request: u32) {
+        assert!(!self.is_abandoned, "nobody takes a driver that has panicked");
         self.order.lock().unwrap().push(request);
     }
 
@@ -94,6 +104,10 @@ impl Drive for Toy {
         }
     }
 
+    fn abandon(&mut self) {
+        self.is_abandoned = true;
+    }
+
     fn waiter(&self) -> Option<&Arc<Seat<u32>>> {
         self.open.front().map(|(_, seat)| seat)
     }
@@ -112,6 +126,7 @@ fn model(gathering: usize) -> Model {
         opened: 0,
         gathering,
         order: Arc::clone(&order),
+        is_abandoned: false,
     };
     Model { turn: Arc::new(Turn::new(toy, alarm)), order }
 }
@@ -207,4 +222,43 @@ fn one_thread_after_another_uses_the_same_seat() {
         assert_eq!(model.turn.submit(3), 6);
         other.join().unwrap();
     });
+}
+
+/// Submits in a thread of its own, and says whether there was an outcome. There is none only if the
+/// driver panicked.
+fn tries(model: &Model, number: u32) -> loom::thread::JoinHandle<bool> {
+    let turn = Arc::clone(&model.turn);
+    loom::thread::spawn(move || try_submit(&turn, number))
+}
+
+fn try_submit(turn: &Turn<Toy, Arc<Alarm>>, number: u32) -> bool {
+    let caught = catch_unwind(AssertUnwindSafe(|| turn.submit(number)));
+    sync::recover();
+    match caught {
+        Ok(outcome) => assert_eq!(outcome, number * 2),
+        Err(cause) => {
+            let text = cause.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or_default();
+            assert!(text == sync::PLANNED || text.ends_with("panicked"), "{text}");
+            return false;
+        }
+    }
+    true
+}
+
+#[test]
+fn a_driver_that_panics_leaves_nobody_waiting() {
+    for (gathering, others) in [(0, 1), (2, 1), (0, 2), (2, 2)] {
+        explore(2, move || {
+            let model = model(gathering);
+            let others: Vec<_> = (1..=others).map(|number| tries(&model, number)).collect();
+            assert!(!try_submit(&model.turn, PANIC), "whoever drives, this cannot be answered");
+            others.into_iter().for_each(|other| {
+                other.join().unwrap();
+            });
+            // Nor is it for those who come later, and what is dropped does not panic.
+            assert!(!try_submit(&model.turn, 3));
+            model.turn.post(4);
+        });
+    }
 }

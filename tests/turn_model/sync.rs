@@ -4,7 +4,32 @@ pub(crate) use loom::sync::atomic::{Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::PoisonError;
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+
+loom::thread_local! {
+    static PANICKING: Cell<bool> = Cell::new(false);
+}
+
+/// Is this thread of the model panicking? The model's threads are one thread of the system, to
+/// which all of them panic while one does.
+pub(crate) fn panicking() -> bool {
+    PANICKING.with(Cell::get)
+}
+
+/// Panics as one thread of the model.
+pub(crate) fn panic() -> ! {
+    PANICKING.with(|panicking| panicking.set(true));
+    panic!("{PLANNED}");
+}
+
+/// What planned panics say.
+pub(crate) const PLANNED: &str = "as planned";
+
+/// This thread of the model has caught its panic.
+pub(crate) fn recover() {
+    PANICKING.with(|panicking| panicking.set(false));
+}
 
 /// Loom does not know that what a swap writes comes right behind what it read, so that two
 /// swaps and a store between them can seem to have happened in an order that no machine has. A
@@ -19,6 +44,10 @@ impl AtomicBool {
 
     pub(crate) fn store(&self, value: bool, _: Ordering) {
         *self.0.lock().unwrap() = value;
+    }
+
+    pub(crate) fn load(&self, _: Ordering) -> bool {
+        *self.0.lock().unwrap()
     }
 
     pub(crate) fn swap(&self, value: bool, _: Ordering) -> bool {
@@ -48,7 +77,10 @@ impl<T> Baton<T> {
         if self.is_taken.swap(true, Ordering::Acquire) {
             return None;
         }
-        Some(Taken { is_taken: &self.is_taken, value: Some(self.value.lock().unwrap()) })
+        Some(Taken {
+            is_taken: &self.is_taken,
+            value: Some(self.value.lock().unwrap_or_else(PoisonError::into_inner)),
+        })
     }
 }
 
