@@ -1,10 +1,13 @@
 //! The client, and the loop that every operation runs through.
 
 mod acquire;
+mod request;
+
+pub use request::LockRequest;
 
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config, KEY_MAX};
-use crate::engine::{Draw, Input, Operation, Patience, Request, Rules, Step, Ttl};
+use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{ConfigError, LockError, ResourceError, TtlError};
 use crate::guard::LockGuard;
 use crate::line::Lines;
@@ -47,7 +50,6 @@ struct Shared {
     lines: Arc<Lines>,
     rules: Arc<Rules>,
     max_ttl: Duration,
-    shortest_ttl: Duration,
     key_prefix: Vec<u8>,
 }
 
@@ -77,7 +79,7 @@ impl LockClient {
         resource: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.acquire(resource.as_ref(), ttl, Patience::Once)
+        self.request(resource).ttl(ttl).one_attempt().acquire()
     }
 
     /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of
@@ -94,8 +96,7 @@ impl LockClient {
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
-        let deadline = clock::now().after(wait);
-        self.acquire(resource.as_ref(), ttl, Patience::Until(deadline))
+        self.request(resource).ttl(ttl).wait_for(wait).acquire()
     }
 
     /// Takes the lock of `resource` for `ttl`, waiting for it until `deadline`. With a `deadline`
@@ -110,7 +111,7 @@ impl LockClient {
         ttl: Duration,
         deadline: Instant,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.acquire(resource.as_ref(), ttl, Patience::Until(clock::at(deadline)))
+        self.request(resource).ttl(ttl).wait_until(deadline).acquire()
     }
 
     /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
@@ -121,8 +122,14 @@ impl LockClient {
     /// As [`try_lock`](Self::try_lock), but only what waiting does not mend: too few nodes answered
     /// because most of them, say, want a password, or are no Redis servers.
     pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, LockError> {
-        let guard = self.acquire(resource.as_ref(), ttl, Patience::Forever)?;
+        let guard = self.request(resource).ttl(ttl).wait_forever().acquire()?;
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
+    }
+
+    /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait.
+    /// The four methods above are short for this.
+    pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
+        LockRequest::new(self, self.key(resource.as_ref()))
     }
 
     /// Asks each node for a sign of life and says how this client stands with it, in the order of
@@ -134,7 +141,6 @@ impl LockClient {
     }
 
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
-        let shortest_ttl = config.rules.drift.shortest_ttl(config.rules.min_validity);
         let quarantine = config.restart_guard.then_some(config.max_ttl);
         let sessions = config.endpoints.iter().map(|endpoint| {
             // If there are no random numbers now, reconnecting is less spread out; locking, later,
@@ -156,7 +162,6 @@ impl LockClient {
         let shared = Shared {
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
-            shortest_ttl: shortest_ttl.map_or(Duration::MAX, Ttl::as_duration),
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
@@ -198,12 +203,14 @@ impl LockClient {
         &self.shared.rules
     }
 
-    /// The ttl as the nodes are told it, if the settings allow it.
-    pub(crate) fn ttl(&self, ttl: Duration) -> Result<Ttl, TtlError> {
-        let Shared { max_ttl, shortest_ttl: shortest, .. } = *self.shared;
-        if ttl > max_ttl {
-            return Err(TtlError::TooLong { ttl, max_ttl });
+    /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of
+    /// validity.
+    pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
+        let Shared { max_ttl, rules, .. } = &*self.shared;
+        if ttl > *max_ttl {
+            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
         }
+        let shortest = rules.drift.shortest_ttl(least).map_or(Duration::MAX, Ttl::as_duration);
         let whole = Ttl::from_duration(ttl).filter(|whole| whole.as_duration() >= shortest);
         whole.ok_or(TtlError::TooShort { ttl, shortest })
     }

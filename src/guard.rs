@@ -84,9 +84,9 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        let ttl = self.client.ttl(ttl).map_err(ExtendError::Ttl)?;
-        self.ensure_held().map_err(ExtendError::Lost)?;
         let rules = self.client.rules().clone();
+        let ttl = self.client.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
+        self.ensure_held().map_err(ExtendError::Lost)?;
         let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
         let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
         let (outcome, last) = self.client.run(extend);

@@ -93,7 +93,7 @@ mod net;
 mod node;
 mod resp;
 
-pub use client::LockClient;
+pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{ConfigError, ExtendError, LockError, Lost, NoQuorum, Problem, ReleaseError};
 pub use guard::{LockGuard, Released};

@@ -1,5 +1,6 @@
 //! Taking a lock: the four ways are one.
 
+use super::request::Terms;
 use super::{LockClient, draw};
 use crate::clock::{self, Time};
 use crate::engine::{Acquire, Acquired, Jitter, Patience};
@@ -15,25 +16,26 @@ use std::time::Duration;
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
 impl LockClient {
-    /// The four ways to take a lock.
+    /// All ways to take a lock.
     pub(super) fn acquire(
         &self,
-        resource: &[u8],
-        ttl: Duration,
-        patience: Patience,
+        key: &Arc<[u8]>,
+        terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
-        let key = self.key(resource).map_err(LockError::Resource)?;
-        let ttl = self.ttl(ttl).map_err(LockError::Ttl)?;
-        let rules = Arc::clone(&self.shared.rules);
-        let acquire = Acquire::new(rules, Arc::clone(&key), ttl, patience);
-        let Some((place, acquire)) = self.stand_in_line(&key, patience, acquire) else {
+        let rules = &self.shared.rules;
+        let least = terms.min_validity.unwrap_or(rules.min_validity);
+        let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
+        let patience = terms.wait.patience();
+        let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
+        let acquire = acquire.leaving(least);
+        let Some((place, acquire)) = self.stand_in_line(key, patience, acquire) else {
             return Ok(None);
         };
         let (outcome, last) = self.run(acquire);
         match outcome {
             Acquired::Held(lease) => {
                 if let Some(place) = &place {
-                    place.hold(lease.expires_at(&self.shared.rules));
+                    place.hold(lease.expires_at(rules));
                 }
                 let prefix = self.shared.key_prefix.len();
                 Ok(Some(LockGuard::new(self.clone(), lease, prefix, place)))

@@ -52,6 +52,7 @@ pub struct Acquire {
     key: Arc<[u8]>,
     ttl: Ttl,
     patience: Patience,
+    min_validity: Duration,
     backoff: Option<Backoff>,
     /// What the last attempt came to.
     failure: Option<Acquired>,
@@ -79,6 +80,7 @@ impl Acquire {
     #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
         Self {
+            min_validity: rules.min_validity,
             rules,
             key,
             ttl,
@@ -100,6 +102,13 @@ impl Acquire {
         self.predecessor = Some(predecessor);
         // So it was until now, which is what counts if the caller's deadline cuts the round short.
         self.failure = Some(Acquired::Contended);
+        self
+    }
+
+    /// Takes the lock only with so much validity left, instead of what the rules say.
+    #[must_use]
+    pub fn leaving(mut self, min_validity: Duration) -> Self {
+        self.min_validity = min_validity;
         self
     }
 
@@ -149,7 +158,7 @@ impl Acquire {
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
         // Not just `now < valid_until`: what is left must be worth handing out.
-        let in_time = now < valid_until && valid_until.since(now) >= self.rules.min_validity;
+        let in_time = now < valid_until && valid_until.since(now) >= self.min_validity;
 
         if granted && in_time && !ballot.same_server {
             self.give_up_predecessor(now, ballot.sent);
