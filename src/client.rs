@@ -185,7 +185,8 @@ impl LockClient {
                 Step::Send(request) => self.shared.net.post(request),
                 Step::Wait(until) => {
                     sleep_until(until);
-                    let input = draw().map_or(Input::NoEntropy, Input::Attempt);
+                    let draw = draw().map(|draw| draw.at(clock::wall_micros()));
+                    let input = draw.map_or(Input::NoEntropy, Input::Attempt);
                     // Before the first byte is written: a lock must not look longer than it is.
                     operation.handle(clock::now(), input);
                 }
@@ -210,9 +211,12 @@ impl LockClient {
         if ttl > *max_ttl {
             return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
         }
-        let shortest = rules.drift.shortest_ttl(least).map_or(Duration::MAX, Ttl::as_duration);
-        let whole = Ttl::from_duration(ttl).filter(|whole| whole.as_duration() >= shortest);
-        whole.ok_or(TtlError::TooShort { ttl, shortest })
+        let whole = Ttl::from_duration(ttl);
+        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
+            let shortest = rules.drift.shortest_ttl(least);
+            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
+            TtlError::TooShort { ttl, shortest }
+        })
     }
 
     fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {

@@ -8,7 +8,7 @@
 //! hour would believe that its ten-second lock is still good. `CLOCK_BOOTTIME` counts on.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// A point in time: nanoseconds since an arbitrary origin (on Linux, since the machine booted).
 ///
@@ -83,6 +83,13 @@ pub(crate) fn now() -> Time {
     let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
     Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+/// Microseconds since 1970 by the wall clock, which may jump: nothing but the first value of a
+/// fencing counter comes from it.
+pub(crate) fn wall_micros() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The time at which `instant` comes. One that has passed is now.

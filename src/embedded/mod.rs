@@ -40,8 +40,9 @@
 //! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs`, `options.rs` | the model: keys, times to live, identity |
 //! | `command.rs` | the table of commands and the refusals before one runs |
-//! | `strings.rs`, `expiry.rs`, `scripts.rs`, `session.rs`, `info.rs` | the commands |
+//! | `strings.rs`, `expiry.rs`, `scripts.rs`, `claims.rs`, `session.rs`, `info.rs` | the commands |
 
+mod claims;
 mod command;
 mod expiry;
 mod inbound;

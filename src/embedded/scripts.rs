@@ -4,6 +4,7 @@
 //! source and by their SHA-1 and does what they do; the conformance test holds each of them against
 //! the Lua that a real server runs. Any other source is refused in words that say so.
 
+use super::claims;
 use super::command::{Call, integer};
 use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Answer, Failure, OwnedReply};
@@ -69,9 +70,9 @@ fn cached(call: &Call<'_>, sha1: &[u8]) -> Option<&'static script::Script> {
 
 /// `KEYS` and `ARGV` of a script call.
 #[derive(Clone, Copy)]
-struct Words<'a> {
-    keys: &'a [&'a [u8]],
-    argv: &'a [&'a [u8]],
+pub(super) struct Words<'a> {
+    pub(super) keys: &'a [&'a [u8]],
+    pub(super) argv: &'a [&'a [u8]],
 }
 
 impl<'a> Words<'a> {
@@ -89,13 +90,24 @@ impl<'a> Words<'a> {
 }
 
 /// An error and the line of the script that it came from.
-type Raised = (Failure, u32);
+pub(super) type Raised = (Failure, u32);
 
 fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
     let outcome = match script.sha1 {
         sha1 if sha1 == script::RELEASE.sha1 => release(call, words).map(i64::from),
         sha1 if sha1 == script::EXTEND.sha1 => extend(call, words).map(i64::from),
-        _ => hand_over(call, words),
+        sha1 if sha1 == script::HAND_OVER.sha1 => hand_over(call, words),
+        sha1 => {
+            let run = match sha1 {
+                sha1 if sha1 == script::CLAIM.sha1 => claims::claim,
+                sha1 if sha1 == script::FENCE.sha1 => claims::fence,
+                sha1 if sha1 == script::RELEASE_ALL.sha1 => claims::release_all,
+                sha1 if sha1 == script::EXTEND_ALL.sha1 => claims::extend_all,
+                _ => claims::inspect,
+            };
+            let outcome = run(call, words);
+            return outcome.map_err(|(failure, line)| failure.in_script(sha1, line));
+        }
     };
     match outcome {
         Ok(answer) => Ok(OwnedReply::Integer(answer)),

@@ -8,8 +8,10 @@
 //!      └────────────────────┴── patience over, or hopeless ──▶ Send(Undo), Done(…)
 //! ```
 
-use super::{Backoff, Ballot, Draw, Input, Jitter, Lease, NodeSet, Operation, Request};
-use super::{Rules, Step, Ttl, Verb, Verdict, quorum};
+mod fencing;
+
+use super::{Backoff, Ballot, Draw, Extras, FENCE_MAX, Input, Jitter, Lease, NodeSet};
+use super::{Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict, quorum};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +52,7 @@ pub enum Acquired {
 pub struct Acquire {
     rules: Arc<Rules>,
     key: Arc<[u8]>,
+    extras: Option<Arc<Extras>>,
     ttl: Ttl,
     patience: Patience,
     min_validity: Duration,
@@ -71,6 +74,8 @@ enum State {
     Resting(Time),
     /// An attempt has begun: its request is to be sent, or has been.
     Asking { request: Request, is_sent: bool },
+    /// It was granted, and its fencing token is to be confirmed by a majority.
+    Confirming { lease: Lease, request: Request, is_sent: bool },
     /// Over.
     Over(Option<Acquired>),
 }
@@ -83,6 +88,7 @@ impl Acquire {
             min_validity: rules.min_validity,
             rules,
             key,
+            extras: None,
             ttl,
             patience,
             backoff: None,
@@ -92,6 +98,13 @@ impl Acquire {
             predecessor: None,
             state: State::Resting(Time::ZERO),
         }
+    }
+
+    /// Takes a lock that has more to it than a key and a token.
+    #[must_use]
+    pub fn with(mut self, extras: Option<Arc<Extras>>) -> Self {
+        self.extras = extras;
+        self
     }
 
     /// Takes the lock over from one who has done with it: with the first attempt, each node gives
@@ -131,47 +144,53 @@ impl Acquire {
         }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
-        let round_end = now.after(self.rules.node_timeout);
-        let deadline = match self.patience {
-            // The caller's own deadline ends the round as well. One that has passed already is a
-            // caller who wants one attempt, and an attempt with no time to be answered is none.
-            Patience::Until(time) if time > now => round_end.min(time),
-            _ => round_end,
-        };
         let before = self.predecessor.as_ref();
         let request = Request {
             verb: if before.is_some() { Verb::HandOver } else { Verb::Plant },
             key: Arc::clone(&self.key),
             token: draw.token,
-            predecessor: before.map(|lease| lease.token),
+            extras: self.extras.clone(),
+            fence: if self.is_fenced() { draw.wall.clamp(1, FENCE_MAX - 1) } else { 0 },
+            predecessor: before
+                .map(|lease| Predecessor { token: lease.token, extras: lease.extras.clone() }),
             ttl: self.ttl,
             ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,
-            deadline,
+            deadline: self.deadline(now),
             nodes: NodeSet::all(self.rules.nodes),
         };
         self.state = State::Asking { request, is_sent: false };
+    }
+
+    /// When a round that begins now ends.
+    fn deadline(&self, now: Time) -> Time {
+        let round_end = now.after(self.rules.node_timeout);
+        match self.patience {
+            // The caller's own deadline ends the round as well. One that has passed already is a
+            // caller who wants one attempt, and an attempt with no time to be answered is none.
+            Patience::Until(time) if time > now => round_end.min(time),
+            _ => round_end,
+        }
     }
 
     fn conclude(&mut self, now: Time, request: Request, ballot: &Ballot) {
         let started = request.started;
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
-        // Not just `now < valid_until`: what is left must be worth handing out.
-        let in_time = now < valid_until && valid_until.since(now) >= self.min_validity;
-
-        if granted && in_time && !ballot.same_server {
+        if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
             self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
-                key: request.key,
+                key: Arc::clone(&request.key),
                 token: request.token,
+                extras: request.extras.clone(),
+                fence: None,
                 valid_until,
                 since: started,
                 ttl: self.ttl,
                 ttl_longest: self.ttl,
                 nodes: ballot.sent,
             };
-            self.state = State::Over(Some(Acquired::Held(lease)));
+            self.state = self.granted(now, lease, request, ballot);
             return;
         }
 
@@ -200,6 +219,11 @@ impl Acquire {
         lease.nodes = lease.nodes.without(handed_over);
         let is_anywhere = !lease.nodes.is_empty();
         self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
+    }
+
+    /// Not just `now < valid_until`: what is left must be worth handing out.
+    fn is_in_time(&self, now: Time, valid_until: Time) -> bool {
+        now < valid_until && valid_until.since(now) >= self.min_validity
     }
 
     /// Do others hold the lock? A round that the caller's deadline cut short while answers could
@@ -264,6 +288,9 @@ impl Operation for Acquire {
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
                 self.conclude(now, request, &ballot);
             }
+            (State::Confirming { lease, request, is_sent: true }, Input::Ballot(ballot)) => {
+                self.confirmed(now, lease, request, &ballot);
+            }
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");
                 self.state = state;
@@ -284,6 +311,12 @@ impl Operation for Acquire {
                 debug_assert!(!is_sent, "polled while the nodes are being asked");
                 self.state = State::Asking { request: request.clone(), is_sent: true };
                 Step::Send(request)
+            }
+            State::Confirming { lease, request, is_sent } => {
+                debug_assert!(!is_sent, "polled while the nodes are being asked");
+                let sent = request.clone();
+                self.state = State::Confirming { lease, request, is_sent: true };
+                Step::Send(sent)
             }
             State::Over(outcome) => {
                 Step::Done(outcome.expect("the outcome is taken once, and nothing polled after it"))

@@ -25,6 +25,7 @@
 mod acquire;
 mod backoff;
 mod extend;
+mod extras;
 mod quorum;
 mod release;
 mod token;
@@ -33,6 +34,7 @@ mod validity;
 pub use acquire::{Acquire, Acquired, Patience};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
+pub use extras::{Counters, Extras, FENCE_MAX, Predecessor};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};
 pub use token::{Draw, Token};
@@ -94,6 +96,12 @@ pub enum Verb {
     Undo,
     /// Set the key again on a node that lost it, while a majority is known to hold it.
     Replant,
+    /// Raise the counters to the fencing token if the key is ours.
+    Fence,
+    /// Look at the key, whosever it is.
+    Inspect,
+    /// Delete the key, whosever it is.
+    Remove,
     /// Answer, nothing more.
     Ping,
 }
@@ -128,8 +136,13 @@ pub struct Request {
     pub key: Arc<[u8]>,
     /// Whose lock it is.
     pub token: Token,
+    /// What the lock has beyond that.
+    pub extras: Option<Arc<Extras>>,
+    /// For a fenced lock, what its counters begin with where there are none; to be written to them
+    /// if they are below it, when the token is [confirmed](Verb::Fence).
+    pub fence: u64,
     /// Whose lock it was, if it is to be handed over.
-    pub predecessor: Option<Token>,
+    pub predecessor: Option<Predecessor>,
     /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
@@ -157,9 +170,23 @@ pub struct Ballot {
     pub hopeless: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
+    /// What the counters of a fenced lock are.
+    pub counters: Counters,
 }
 
 impl Request {
+    /// The keys that are locked.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        let more = self.extras.iter().flat_map(|extras| &extras.more_keys);
+        std::iter::once(&self.key).chain(more).map(|key| &**key)
+    }
+
+    /// How many bytes these are.
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        self.keys().map(<[u8]>::len).sum()
+    }
+
     /// Asks all nodes for a sign of life, until `deadline`.
     #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {
@@ -168,6 +195,8 @@ impl Request {
             verb: Verb::Ping,
             key: Arc::from([]),
             token: Token::new([0; Token::LEN]),
+            extras: None,
+            fence: 0,
             predecessor: None,
             ttl,
             ttl_longest: ttl,
@@ -182,7 +211,8 @@ impl Ballot {
     /// A ballot with nothing in it yet.
     #[must_use]
     pub fn new(tally: Tally) -> Self {
-        Self { tally, sent: NodeSet::EMPTY, hopeless: NodeSet::EMPTY, same_server: false }
+        let (sent, hopeless) = (NodeSet::EMPTY, NodeSet::EMPTY);
+        Self { tally, sent, hopeless, same_server: false, counters: Counters::default() }
     }
 }
 
@@ -230,6 +260,10 @@ pub struct Lease {
     pub key: Arc<[u8]>,
     /// Whose it is.
     pub token: Token,
+    /// What it has beyond that.
+    pub extras: Option<Arc<Extras>>,
+    /// The fencing token, if it is fenced.
+    pub fence: Option<u64>,
     /// Until when it may be relied on.
     pub valid_until: Time,
     /// When it was asked for, before the first byte was written.
@@ -249,6 +283,8 @@ impl Lease {
             verb,
             key: Arc::clone(&self.key),
             token: self.token,
+            extras: self.extras.clone(),
+            fence: 0,
             predecessor: None,
             ttl,
             ttl_longest: self.ttl_longest,

@@ -33,7 +33,7 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The random numbers of one attempt, drawn together.
+/// What an attempt needs from outside: random numbers, drawn together, and the wall clock.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Draw {
@@ -41,6 +41,8 @@ pub struct Draw {
     pub token: Token,
     /// Where the pause after this attempt comes from, if it fails.
     pub seed: u64,
+    /// Microseconds since 1970 by this machine's wall clock: what counters begin with.
+    pub wall: u64,
 }
 
 impl Draw {
@@ -54,7 +56,13 @@ impl Draw {
         let mut seed = [0; 8];
         token.copy_from_slice(&bytes[..Token::LEN]);
         seed.copy_from_slice(&bytes[Token::LEN..]);
-        Self { token: Token::new(token), seed: u64::from_le_bytes(seed) }
+        Self { token: Token::new(token), seed: u64::from_le_bytes(seed), wall: 0 }
+    }
+
+    /// The same at this time by the wall clock.
+    #[must_use]
+    pub fn at(self, wall: u64) -> Self {
+        Self { wall, ..self }
     }
 }
 
@@ -65,9 +73,10 @@ mod tests {
     #[test]
     fn every_drawn_byte_is_used_once() {
         let bytes: [u8; Draw::LEN] = std::array::from_fn(|index| index as u8);
-        let draw = Draw::from_bytes(bytes);
+        let draw = Draw::from_bytes(bytes).at(7);
         assert_eq!(draw.token.as_bytes(), &bytes[..20]);
         assert_eq!(draw.seed.to_le_bytes(), bytes[20..]);
+        assert_eq!(draw.wall, 7);
     }
 
     #[test]

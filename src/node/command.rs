@@ -1,11 +1,15 @@
 //! What a request looks like in bytes, and what a reply to it means as a vote. The one place that
 //! knows both.
 
+mod several;
+
 use super::problem::Problem;
+use super::report::Sighting;
 use super::script::{self, Script};
 use super::server_error::{ServerError, ServerErrorKind};
-use crate::engine::{Request, Verb, Vote};
+use crate::engine::{Extras, Request, Token, Verb, Vote};
 use crate::resp::{Reply, encode_command};
+use std::borrow::Cow;
 use std::io::Write;
 
 /// How a script is named in a request.
@@ -25,35 +29,44 @@ pub enum Form {
 /// releases a lock goes away when a majority has answered, and the node whose answer comes after
 /// that would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KnownScripts {
-    extend: bool,
-    hand_over: bool,
-    release: bool,
-}
+pub(super) struct KnownScripts(u8);
 
 impl KnownScripts {
-    /// The node has run the script of this verb, if the verb has one.
-    pub(super) fn learn(&mut self, verb: Verb) {
-        match verb {
-            Verb::Extend => self.extend = true,
-            Verb::HandOver => self.hand_over = true,
-            Verb::Release | Verb::Undo => self.release = true,
-            Verb::Plant | Verb::Replant | Verb::Ping => {}
-        }
+    /// The node has carried out this request, by a script if it needs one.
+    pub(super) fn learn(&mut self, request: &Request) {
+        self.0 |= Self::bit(request);
     }
 
     /// The form in which a request is sent first.
-    pub(super) fn form(self, verb: Verb) -> Form {
-        let is_known = match verb {
-            Verb::Extend => self.extend,
-            Verb::HandOver => self.hand_over,
-            Verb::Release => self.release,
-            // Nobody waits for an undo, so nobody would be there to send it a second time if the
-            // node has forgotten the script meanwhile: it must be understood at once.
-            Verb::Undo => false,
-            Verb::Plant | Verb::Replant | Verb::Ping => true,
-        };
-        if is_known { Form::Digest } else { Form::Source }
+    pub(super) fn form(self, request: &Request) -> Form {
+        // Nobody waits for an undo, so nobody would be there to send it a second time if the node
+        // has forgotten the script meanwhile: it must be understood at once.
+        let is_known = request.verb != Verb::Undo && self.0 & Self::bit(request) != 0;
+        if is_known || script(request).is_none() { Form::Digest } else { Form::Source }
+    }
+
+    fn bit(request: &Request) -> u8 {
+        let Some(script) = script(request) else { return 0 };
+        script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
+    }
+}
+
+/// The script that carries out this request, if it takes one.
+pub(super) fn script(request: &Request) -> Option<Script> {
+    let has_more = request.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty());
+    let is_fenced = request.extras.as_ref().is_some_and(|extras| extras.fence.is_some());
+    match request.verb {
+        Verb::Plant if has_more || is_fenced => Some(script::CLAIM),
+        Verb::HandOver if has_more || is_fenced => Some(script::CLAIM),
+        Verb::Replant if has_more => Some(script::CLAIM),
+        Verb::HandOver => Some(script::HAND_OVER),
+        Verb::Extend if has_more => Some(script::EXTEND_ALL),
+        Verb::Extend => Some(script::EXTEND),
+        Verb::Release | Verb::Undo if has_more => Some(script::RELEASE_ALL),
+        Verb::Release | Verb::Undo => Some(script::RELEASE),
+        Verb::Fence => Some(script::FENCE),
+        Verb::Inspect => Some(script::INSPECT),
+        Verb::Plant | Verb::Replant | Verb::Ping | Verb::Remove => None,
     }
 }
 
@@ -66,6 +79,15 @@ pub enum Meaning {
     /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
     /// node's memory of who did.
     Planted,
+    /// The node granted the lock, and these are its counter and whether nobody held it before.
+    Claimed {
+        /// Was there a key that did not exist?
+        is_planted: bool,
+        /// The largest of its counters, if it has any.
+        counter: u64,
+    },
+    /// What the node holds under the key.
+    Seen(Sighting),
     /// The node does not know the script: to be sent again by its source.
     UnknownScript,
     /// It is an error of the server's, and no vote. The conversation goes on.
@@ -78,36 +100,45 @@ pub enum Meaning {
 pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let ttl = decimal(request.ttl.as_millis(), &mut digits);
-    let (key, token) = (&*request.key, request.token.as_bytes());
+    let key = &*request.key;
+    let value = value(&request.token, request.extras.as_deref());
+    let Some(script) = script(request) else {
+        return match request.verb {
+            Verb::Ping => encode_command(out, &[b"PING"]),
+            Verb::Remove => encode_command(out, &[b"DEL", key]),
+            _ => encode_command(out, &[b"SET", key, &value, b"NX", b"PX", ttl]),
+        };
+    };
+    let (verb, name) = name(script, form);
     match request.verb {
-        Verb::Plant | Verb::Replant => {
-            encode_command(out, &[b"SET", key, token, b"NX", b"PX", ttl]);
+        _ if several::is_about(request) => several::encode(request, (verb, name), out),
+        Verb::Extend if request.ttl < request.ttl_longest => {
+            encode_command(out, &[verb, name, b"1", key, &value, ttl, b"shorter"]);
         }
-        Verb::Extend => {
-            let (verb, name) = name(script::EXTEND, form);
-            if request.ttl < request.ttl_longest {
-                encode_command(out, &[verb, name, b"1", key, token, ttl, b"shorter"]);
-            } else {
-                encode_command(out, &[verb, name, b"1", key, token, ttl]);
-            }
-        }
+        Verb::Extend => encode_command(out, &[verb, name, b"1", key, &value, ttl]),
         Verb::HandOver => {
-            let (verb, name) = name(script::HAND_OVER, form);
-            let predecessor = request.predecessor.as_ref().unwrap_or(&request.token);
-            let predecessor = predecessor.as_bytes();
-            encode_command(out, &[verb, name, b"1", key, predecessor, token, ttl]);
+            let before = before(request);
+            encode_command(out, &[verb, name, b"1", key, &before, &value, ttl]);
         }
-        Verb::Release | Verb::Undo => {
-            let (verb, name) = name(script::RELEASE, form);
-            encode_command(out, &[verb, name, b"1", key, token]);
-        }
-        Verb::Ping => encode_command(out, &[b"PING"]),
+        Verb::Inspect => encode_command(out, &[verb, name, b"1", key]),
+        _ => encode_command(out, &[verb, name, b"1", key, &value]),
     }
 }
 
-/// Is it a script that does it?
-fn has_script(verb: Verb) -> bool {
-    matches!(verb, Verb::Extend | Verb::HandOver | Verb::Release | Verb::Undo)
+/// What the keys of a lock hold: the token, and behind it whose it is.
+fn value<'a>(token: &'a Token, extras: Option<&Extras>) -> Cow<'a, [u8]> {
+    match extras {
+        Some(extras) if !extras.owner.is_empty() => {
+            Cow::Owned([token.as_bytes(), &extras.owner].concat())
+        }
+        _ => Cow::Borrowed(token.as_bytes()),
+    }
+}
+
+/// What they hold before it is handed over.
+fn before(request: &Request) -> Cow<'_, [u8]> {
+    let before = request.predecessor.as_ref();
+    before.map_or(Cow::Borrowed(&[]), |before| value(&before.token, before.extras.as_deref()))
 }
 
 fn name(script: Script, form: Form) -> (&'static [u8], &'static [u8]) {
@@ -124,17 +155,26 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     &digits[..20 - unused]
 }
 
-/// Reads `reply` as the answer to a request of this verb. Texts are shown without `secret`.
+/// Reads `reply` as the answer to this request. Texts are shown without `secret`.
 #[must_use]
-pub fn meaning(verb: Verb, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
-    match (verb, reply) {
-        (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
+pub fn meaning(request: &Request, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
+    let script = script(request);
+    let is_count = matches!(script, Some(script) if script != script::INSPECT)
+        && script != Some(script::CLAIM)
+        || request.verb == Verb::Remove;
+    match (request.verb, reply) {
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
-        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) => Meaning::Planted,
-        (Verb::HandOver, Reply::Integer(2)) => Meaning::Planted,
-        (Verb::Plant | Verb::Replant, Reply::Null) => Meaning::Vote(Vote::Refused),
-        (verb, Reply::Integer(1)) if has_script(verb) => Meaning::Vote(Vote::Granted),
-        (verb, Reply::Integer(0)) if has_script(verb) => Meaning::Vote(Vote::Refused),
+        (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
+        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) if script.is_none() => Meaning::Planted,
+        (Verb::Plant | Verb::Replant, Reply::Null) if script.is_none() => {
+            Meaning::Vote(Vote::Refused)
+        }
+        (Verb::HandOver, Reply::Integer(2)) if is_count => Meaning::Planted,
+        (_, Reply::Integer(1)) if is_count => Meaning::Vote(Vote::Granted),
+        (_, Reply::Integer(0)) if is_count => Meaning::Vote(Vote::Refused),
+        (_, Reply::Array(pair)) => several::meaning(script, pair).unwrap_or_else(|| {
+            Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret)))
+        }),
         _ => Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret))),
     }
 }

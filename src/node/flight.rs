@@ -4,7 +4,7 @@
 use super::Ticket;
 use super::command::{self, Form};
 use crate::clock::Time;
-use crate::engine::{Request, Token, Verb};
+use crate::engine::{Predecessor, Request, Token, Verb};
 use std::collections::VecDeque;
 
 /// The most commands that may be unanswered at one node. A healthy node never has more than a few
@@ -141,8 +141,9 @@ pub(super) fn owed_of(request: Request) -> Option<Request> {
     if request.verb.is_removal() {
         return Some(request);
     }
-    let (token, ttl) = (request.predecessor?, request.ttl_longest);
-    Some(Request { verb: Verb::Undo, token, predecessor: None, ttl, ..request })
+    let ttl = request.ttl_longest;
+    let Predecessor { token, extras, .. } = request.predecessor?;
+    Some(Request { verb: Verb::Undo, token, extras, predecessor: None, ttl, ..request })
 }
 
 /// The removals owed to one node.
@@ -161,7 +162,7 @@ impl Debts {
         ticket: Option<Ticket>,
         request: Request,
     ) -> Vec<Ticket> {
-        self.bytes += request.key.len();
+        self.bytes += request.key_bytes();
         let until = now.after(request.ttl.as_duration());
         self.owed.push_back(Debt { ticket, request, until });
         let mut given_up = Vec::new();
@@ -174,7 +175,7 @@ impl Debts {
     /// Takes the oldest.
     pub(super) fn take(&mut self) -> Option<Debt> {
         let debt = self.owed.pop_front()?;
-        self.bytes -= debt.request.key.len();
+        self.bytes -= debt.request.key_bytes();
         Some(debt)
     }
 
@@ -193,7 +194,7 @@ impl Debts {
             }
             is_owed
         });
-        self.bytes = self.owed.iter().map(|debt| debt.request.key.len()).sum();
+        self.bytes = self.owed.iter().map(|debt| debt.request.key_bytes()).sum();
         given_up
     }
 

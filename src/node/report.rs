@@ -49,6 +49,16 @@ impl fmt::Display for NodeAnswer {
     }
 }
 
+/// What a node holds under a lock's key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Sighting {
+    /// The key's value, if there is one.
+    pub value: Option<Vec<u8>>,
+    /// How many milliseconds it has to live: -1 if it has no end, -2 if there is none.
+    pub left: i64,
+}
+
 /// How a client stands with one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -249,8 +249,8 @@ impl<W> Rounds<W> {
 
     /// After a removal, or when a lock was handed over, no key of it may be put back.
     fn forget_extensions(&mut self, request: &Request) {
-        let removed =
-            if request.verb.is_removal() { Some(request.token) } else { request.predecessor };
+        let before = || request.predecessor.as_ref().map(|before| before.token);
+        let removed = if request.verb.is_removal() { Some(request.token) } else { before() };
         let Some(token) = removed else { return };
         for slot in 0..self.entries.len() {
             let entry = &self.entries[slot];

@@ -41,8 +41,45 @@ pub const HAND_OVER: Script = Script {
     sha1: "d53fcdc4920b3292a1438ea4e956afe10d1c199d",
 };
 
+/// Takes locks that have more to them than one key and a token, all of them or none: `KEYS` the
+/// locks' keys and then their counters', `ARGV[1]` how many of them are locks', `ARGV[2]` the value
+/// of the lock that is handed over or nothing, `ARGV[3]` our value, `ARGV[4]` its time to live in
+/// milliseconds, `ARGV[5]` what a counter begins with, `ARGV[6]` the counters' time to live.
+///
+/// Answers two numbers: 1 if all keys held the value that is handed over, 2 if some of them did not
+/// exist, and 0 if one is another's; and, if there are counters, the largest of them after each was
+/// raised by one. A counter that is no number, or has no room above it, is an error, and nothing is
+/// written then.
+pub const CLAIM: Script =
+    Script { source: include_str!("claim.lua"), sha1: "faf4f3cb03b1bb7a3c454026b07c672cbe801860" };
+
+/// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
+/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the number, `ARGV[4]` the counters' time to live in
+/// milliseconds. Answers 1 if the locks are ours and 0 if one is not.
+pub const FENCE: Script =
+    Script { source: include_str!("fence.lua"), sha1: "80ad03f267e90ed1792af68b0cfd688b0a7ec742" };
+
+/// As [`RELEASE`], for several keys. Answers 1 if it deleted all of them.
+pub const RELEASE_ALL: Script = Script {
+    source: include_str!("release_all.lua"),
+    sha1: "be28527ab021bba3433bb47780765aea97e57207",
+};
+
+/// As [`EXTEND`], for several keys: all of them live on, if all are ours.
+pub const EXTEND_ALL: Script = Script {
+    source: include_str!("extend_all.lua"),
+    sha1: "ea4c397fec1efcb7205028635622bc2cbaebd34f",
+};
+
+/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live.
+pub const INSPECT: Script = Script {
+    source: include_str!("inspect.lua"),
+    sha1: "2170fc65895d14f2eac3a77defa9568bea1a34a5",
+};
+
 /// Every script of this library.
-pub const ALL: [Script; 3] = [RELEASE, EXTEND, HAND_OVER];
+pub const ALL: [Script; 8] =
+    [RELEASE, EXTEND, HAND_OVER, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT];
 
 #[cfg(test)]
 mod tests {

@@ -102,6 +102,8 @@ pub enum ServerErrorKind {
     NoProto,
     /// `EXECABORT`: a transaction was discarded.
     ExecAbort,
+    /// `FENCE`: what should be a lock's fencing counter is no number, or as large as numbers get.
+    Counter,
     /// `WRONGTYPE`: the key holds something that is not a lock's.
     WrongType,
     /// `ERR max number of clients reached`.
@@ -111,7 +113,7 @@ pub enum ServerErrorKind {
 }
 
 /// The codes that begin an error reply, and what they mean.
-const CODES: [(&str, ServerErrorKind); 21] = [
+const CODES: [(&str, ServerErrorKind); 22] = [
     ("NOAUTH", ServerErrorKind::AuthenticationRequired),
     ("WRONGPASS", ServerErrorKind::WrongPassword),
     ("NOPERM", ServerErrorKind::NoPermission),
@@ -132,6 +134,7 @@ const CODES: [(&str, ServerErrorKind); 21] = [
     ("NOSCRIPT", ServerErrorKind::NoScript),
     ("NOPROTO", ServerErrorKind::NoProto),
     ("EXECABORT", ServerErrorKind::ExecAbort),
+    ("FENCE", ServerErrorKind::Counter),
     ("WRONGTYPE", ServerErrorKind::WrongType),
 ];
 
@@ -187,6 +190,7 @@ impl ServerErrorKind {
                 | Self::Ask
                 | Self::CrossSlot
                 | Self::ClusterDown
+                | Self::Counter
         )
     }
 }

@@ -100,7 +100,7 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
-                let form = self.scripts.form(request.verb);
+                let form = self.scripts.form(request);
                 self.flight.push(now, ticket, request.clone(), form);
             }
             State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
@@ -253,7 +253,7 @@ impl Session {
             // If the node refuses to take it, it is owed for what is left of that time, and no
             // longer.
             debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
-            let form = self.scripts.form(debt.request.verb);
+            let form = self.scripts.form(&debt.request);
             self.flight.push(now, debt.ticket, debt.request, form);
         }
     }
@@ -284,14 +284,8 @@ impl Session {
     }
 
     fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
-        let problem = Some(problem.clone());
-        self.answers.push_back(Answer {
-            ticket,
-            vote: Vote::Failed,
-            problem,
-            was_sent,
-            took: None,
-        });
+        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
+        self.answers.push_back(Answer { was_sent, ..answer });
     }
 }
 

@@ -20,7 +20,7 @@ impl Waiting {
     }
 
     pub(super) fn push(&mut self, ticket: Ticket, request: Request) {
-        self.bytes += request.key.len();
+        self.bytes += request.key_bytes();
         self.requests.push_back((ticket, request));
     }
 
@@ -28,7 +28,7 @@ impl Waiting {
     pub(super) fn cancel(&mut self, ticket: Ticket) -> bool {
         let place = self.requests.iter().position(|(other, _)| *other == ticket);
         let request = place.and_then(|place| self.requests.remove(place));
-        request.map(|(_, request)| self.bytes -= request.key.len()).is_some()
+        request.map(|(_, request)| self.bytes -= request.key_bytes()).is_some()
     }
 
     /// Takes out all of them.

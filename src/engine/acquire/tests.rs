@@ -154,7 +154,8 @@ fn a_lock_is_handed_over_in_one_round() {
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb, request.token), (Verb::HandOver, draw(1).token));
-    assert_eq!(request.predecessor, Some(lease(0, 500).token));
+    let before = request.predecessor.expect("the lock before");
+    assert_eq!((before.token, before.extras), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
     let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
     assert_eq!(lease.token, draw(1).token);

@@ -81,7 +81,7 @@ enum Kind {
 
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    match meaning(verb, &reply, None) {
+    match meaning(&request(verb, 7, at(0)), &reply, None) {
         Meaning::Vote(Vote::Granted) | Meaning::Planted => Kind::Yes,
         Meaning::Vote(Vote::Refused) => Kind::No,
         Meaning::UnknownScript => Kind::Again,
@@ -145,18 +145,22 @@ fn no_description_of_a_reply_shows_the_secret() {
 #[test]
 fn only_what_a_node_has_run_is_named_by_its_digest() {
     let mut known = KnownScripts::default();
-    assert_eq!(known.form(Verb::Release), Form::Source);
-    known.learn(Verb::Undo);
-    assert_eq!(known.form(Verb::Release), Form::Digest);
-    assert_eq!(known.form(Verb::Extend), Form::Source);
-    assert_eq!(known.form(Verb::Undo), Form::Source, "nobody waits to send it again");
+    assert_eq!(known.form(&request(Verb::Release, 7, at(0))), Form::Source);
+    known.learn(&request(Verb::Undo, 7, at(0)));
+    assert_eq!(known.form(&request(Verb::Release, 7, at(0))), Form::Digest);
+    assert_eq!(known.form(&request(Verb::Extend, 7, at(0))), Form::Source);
+    assert_eq!(
+        known.form(&request(Verb::Undo, 7, at(0))),
+        Form::Source,
+        "nobody waits to send it again"
+    );
 }
 
 #[test]
 fn a_hand_over_tells_a_key_that_was_ours_from_one_that_nobody_had() {
     let read = |bytes: &[u8]| {
         let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-        meaning(Verb::HandOver, &reply, None)
+        meaning(&request(Verb::HandOver, 7, at(0)), &reply, None)
     };
     assert_eq!(read(b":1\r\n"), Meaning::Vote(Vote::Granted));
     assert_eq!(read(b":2\r\n"), Meaning::Planted);

@@ -1,9 +1,9 @@
 //! One round: its request, who waits for it, and the votes so far.
 
-use crate::engine::{Ballot, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
+use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::problem::Problem;
-use crate::node::report::{NodeAnswer, NodeReport};
+use crate::node::report::{NodeAnswer, NodeReport, Sighting};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 
@@ -20,6 +20,8 @@ pub struct Returns {
     pub twins: Option<(Arc<str>, Arc<str>)>,
     /// Was it only about how the nodes are?
     pub is_ping: bool,
+    /// What each node holds, if they were asked for that.
+    pub sightings: Vec<Option<Sighting>>,
 }
 
 /// A place for a round. It is used for one round after another, so that a round allocates nothing.
@@ -34,7 +36,9 @@ pub(super) struct Entry<W> {
     /// Nodes to which the request was never written.
     pub(super) unsent: NodeSet,
     hopeless: NodeSet,
+    counters: Counters,
     problems: Vec<Option<Problem>>,
+    sightings: Vec<Option<Sighting>>,
 }
 
 impl<W> Entry<W> {
@@ -46,7 +50,9 @@ impl<W> Entry<W> {
             tally: Tally::new(nodes),
             unsent: NodeSet::EMPTY,
             hopeless: NodeSet::EMPTY,
+            counters: Counters::default(),
             problems: vec![None; nodes],
+            sightings: vec![None; nodes],
         }
     }
 
@@ -58,7 +64,9 @@ impl<W> Entry<W> {
         self.tally = Tally::new(self.tally.nodes());
         self.unsent = NodeSet::EMPTY;
         self.hopeless = NodeSet::EMPTY;
+        self.counters = Counters::default();
         self.problems.fill(None);
+        self.sightings.fill(None);
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
@@ -75,8 +83,9 @@ impl<W> Entry<W> {
 
     /// Can nothing change any more what this round comes to?
     pub(super) fn is_decided(&self, wait_for_all: bool) -> bool {
-        // A ping is about every node, not about a majority of them.
-        let may_be_early = !wait_for_all && self.verb() != Some(Verb::Ping);
+        // These are about every node, not about a majority of them.
+        let asks_all = matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove));
+        let may_be_early = !wait_for_all && !asks_all;
         self.tally.is_complete() || (may_be_early && self.tally.is_settled())
     }
 
@@ -91,7 +100,11 @@ impl<W> Entry<W> {
         if answer.problem.as_ref().is_some_and(Problem::is_permanent) {
             self.hopeless.insert(node);
         }
+        if let Some(counter) = answer.counter {
+            self.counters.note(node, counter, answer.vote == Vote::Granted);
+        }
         self.problems[node.index()] = answer.problem;
+        self.sightings[node.index()] = answer.sighting;
         true
     }
 
@@ -132,12 +145,15 @@ impl<W> Entry<W> {
         let mut ballot = Ballot::new(self.tally);
         ballot.hopeless = self.hopeless;
         ballot.same_server = twins.is_some();
+        ballot.counters = self.counters;
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let is_ping = self.verb() == Some(Verb::Ping);
         let reports = if self.is_plain() { Vec::new() } else { self.reports(sessions) };
         let name = |node: Node| Arc::clone(sessions[node.index()].name());
         let twins = twins.map(|(first, second)| (name(first), name(second)));
-        Returns { ballot, reports, twins, is_ping }
+        let sees = self.verb() == Some(Verb::Inspect);
+        let sightings = if sees { self.sightings.clone() } else { Vec::new() };
+        Returns { ballot, reports, twins, is_ping, sightings }
     }
 
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for

@@ -4,6 +4,7 @@ use crate::engine::Vote;
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
 use crate::node::problem::Problem;
+use crate::node::report::Sighting;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,4 +56,16 @@ pub struct Answer {
     pub was_sent: bool,
     /// How long the answer took, if there is one.
     pub took: Option<Duration>,
+    /// The counter of a fenced lock that was granted.
+    pub counter: Option<u64>,
+    /// What was looked at.
+    pub sighting: Option<Sighting>,
+}
+
+impl Answer {
+    /// An answer that says nothing yet.
+    pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<Problem>) -> Self {
+        let (counter, sighting) = (None, None);
+        Self { ticket, vote, problem, was_sent: false, took: None, counter, sighting }
+    }
 }

@@ -73,11 +73,14 @@ impl Session {
         self.backoff.reset();
         let answer = |vote, problem| {
             let took = Some(now.since(command.sent_at));
-            command.ticket.map(|ticket| Answer { ticket, vote, problem, was_sent: true, took })
+            let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
+            answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
-        let meaning = meaning(command.request.verb, reply, secret);
+        let meaning = meaning(&command.request, reply, secret);
         match &meaning {
-            Meaning::Vote(_) | Meaning::Planted => self.scripts.learn(command.request.verb),
+            Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
+                self.scripts.learn(&command.request)
+            }
             // It has not forgotten just this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
@@ -87,6 +90,19 @@ impl Session {
                 let problem = self.quarantine(now);
                 let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
                 self.answers.extend(answer(vote, problem));
+            }
+            Meaning::Claimed { is_planted, counter } => {
+                let problem = self.quarantine(now).filter(|_| is_planted);
+                let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
+                // What a node counts is worth knowing, whether its vote counts or not.
+                let answer = answer(vote, problem);
+                self.answers
+                    .extend(answer.map(|answer| Answer { counter: Some(counter), ..answer }));
+            }
+            Meaning::Seen(sighting) => {
+                let answer = answer(Vote::Granted, None);
+                let sighting = Some(sighting);
+                self.answers.extend(answer.map(|answer| Answer { sighting, ..answer }));
             }
             Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
             Meaning::UnknownScript

@@ -1,13 +1,14 @@
 //! Hand-overs that a node does not take: nothing of either lock may stay there.
 
-use crate::engine::{Request, Token, Verb, Vote};
+use crate::engine::{Predecessor, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
 use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
 
 /// The request by which the lock of `before` becomes that of `owner`.
 fn hand_over(before: u8, owner: u8, talk: &Talk) -> Request {
     let mut request = request(Verb::HandOver, owner, talk.now);
-    request.predecessor = Some(Token::new([before; Token::LEN]));
+    request.predecessor =
+        Some(Predecessor { token: Token::new([before; Token::LEN]), extras: None });
     request
 }
 

@@ -1,0 +1,149 @@
+//! The scripts about counters, several keys, and keys that are only looked at, in Rust. They are
+//! held against the Lua in the ways in which this library calls them; called with too few
+//! arguments, they say so in words of their own.
+
+use super::command::Call;
+use super::expiry::{Conditions, remaining_ms, set_remaining};
+use super::reply::{Failure, OwnedReply};
+use super::scripts::{Raised, Words};
+use super::strings::set;
+use crate::engine::FENCE_MAX;
+
+type Outcome = Result<OwnedReply, Raised>;
+
+fn malformed() -> Raised {
+    (Failure::new("ERR embedded nodes run this script only as redlatch calls it"), 1)
+}
+
+fn number(words: Words<'_>, index: usize) -> Result<u64, Raised> {
+    let text = words.argv.get(index).and_then(|text| std::str::from_utf8(text).ok());
+    text.and_then(|text| text.parse().ok()).ok_or_else(malformed)
+}
+
+/// The locks' keys and the counters', of which `ARGV[1]` says how many there are.
+fn split(words: Words<'_>) -> Result<(Keys<'_>, Keys<'_>), Raised> {
+    let locks = usize::try_from(number(words, 0)?).map_err(|_| malformed())?;
+    words.keys.split_at_checked(locks).ok_or_else(malformed)
+}
+
+type Keys<'a> = &'a [&'a [u8]];
+
+fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
+    let now_ms = call.now_ms;
+    let found = call.database().string(now_ms, key).map_err(|failure| (failure, line))?;
+    Ok(found.map(<[u8]>::to_vec))
+}
+
+fn put(call: &mut Call<'_>, key: &[u8], value: &[u8], ttl: &[u8], line: u32) -> Result<(), Raised> {
+    let options: [&[u8]; 5] = [b"SET", key, value, b"PX", ttl];
+    set(&mut call.with_args(&options)).map_err(|failure| (failure, line))?;
+    Ok(())
+}
+
+/// `claim.lua`
+pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let (locks, counters) = split(words)?;
+    let [_, before, ours, ttl, _, life] = *words.argv else { return Err(malformed()) };
+    let answer = |state, fence| {
+        OwnedReply::Array(vec![OwnedReply::Integer(state), OwnedReply::Integer(fence)])
+    };
+    let mut held = 0;
+    for key in locks {
+        match value(call, key, 3)? {
+            Some(value) if before.is_empty() || value != before => return Ok(answer(0, 0)),
+            Some(_) => held += 1,
+            None => {}
+        }
+    }
+    let mut fence = 0;
+    for key in counters {
+        let next = match value(call, key, 11) {
+            Ok(None) => number(words, 4)?,
+            Ok(Some(text)) => match counter(&text) {
+                Some(counter) => counter + 1,
+                None => return Ok(no_counter(key)),
+            },
+            Err(_) => return Ok(no_counter(key)),
+        };
+        fence = next.max(fence);
+    }
+    for key in locks {
+        put(call, key, ours, ttl, 19)?;
+    }
+    for key in counters {
+        put(call, key, fence.to_string().as_bytes(), life, 22)?;
+    }
+    let state = if held == locks.len() { 1 } else { 2 };
+    Ok(answer(state, i64::try_from(fence).map_err(|_| malformed())?))
+}
+
+/// A counter that can be raised.
+fn counter(text: &[u8]) -> Option<u64> {
+    let number: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (number < FENCE_MAX).then_some(number)
+}
+
+fn no_counter(key: &[u8]) -> OwnedReply {
+    Failure::new([b"FENCE ", key, b" is no counter"].concat()).into()
+}
+
+/// `fence.lua`
+pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let (locks, counters) = split(words)?;
+    let [_, ours, token, life] = *words.argv else { return Err(malformed()) };
+    for key in locks {
+        if value(call, key, 3)?.as_deref() != Some(ours) {
+            return Ok(OwnedReply::Integer(0));
+        }
+    }
+    for key in counters {
+        let found = value(call, key, 8)?;
+        let found = found.and_then(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
+        if found.is_none_or(|found| number(words, 2).is_ok_and(|token| found < token)) {
+            put(call, key, token, life, 10)?;
+        }
+    }
+    Ok(OwnedReply::Integer(1))
+}
+
+/// `release_all.lua`
+pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ours = words.argv.first().copied();
+    let mut count = 0;
+    for key in words.keys {
+        let is_ours = value(call, key, 3).is_ok_and(|value| value.as_deref() == ours);
+        let now_ms = call.now_ms;
+        count += usize::from(is_ours && call.database().remove(now_ms, key));
+    }
+    Ok(OwnedReply::Integer(i64::from(count == words.keys.len())))
+}
+
+/// `extend_all.lua`
+pub(super) fn extend_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ours = words.argv.first().copied();
+    for key in words.keys {
+        if value(call, key, 2)?.as_deref() != ours {
+            return Ok(OwnedReply::Integer(0));
+        }
+    }
+    let ttl = i64::try_from(number(words, 1)?).map_err(|_| malformed())?;
+    let now_ms = call.now_ms;
+    for key in words.keys {
+        let database = call.database();
+        if words.argv.len() < 3 || remaining_ms(database, now_ms, key) < ttl {
+            let unconditional = Conditions::default();
+            set_remaining(database, now_ms, key, ttl, "pexpire", &unconditional)
+                .map_err(|failure| (failure, 8))?;
+        }
+    }
+    Ok(OwnedReply::Integer(1))
+}
+
+/// `inspect.lua`
+pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let key = *words.keys.first().ok_or_else(malformed)?;
+    let found = value(call, key, 1)?.map_or(OwnedReply::Null, OwnedReply::bulk);
+    let now_ms = call.now_ms;
+    let left = remaining_ms(call.database(), now_ms, key);
+    Ok(OwnedReply::Array(vec![found, OwnedReply::Integer(left)]))
+}

@@ -1,0 +1,53 @@
+//! What a lock may have beyond one key and a token.
+
+use super::{Node, NodeSet, Token, Ttl};
+use std::sync::Arc;
+
+/// The largest fencing token. The nodes' scripts count in doubles, which are exact up to here:
+/// enough for a grant every microsecond until the year 2255.
+pub const FENCE_MAX: u64 = (1 << 53) - 1;
+
+/// What a lock has beyond one key and a token. Most have nothing of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extras {
+    /// Keys that are locked together with the first: all of them, or none.
+    pub more_keys: Vec<Arc<[u8]>>,
+    /// What follows the token in the keys' value, to say whose the lock is.
+    pub owner: Vec<u8>,
+    /// How long the counters live from which fencing tokens come. `None` if there are none.
+    pub fence: Option<Ttl>,
+}
+
+/// The lock before, in a request that hands it over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Predecessor {
+    /// Whose it was.
+    pub token: Token,
+    /// What it had beyond that.
+    pub extras: Option<Arc<Extras>>,
+}
+
+/// The counters that nodes have answered with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Counters {
+    /// The largest of them.
+    pub largest: u64,
+    /// The nodes that granted the lock and answered with that one.
+    pub nodes: NodeSet,
+}
+
+impl Counters {
+    /// Takes in what `node` has answered. The largest counts wherever it comes from; the node only
+    /// with its vote.
+    pub fn note(&mut self, node: Node, counter: u64, has_voted: bool) {
+        if counter > self.largest {
+            *self = Self { largest: counter, nodes: NodeSet::EMPTY };
+        }
+        if counter == self.largest && has_voted {
+            self.nodes.insert(node);
+        }
+    }
+}
