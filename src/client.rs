@@ -1,6 +1,7 @@
 //! The client, and the loop that every operation runs through.
 
 mod acquire;
+mod look;
 mod request;
 
 pub use request::LockRequest;
@@ -13,10 +14,16 @@ use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use request::Keys;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// The most resources that are locked at once. Each is a key that every node must look at in one
+/// step, while it does nothing else.
+const RESOURCES_MAX: usize = 64;
 
 /// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
 /// use them.
@@ -48,6 +55,9 @@ pub struct LockClient {
 struct Shared {
     net: Net,
     lines: Arc<Lines>,
+    /// Those for several resources at once.
+    set_lines: Arc<Lines>,
+    fencing_expiry: Ttl,
     rules: Arc<Rules>,
     max_ttl: Duration,
     key_prefix: Vec<u8>,
@@ -129,7 +139,24 @@ impl LockClient {
     /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait.
     /// The four methods above are short for this.
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
-        LockRequest::new(self, self.key(resource.as_ref()))
+        LockRequest::new(self, self.key(resource.as_ref()).map(|key| (key, Vec::new())))
+    }
+
+    /// A request for the locks of several resources at once: all of them, or none. One that is
+    /// named twice is locked once; at most 64, with 64 KiB of keys in all.
+    ///
+    /// On each node, one script takes all or nothing, and a majority of such nodes wins. There is
+    /// one guard with one validity, and whoever asks for the same resources in another order, or
+    /// for some of them, cannot bring about a deadlock: nobody holds some while waiting for others.
+    ///
+    /// This is a two-phase commit in which the nodes' expiry is the time-out: the script prepares,
+    /// the majority commits, and the removal that follows a failed attempt rolls back. It does not
+    /// make work on several resources atomic: whoever dies half way through it leaves half of it
+    /// done, and the locks expire. Threads of this client that ask for the same set are served in
+    /// the order they came; against those that ask for another set with a resource in common, and
+    /// against single locks, chance decides.
+    pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
+        LockRequest::new(self, self.keys(resources))
     }
 
     /// Asks each node for a sign of life and says how this client stands with it, in the order of
@@ -162,6 +189,8 @@ impl LockClient {
         let shared = Shared {
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
+            set_lines: Arc::new(Lines::new(config.hand_over_limit)),
+            fencing_expiry: config.fencing_expiry,
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
@@ -217,6 +246,30 @@ impl LockClient {
             let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
             TtlError::TooShort { ttl, shortest }
         })
+    }
+
+    pub(crate) fn fencing_expiry(&self) -> Ttl {
+        self.shared.fencing_expiry
+    }
+
+    fn keys<I: IntoIterator<Item: AsRef<[u8]>>>(
+        &self,
+        resources: I,
+    ) -> Result<Keys, ResourceError> {
+        let mut keys = BTreeSet::new();
+        for (index, resource) in resources.into_iter().enumerate() {
+            // A list without end must not be read to it.
+            if index >= RESOURCES_MAX {
+                return Err(ResourceError::TooMany { count: index + 1, most: RESOURCES_MAX });
+            }
+            keys.insert(self.key(resource.as_ref())?);
+        }
+        let length = keys.iter().map(|key| key.len()).sum();
+        if length > KEY_MAX {
+            return Err(ResourceError::TooLong { length, most: KEY_MAX });
+        }
+        let first = keys.pop_first().ok_or(ResourceError::None)?;
+        Ok((first, keys.into_iter().collect()))
     }
 
     fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {

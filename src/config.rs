@@ -4,7 +4,7 @@ mod check;
 
 use crate::client::LockClient;
 use crate::endpoint::Endpoint;
-use crate::engine::Rules;
+use crate::engine::{Rules, Ttl};
 use crate::error::ConfigError;
 use crate::line::HandOverLimit;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ pub struct Builder {
     max_hold: Option<Duration>,
     restart_guard: bool,
     hand_over_limit: HandOverLimit,
+    fencing_expiry: Duration,
 }
 
 /// Settings that have been checked.
@@ -56,6 +57,7 @@ pub(crate) struct Config {
     pub(crate) wait_for_all: bool,
     pub(crate) restart_guard: bool,
     pub(crate) hand_over_limit: HandOverLimit,
+    pub(crate) fencing_expiry: Ttl,
 }
 
 impl Builder {
@@ -73,6 +75,7 @@ impl Builder {
             max_hold: None,
             restart_guard: false,
             hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
+            fencing_expiry: Duration::from_secs(7 * 24 * 60 * 60),
         }
     }
 
@@ -207,6 +210,17 @@ impl Builder {
     /// lock was taken. With a count of zero it is never handed on, and every thread in line pauses.
     pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
         self.hand_over_limit = HandOverLimit { count, time };
+        self
+    }
+
+    /// How long the counters live from which [fencing tokens](crate::LockRequest::fenced) come,
+    /// counted from the last grant: from [`max_ttl`](Self::max_ttl) to 365 days, by default 7 days.
+    ///
+    /// A counter that has expired begins again at the wall clock of the client that asks next,
+    /// which is above all that were counted before. The longer counters live, the less depends on
+    /// wall clocks; the shorter, the fewer keys are kept for resources that nobody locks any more.
+    pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
+        self.fencing_expiry = expiry;
         self
     }
 

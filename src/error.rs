@@ -6,6 +6,7 @@
 //! | [`LockError`] | taking a lock | its variants say |
 //! | [`ExtendError`] | extending one | its variants say |
 //! | [`ReleaseError`] | releasing one | whoever runs the nodes |
+//! | [`InspectError`] | looking at one | its variants say |
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
@@ -176,6 +177,34 @@ impl Error for ExtendError {
             Self::Lost(error) => Some(error),
             Self::NoQuorum(error) => Some(error),
             Self::HeldTooLong { .. } => None,
+        }
+    }
+}
+
+/// Why a lock could not be looked at, or taken away by force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum InspectError {
+    /// The resource's name cannot be used.
+    Resource(ResourceError),
+    /// Too few nodes answered to know.
+    NoQuorum(NoQuorum),
+}
+
+impl fmt::Display for InspectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Resource(error) => error.fmt(f),
+            Self::NoQuorum(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for InspectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Resource(error) => Some(error),
+            Self::NoQuorum(error) => Some(error),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::client::LockClient;
 use crate::clock;
 use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
+use crate::fencing::FencingToken;
 use crate::line::Place;
 use std::fmt;
 use std::time::Duration;
@@ -41,10 +42,26 @@ impl LockGuard {
         Self { client, lease, prefix, is_gone: false, is_released: false, place }
     }
 
-    /// The name of what is locked.
+    /// The name of what is locked; the first of them, if there are [several](Self::resources).
     #[must_use]
     pub fn resource(&self) -> &[u8] {
         &self.lease.key[self.prefix..]
+    }
+
+    /// The names of what is locked: several if they were [asked for together], in the order of
+    /// their bytes.
+    ///
+    /// [asked for together]: crate::LockClient::request_all
+    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
+        let more = self.lease.extras.iter().flat_map(|extras| &extras.more_keys);
+        std::iter::once(&self.lease.key).chain(more).map(|key| &key[self.prefix..])
+    }
+
+    /// The number that grows with every grant of the lock, if it was
+    /// [asked for](crate::LockRequest::fenced). Extending the lock keeps it.
+    #[must_use]
+    pub fn fencing_token(&self) -> Option<FencingToken> {
+        self.lease.fence.map(FencingToken::new)
     }
 
     /// The time left in which the work may go on: zero when the lock is lost.

@@ -87,7 +87,9 @@ pub mod embedded;
 mod endpoint;
 mod engine;
 pub mod error;
+mod fencing;
 mod guard;
+mod inspect;
 mod line;
 mod net;
 mod node;
@@ -95,8 +97,12 @@ mod resp;
 
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
-pub use error::{ConfigError, ExtendError, LockError, Lost, NoQuorum, Problem, ReleaseError};
+pub use error::{
+    ConfigError, ExtendError, InspectError, LockError, Lost, NoQuorum, Problem, ReleaseError,
+};
+pub use fencing::FencingToken;
 pub use guard::{LockGuard, Released};
+pub use inspect::{Holder, Inspection, LockState, NodeView};
 pub use node::NodeStatus;
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.

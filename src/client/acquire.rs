@@ -3,10 +3,10 @@
 use super::request::Terms;
 use super::{LockClient, draw};
 use crate::clock::{self, Time};
-use crate::engine::{Acquire, Acquired, Jitter, Patience};
+use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
 use crate::error::{LockError, NoQuorum};
 use crate::guard::LockGuard;
-use crate::line::{Joined, Place};
+use crate::line::{Joined, Lines, Place};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ impl LockClient {
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
+        extras: Option<Arc<Extras>>,
         terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.shared.rules;
@@ -27,8 +28,15 @@ impl LockClient {
         let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
         let patience = terms.wait.patience();
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
-        let acquire = acquire.leaving(least);
-        let Some((place, acquire)) = self.stand_in_line(key, patience, acquire) else {
+        let acquire = acquire.leaving(least).with(extras.clone());
+        let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
+            Some(extras) => {
+                let name = name_of_set(key, &extras.more_keys);
+                self.stand_in_line(&self.shared.set_lines, &name, patience, acquire)
+            }
+            None => self.stand_in_line(&self.shared.lines, key, patience, acquire),
+        };
+        let Some((place, acquire)) = stood else {
             return Ok(None);
         };
         let (outcome, last) = self.run(acquire);
@@ -56,6 +64,7 @@ impl LockClient {
     /// the lock.
     fn stand_in_line(
         &self,
+        lines: &Arc<Lines>,
         key: &Arc<[u8]>,
         patience: Patience,
         mut acquire: Acquire,
@@ -66,7 +75,7 @@ impl LockClient {
             Patience::Forever => None,
         };
         let node_timeout = self.shared.rules.node_timeout;
-        let (place, lease) = match self.shared.lines.join(key, deadline, node_timeout) {
+        let (place, lease) = match lines.join(key, deadline, node_timeout) {
             Joined::Head(place, lease) => (place, lease),
             Joined::Outside => return Some((None, acquire)),
             Joined::TimedOut => return None,
@@ -92,4 +101,10 @@ impl LockClient {
         }
         Some((Some(place), acquire))
     }
+}
+
+/// What a set of keys is called among others: no two sets have the same name.
+fn name_of_set(first: &Arc<[u8]>, more: &[Arc<[u8]>]) -> Arc<[u8]> {
+    let keys = std::iter::once(first).chain(more);
+    keys.flat_map(|key| key.len().to_le_bytes().into_iter().chain(key.iter().copied())).collect()
 }

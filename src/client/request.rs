@@ -2,8 +2,10 @@
 
 use super::LockClient;
 use crate::clock;
-use crate::engine::Patience;
+use crate::engine::{Extras, Patience};
 use crate::error::{LockError, ResourceError};
+#[cfg(doc)]
+use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
 use std::fmt;
 use std::sync::Arc;
@@ -13,6 +15,9 @@ use std::time::{Duration, Instant};
 /// seconds in its example: several hundred times a round over healthy nodes, and not longer than
 /// others can be expected to wait for a holder that died.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
+
+/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
+const OWNER_MAX: usize = 256;
 
 /// A lock that is to be asked for: made by [`LockClient::request`], and carried out by
 /// [`acquire`](Self::acquire).
@@ -34,9 +39,12 @@ const DEFAULT_TTL: Duration = Duration::from_secs(10);
 #[must_use = "a request does nothing before `acquire`"]
 pub struct LockRequest<'a> {
     client: &'a LockClient,
-    key: Result<Arc<[u8]>, ResourceError>,
+    keys: Result<Keys, ResourceError>,
     terms: Terms,
 }
+
+/// The keys of what is to be locked: the first, and those to be locked together with it.
+pub(super) type Keys = (Arc<[u8]>, Vec<Arc<[u8]>>);
 
 /// What is asked for, apart from the resource.
 #[derive(Clone, Debug)]
@@ -45,6 +53,9 @@ pub(super) struct Terms {
     pub(super) wait: Wait,
     /// If it is to be another than the client's.
     pub(super) min_validity: Option<Duration>,
+    pub(super) is_fenced: bool,
+    /// What the lock's value says of its owner.
+    pub(super) owner: Vec<u8>,
 }
 
 /// How long to wait for the lock, from when it is asked for.
@@ -69,9 +80,15 @@ impl Wait {
 }
 
 impl<'a> LockRequest<'a> {
-    pub(super) fn new(client: &'a LockClient, key: Result<Arc<[u8]>, ResourceError>) -> Self {
-        let terms = Terms { ttl: DEFAULT_TTL, wait: Wait::Forever, min_validity: None };
-        Self { client, key, terms }
+    pub(super) fn new(client: &'a LockClient, keys: Result<Keys, ResourceError>) -> Self {
+        let terms = Terms {
+            ttl: DEFAULT_TTL,
+            wait: Wait::Forever,
+            min_validity: None,
+            is_fenced: false,
+            owner: Vec::new(),
+        };
+        Self { client, keys, terms }
     }
 
     /// For how long the lock is to live unless it is extended: whole milliseconds, what is below is
@@ -117,6 +134,34 @@ impl<'a> LockRequest<'a> {
         self
     }
 
+    /// Asks for a [fencing token](FencingToken) with the lock, which grows with every grant.
+    ///
+    /// The nodes count the grants under the lock's key with `:redlatch:fence` behind it. Where
+    /// their counters agree, as they do unless one missed a grant or lost its data, this takes no
+    /// more than the one round that the lock takes; where they do not, a second one.
+    pub fn fenced(mut self) -> Self {
+        self.terms.is_fenced = true;
+        self
+    }
+
+    /// Writes a label into the lock's value, behind the token, for
+    /// [`inspect`](LockClient::inspect) and for people who look at the key. At most 256 bytes,
+    /// none by default. Everybody who can read the key can read it.
+    pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
+        self.terms.owner = label.as_ref().to_vec();
+        self
+    }
+
+    /// The same with a label that names this host, process and thread: `host:pid:thread`.
+    pub fn owned_by_this_thread(self) -> Self {
+        let thread = std::thread::current();
+        let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+        let mut label = format!("{}:{}:{name}", host(), std::process::id());
+        let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
+        label.truncate(end.unwrap_or(0));
+        self.owner(label)
+    }
+
     /// Asks for the lock. `None` if others hold it, and waiting was not asked for or has not
     /// helped.
     ///
@@ -124,17 +169,32 @@ impl<'a> LockRequest<'a> {
     ///
     /// As [`LockClient::try_lock_for`], or as [`LockClient::lock`] if it waits for ever.
     pub fn acquire(self) -> Result<Option<LockGuard>, LockError> {
-        let key = self.key.map_err(LockError::Resource)?;
-        self.client.acquire(&key, &self.terms)
+        let (key, more_keys) = self.keys.map_err(LockError::Resource)?;
+        let (length, most) = (self.terms.owner.len(), OWNER_MAX);
+        if length > most {
+            return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
+        }
+        let mut extras = Extras::default();
+        extras.fence = self.terms.is_fenced.then_some(self.client.fencing_expiry());
+        (extras.more_keys, extras.owner) = (more_keys, self.terms.owner.clone());
+        let extras = (extras != Extras::default()).then(|| Arc::new(extras));
+        self.client.acquire(&key, extras, &self.terms)
     }
 }
 
 impl fmt::Debug for LockRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.key.as_ref().map_or(&[][..], |key| key);
+        let key = self.keys.as_ref().map_or(&[][..], |(key, _)| key);
         f.debug_struct("LockRequest")
             .field("key", &format_args!("\"{}\"", key.escape_ascii()))
             .field("terms", &self.terms)
             .finish()
     }
+}
+
+/// What this machine calls itself.
+fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
+    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
 }

@@ -28,6 +28,7 @@ impl Builder {
         rules.hold_max = self.max_hold;
         self.check_times(&rules)?;
         self.check_names()?;
+        let fencing_expiry = self.check_fencing_expiry()?;
         Ok(Config {
             endpoints,
             rules: Arc::new(rules),
@@ -37,6 +38,7 @@ impl Builder {
             wait_for_all: self.wait_for_all,
             restart_guard: self.restart_guard,
             hand_over_limit: self.hand_over_limit,
+            fencing_expiry,
         })
     }
 
@@ -66,6 +68,15 @@ impl Builder {
             return Err(ConfigError::Setting { name, reason });
         }
         Ok(())
+    }
+
+    fn check_fencing_expiry(&self) -> Result<Ttl, ConfigError> {
+        let expiry = self.fencing_expiry;
+        let ttl = Ttl::from_duration(expiry).filter(|_| expiry >= self.max_ttl);
+        ttl.ok_or_else(|| {
+            let reason = format!("{expiry:?} is not between max_ttl and 365 days");
+            ConfigError::Setting { name: "fencing_expiry", reason }
+        })
     }
 
     fn check_names(&self) -> Result<(), ConfigError> {

@@ -87,6 +87,22 @@ pub enum ResourceError {
         /// How many are possible.
         most: usize,
     },
+    /// Several resources were asked for, and there are none of them.
+    None,
+    /// Too many resources were asked for at once.
+    TooMany {
+        /// How many.
+        count: usize,
+        /// How many are possible.
+        most: usize,
+    },
+    /// The owner's label has too many bytes.
+    OwnerTooLong {
+        /// How many it has.
+        length: usize,
+        /// How many are possible.
+        most: usize,
+    },
 }
 
 impl fmt::Display for ResourceError {
@@ -95,6 +111,13 @@ impl fmt::Display for ResourceError {
             Self::Empty => f.write_str("the resource has no name"),
             Self::TooLong { length, most } => {
                 write!(f, "the resource's name has {length} bytes, more than {most}")
+            }
+            Self::None => f.write_str("no resource was named"),
+            Self::TooMany { count, most } => {
+                write!(f, "{count} resources at once are more than {most}")
+            }
+            Self::OwnerTooLong { length, most } => {
+                write!(f, "the owner's label has {length} bytes, more than {most}")
             }
         }
     }

@@ -24,7 +24,7 @@ mod waiting;
 pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use handshake::{Credentials, Identity};
 pub use problem::{OtherProtocol, Phase, Problem};
-pub use report::{NodeAnswer, NodeReport, NodeStatus};
+pub use report::{NodeAnswer, NodeReport, NodeStatus, Sighting};
 pub use rounds::{Returns, Rounds};
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};

@@ -148,10 +148,11 @@ impl<W> Entry<W> {
         ballot.counters = self.counters;
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let is_ping = self.verb() == Some(Verb::Ping);
-        let reports = if self.is_plain() { Vec::new() } else { self.reports(sessions) };
+        let sees = self.verb() == Some(Verb::Inspect);
+        let is_plain = self.is_plain() && !sees;
+        let reports = if is_plain { Vec::new() } else { self.reports(sessions) };
         let name = |node: Node| Arc::clone(sessions[node.index()].name());
         let twins = twins.map(|(first, second)| (name(first), name(second)));
-        let sees = self.verb() == Some(Verb::Inspect);
         let sightings = if sees { self.sightings.clone() } else { Vec::new() };
         Returns { ballot, reports, twins, is_ping, sightings }
     }

@@ -1,0 +1,64 @@
+//! Numbers that tell a late writer from the one that holds the lock now.
+
+use std::fmt;
+
+/// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`].
+///
+/// A lease ends by the clock: a holder that was stopped at the wrong moment may write after another
+/// has got the lock. A lock service cannot prevent that; the resource that is written to can. Give
+/// it the token with every write, have it remember the largest it has seen, and let it refuse what
+/// comes with a smaller one (Martin Kleppmann, *How to do distributed locking*, 2016).
+///
+/// In SQL, with the check and the write in one statement:
+///
+/// ```sql
+/// UPDATE orders SET state = 'charged', fence = :token
+///  WHERE id = 42 AND fence <= :token;   -- no row updated: the lock was lost, and another has it
+/// ```
+///
+/// In a script for a Redis server that holds the data (and need not be one of the locks' nodes):
+///
+/// ```lua
+/// -- KEYS[1] the value, KEYS[2] its fence, ARGV[1] the new value, ARGV[2] the token
+/// if tonumber(redis.call('GET', KEYS[2]) or 0) > tonumber(ARGV[2]) then return 0 end
+/// redis.call('SET', KEYS[2], ARGV[2])
+/// redis.call('SET', KEYS[1], ARGV[1])
+/// return 1
+/// ```
+///
+/// # What is guaranteed
+///
+/// No two grants of a resource get the same token, and a grant that was asked for after another had
+/// been given gets the larger one. This holds across expiry, restarts and lost data, as long as the
+/// clients' wall clocks do not go back by more than the time since the counters were begun: a node
+/// that has lost its counter begins again at the client's wall clock, in microseconds since 1970.
+///
+/// # What is not
+///
+/// * A token orders grants. It does not keep anybody from writing who never shows one, and a
+///   resource that does not compare is not protected.
+/// * Tokens are not dense, and those of different resources have nothing to do with each other.
+/// * All clients that lock a resource must ask for tokens: a lock that is taken without one does
+///   not count, so the holder before it may still have the largest.
+///
+/// [`LockGuard::fencing_token`]: crate::LockGuard::fencing_token
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FencingToken(u64);
+
+impl FencingToken {
+    pub(crate) fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number: at most 2^53 - 1, so that it fits what databases and scripts count with.
+    #[must_use]
+    pub fn as_u64(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for FencingToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,124 @@
+//! What the nodes hold for a resource, for people and programs that want to look and not to lock.
+
+use crate::engine::{Token, quorum};
+use crate::node::{NodeAnswer, NodeReport, Problem, Sighting};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What [`LockClient::inspect`](crate::LockClient::inspect) saw. It was so when the nodes answered,
+/// and may be otherwise by the time it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Inspection {
+    /// What a majority of the nodes says.
+    pub state: LockState,
+    /// What each node says, in the order of the configuration.
+    pub nodes: Vec<NodeView>,
+}
+
+/// Is a lock free or held, as far as a majority of the nodes can say?
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LockState {
+    /// So many nodes have no key for it that an attempt would have been granted by a majority.
+    Free,
+    /// A majority holds the same value.
+    Held(Holder),
+    /// Neither: somebody is just taking it or giving it back, or what is left of a failed attempt
+    /// has yet to be removed or to expire.
+    Undecided,
+}
+
+/// Who holds a lock, on one node or on a majority of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// The [label](crate::LockRequest::owner), if there is one: what follows the token in the value
+    /// of the key. What another program put there may look like one.
+    pub owner: Option<Vec<u8>>,
+    /// How long the key has to live, and with it the lock unless it is extended; of a majority, how
+    /// long until it is none any more. `None` if it has no end, which no lock of this library has.
+    pub remaining: Option<Duration>,
+}
+
+/// What one node holds for a resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeView {
+    /// The node's URL, without the password.
+    pub endpoint: Arc<str>,
+    /// Who holds the lock there, if anybody, or why that is not known.
+    pub holder: Result<Option<Holder>, Problem>,
+    /// Does it hold the value that a majority holds?
+    pub agrees: bool,
+}
+
+impl Inspection {
+    /// `None` if too few nodes answered to say anything.
+    pub(crate) fn of(
+        sightings: &[Option<Sighting>],
+        reports: Vec<NodeReport>,
+    ) -> Result<Self, Vec<NodeReport>> {
+        let needed = quorum(sightings.len());
+        if sightings.iter().flatten().count() < needed {
+            return Err(reports);
+        }
+        let mut values: BTreeMap<&[u8], Vec<&Sighting>> = BTreeMap::new();
+        for sighting in sightings.iter().flatten() {
+            if let Some(value) = &sighting.value {
+                values.entry(value).or_default().push(sighting);
+            }
+        }
+        let most = values.into_iter().find(|(_, holders)| holders.len() >= needed);
+        let free = sightings.iter().flatten().filter(|sighting| sighting.value.is_none()).count();
+        let state = match &most {
+            Some((value, holders)) => LockState::Held(Holder {
+                owner: label(value),
+                remaining: remaining_of_majority(holders, needed),
+            }),
+            None if free >= needed => LockState::Free,
+            None => LockState::Undecided,
+        };
+        let value = most.map(|(value, _)| value.to_vec());
+        let views = reports.into_iter().zip(sightings);
+        let nodes = views.map(|(report, sighting)| view(report, sighting.as_ref(), &value));
+        Ok(Self { nodes: nodes.collect(), state })
+    }
+}
+
+fn view(report: NodeReport, sighting: Option<&Sighting>, value: &Option<Vec<u8>>) -> NodeView {
+    let holder = match (sighting, report.answer) {
+        (Some(sighting), _) => Ok(holder(sighting)),
+        (None, NodeAnswer::Failed(problem)) => Err(problem),
+        (None, _) => Err(Problem::TimedOut(crate::node::Phase::Answering)),
+    };
+    let agrees = value.is_some() && sighting.is_some_and(|sighting| sighting.value == *value);
+    NodeView { endpoint: report.endpoint, holder, agrees }
+}
+
+fn holder(sighting: &Sighting) -> Option<Holder> {
+    let value = sighting.value.as_ref()?;
+    Some(Holder { owner: label(value), remaining: remaining(sighting) })
+}
+
+/// What follows the token in a value.
+fn label(value: &[u8]) -> Option<Vec<u8>> {
+    value.get(Token::LEN..).filter(|label| !label.is_empty()).map(<[u8]>::to_vec)
+}
+
+fn remaining(sighting: &Sighting) -> Option<Duration> {
+    u64::try_from(sighting.left).ok().map(Duration::from_millis)
+}
+
+/// How long until fewer than `needed` of these are left.
+fn remaining_of_majority(holders: &[&Sighting], needed: usize) -> Option<Duration> {
+    // One that has no end outlives all others.
+    let mut left: Vec<u64> =
+        holders.iter().map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX)).collect();
+    left.sort_unstable_by(|one, other| other.cmp(one));
+    left.get(needed - 1).copied().filter(|left| *left < u64::MAX).map(Duration::from_millis)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,70 @@
+//! What a majority sees, from what each node says.
+
+use super::*;
+
+/// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `?` no
+/// answer.
+fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
+    let sightings: Vec<_> = nodes.split(' ').map(sighting).collect();
+    let report = |sighting: &Option<Sighting>| NodeReport {
+        endpoint: Arc::from("node"),
+        answer: match sighting {
+            Some(_) => NodeAnswer::Granted,
+            None => NodeAnswer::Failed(Problem::Overloaded),
+        },
+    };
+    let reports = sightings.iter().map(report).collect();
+    Inspection::of(&sightings, reports)
+}
+
+fn sighting(text: &str) -> Option<Sighting> {
+    let (value, left) = text.split_at(1);
+    match value {
+        "?" => None,
+        "." => Some(Sighting { value: None, left: -2 }),
+        _ => {
+            let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
+            let left = if left == "-" { -1 } else { left.parse().unwrap() };
+            Some(Sighting { value: Some(value), left })
+        }
+    }
+}
+
+fn held(owner: &str, left: Option<u64>) -> LockState {
+    let owner = Some(owner.as_bytes().to_vec());
+    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis) })
+}
+
+#[test]
+fn a_majority_says_who_holds_a_lock_and_for_how_long() {
+    let table = [
+        ("a10 a20 a30", held("a", Some(20))),
+        ("a10 a20 .", held("a", Some(10))),
+        ("a10 a20 b30", held("a", Some(10))),
+        ("a- a20 ?", held("a", Some(20))),
+        ("a- a- a5", held("a", None)),
+        ("a1 . .", LockState::Free),
+        (". . ?", LockState::Free),
+        ("a1 b1 .", LockState::Undecided),
+        ("a1 . ?", LockState::Undecided),
+        ("a1 a2 . .", LockState::Undecided),
+        ("a1 a2 a3 .", held("a", Some(1))),
+    ];
+    for (nodes, state) in table {
+        assert_eq!(inspection(nodes).unwrap().state, state, "{nodes}");
+    }
+    for nodes in ["? ? a1", "? ? ?", "? ? a1 a1"] {
+        assert!(inspection(nodes).is_err(), "{nodes}");
+    }
+}
+
+#[test]
+fn each_node_is_shown_with_what_it_holds_and_without_the_token() {
+    let seen = inspection("a10 b20 a5 . ?").unwrap_or_else(|_| panic!("a majority answered"));
+    assert_eq!(seen.state, LockState::Undecided);
+    let seen = inspection("a10 a20 b5 a7 ?").unwrap_or_else(|_| panic!("a majority answered"));
+    let agrees: Vec<bool> = seen.nodes.iter().map(|node| node.agrees).collect();
+    assert_eq!(agrees, [true, true, false, true, false]);
+    assert_eq!(seen.nodes[4].holder, Err(Problem::Overloaded));
+    assert!(!format!("{seen:?}").contains("97, 97"), "a token could release the lock");
+}
