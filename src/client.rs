@@ -2,28 +2,23 @@
 
 mod acquire;
 mod look;
+mod names;
 mod request;
 
 pub use request::LockRequest;
 
 use crate::clock::{self, Time};
-use crate::config::{Builder, Config, KEY_MAX};
+use crate::config::{Builder, Config};
 use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ConfigError, LockError, ResourceError, TtlError};
+use crate::error::{ConfigError, LockError, TtlError};
 use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
-use request::Keys;
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-
-/// The most resources that are locked at once. Each is a key that every node must look at in one
-/// step, while it does nothing else.
-const RESOURCES_MAX: usize = 64;
 
 /// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
 /// use them.
@@ -250,37 +245,6 @@ impl LockClient {
 
     pub(crate) fn fencing_expiry(&self) -> Ttl {
         self.shared.fencing_expiry
-    }
-
-    fn keys<I: IntoIterator<Item: AsRef<[u8]>>>(
-        &self,
-        resources: I,
-    ) -> Result<Keys, ResourceError> {
-        let mut keys = BTreeSet::new();
-        for (index, resource) in resources.into_iter().enumerate() {
-            // A list without end must not be read to it.
-            if index >= RESOURCES_MAX {
-                return Err(ResourceError::TooMany { count: index + 1, most: RESOURCES_MAX });
-            }
-            keys.insert(self.key(resource.as_ref())?);
-        }
-        let length = keys.iter().map(|key| key.len()).sum();
-        if length > KEY_MAX {
-            return Err(ResourceError::TooLong { length, most: KEY_MAX });
-        }
-        let first = keys.pop_first().ok_or(ResourceError::None)?;
-        Ok((first, keys.into_iter().collect()))
-    }
-
-    fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
-        let length = self.shared.key_prefix.len() + resource.len();
-        if resource.is_empty() {
-            Err(ResourceError::Empty)
-        } else if length > KEY_MAX {
-            Err(ResourceError::TooLong { length, most: KEY_MAX })
-        } else {
-            Ok(self.shared.key_prefix.iter().chain(resource).copied().collect())
-        }
     }
 }
 

@@ -174,9 +174,8 @@ impl<'a> LockRequest<'a> {
         if length > most {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
-        let mut extras = Extras::default();
-        extras.fence = self.terms.is_fenced.then_some(self.client.fencing_expiry());
-        (extras.more_keys, extras.owner) = (more_keys, self.terms.owner.clone());
+        let fence = self.terms.is_fenced.then_some(self.client.fencing_expiry());
+        let extras = Extras { more_keys, owner: self.terms.owner.clone(), fence };
         let extras = (extras != Extras::default()).then(|| Arc::new(extras));
         self.client.acquire(&key, extras, &self.terms)
     }

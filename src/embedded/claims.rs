@@ -7,7 +7,7 @@ use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Failure, OwnedReply};
 use super::scripts::{Raised, Words};
 use super::strings::set;
-use crate::engine::FENCE_MAX;
+use crate::node::script::FENCE_MAX;
 
 type Outcome = Result<OwnedReply, Raised>;
 

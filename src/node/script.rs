@@ -5,6 +5,8 @@
 //! this connection, or answers that it does not know it. The digests are written down here and
 //! checked against the sources by a test.
 
+pub(crate) use crate::engine::FENCE_MAX;
+
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! Requests about locks that have counters or several keys, and replies that are lists.
 
 use super::{Meaning, before, decimal, value};
-use crate::engine::{FENCE_MAX, Request, Verb, Vote};
+use crate::engine::{FENCE_MAX, Request, Ttl, Verb, Vote};
 use crate::node::report::Sighting;
 use crate::node::script::{self, Script};
 use crate::resp::{Elements, Reply, encode_command};
@@ -30,7 +30,7 @@ pub(super) fn encode(
     let ttl = decimal(request.ttl.as_millis(), &mut ttl);
     let first = decimal(request.fence, &mut first);
     let fence = request.extras.as_ref().and_then(|extras| extras.fence);
-    let life = decimal(fence.map_or(0, |fence| fence.as_millis()), &mut life);
+    let life = decimal(fence.map_or(0, Ttl::as_millis), &mut life);
     let value = value(&request.token, request.extras.as_deref());
     let before = match request.verb {
         // Where it is ours already it stays so.

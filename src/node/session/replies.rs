@@ -71,6 +71,12 @@ impl Session {
         self.is_proven = true;
         self.answered_at = now;
         self.backoff.reset();
+        self.answered(now, command, reply)
+    }
+
+    /// Takes the reply to a command.
+    fn answered(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) -> Result<(), Problem> {
+        let secret = self.options.credentials.password.as_deref();
         let answer = |vote, problem| {
             let took = Some(now.since(command.sent_at));
             let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
@@ -79,7 +85,7 @@ impl Session {
         let meaning = meaning(&command.request, reply, secret);
         match &meaning {
             Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
-                self.scripts.learn(&command.request)
+                self.scripts.learn(&command.request);
             }
             // It has not forgotten just this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
@@ -87,17 +93,15 @@ impl Session {
         }
         match meaning {
             Meaning::Planted => {
-                let problem = self.quarantine(now);
-                let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
+                let (vote, problem) = self.grant(now, true);
                 self.answers.extend(answer(vote, problem));
             }
             Meaning::Claimed { is_planted, counter } => {
-                let problem = self.quarantine(now).filter(|_| is_planted);
-                let vote = if problem.is_none() { Vote::Granted } else { Vote::Failed };
+                let (vote, problem) = self.grant(now, is_planted);
                 // What a node counts is worth knowing, whether its vote counts or not.
+                let counter = Some(counter);
                 let answer = answer(vote, problem);
-                self.answers
-                    .extend(answer.map(|answer| Answer { counter: Some(counter), ..answer }));
+                self.answers.extend(answer.map(|answer| Answer { counter, ..answer }));
             }
             Meaning::Seen(sighting) => {
                 let answer = answer(Vote::Granted, None);
@@ -117,17 +121,7 @@ impl Session {
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                self.problem = Some(problem.clone());
-                let removal = owed_of(command.request).filter(|_| !problem.is_permanent());
-                if let Some(removal) = removal {
-                    // It is still owed: the node is busy, or reading its data, and holds the key.
-                    self.pay_at = now.after(self.options.reconnect.1);
-                    self.owe(now, None, removal);
-                }
-                // Behind this name there was a master; by now there may be another one.
-                if matches!(&problem, Problem::Server(e) if e.kind == ServerErrorKind::ReadOnly) {
-                    return Err(problem);
-                }
+                return self.refused(now, command.request, problem);
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
@@ -138,12 +132,42 @@ impl Session {
         Ok(())
     }
 
-    /// Has a later command made this one harmful? Behind its own undo, a hand-over would plant a
-    /// key that nobody removes; behind a longer extension, a shorter one would take time away.
+    /// The vote of a node that has granted a lock. Where nobody held it, that is worth as much as
+    /// the node's memory of who did.
+    fn grant(&self, now: Time, is_planted: bool) -> (Vote, Option<Problem>) {
+        match self.quarantine(now).filter(|_| is_planted) {
+            None => (Vote::Granted, None),
+            problem => (Vote::Failed, problem),
+        }
+    }
+
+    /// The server has answered with an error. That it gives means that the connection is to end.
+    fn refused(&mut self, now: Time, request: Request, problem: Problem) -> Result<(), Problem> {
+        self.problem = Some(problem.clone());
+        let kind = match &problem {
+            Problem::Server(error) => Some(error.kind),
+            _ => None,
+        };
+        // Whoever may not remove a key will not be able to later. With a lock's counter it is just
+        // the lock after this one that cannot be had.
+        let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
+        if let Some(removal) = owed_of(request).filter(|_| !is_pointless) {
+            // It is still owed: the node is busy, or reading its data, and holds the key.
+            self.pay_at = now.after(self.options.reconnect.1);
+            self.owe(now, None, removal);
+        }
+        // Behind this name there was a master; by now there may be another one.
+        if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
+    }
+
+    /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
+    /// plant a key that nobody removes; behind a longer extension, a shorter one would take time away.
     fn is_overtaken(&self, command: &InFlight) -> bool {
         let token = &command.request.token;
         match command.request.verb {
-            Verb::HandOver => self.flight.has(token, Verb::is_removal),
+            Verb::Plant | Verb::HandOver | Verb::Replant => {
+                self.flight.has(token, Verb::is_removal)
+            }
             Verb::Extend => self.flight.has(token, |verb| verb == Verb::Extend),
             _ => false,
         }

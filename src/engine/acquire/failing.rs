@@ -1,0 +1,64 @@
+//! Attempts that fail: what is taken back, and whether there is another.
+
+use super::{Acquire, Acquired, Patience, State};
+use crate::clock::Time;
+use crate::engine::{Ballot, NodeSet, Request, Verdict, quorum};
+
+impl Acquire {
+    /// The lock before has been given up by its holder: it is to be removed wherever it may still
+    /// be and was not handed over.
+    pub(super) fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
+        let Some(mut lease) = self.predecessor.take() else { return };
+        lease.nodes = lease.nodes.without(handed_over);
+        let is_anywhere = !lease.nodes.is_empty();
+        self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
+    }
+
+    /// Do others hold the lock? A round that the caller's deadline cut short while answers could
+    /// still come says nothing about the nodes; then the one before it counts.
+    pub(super) fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
+        match ballot.tally.answered_by_majority() {
+            Verdict::Won => true,
+            Verdict::Lost => false,
+            Verdict::Pending => {
+                let round_end = request.started.after(self.rules.node_timeout);
+                let was_contended = matches!(self.failure, Some(Acquired::Contended));
+                was_contended && request.deadline < round_end
+            }
+        }
+    }
+
+    /// Rests before the next attempt, or ends with `failure` when there is no point in one.
+    pub(super) fn after_failure(
+        &mut self,
+        now: Time,
+        started: Time,
+        ballot: &Ballot,
+        failure: Acquired,
+    ) -> State {
+        let usable = self.rules.nodes - ballot.hopeless.len();
+        if usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer) {
+            return State::Over(Some(failure));
+        }
+        let round = now.since(started);
+        let Some(backoff) = &mut self.backoff else {
+            return State::Over(Some(failure));
+        };
+        let delay = backoff.next_delay(round);
+        match self.patience {
+            Patience::Once => State::Over(Some(failure)),
+            Patience::Forever => State::Resting(now.after(delay)),
+            Patience::Until(time) => {
+                // Shortened so that a last attempt fits in before the caller's deadline, unless
+                // what is left is too little for that: then attempts would only come faster.
+                let left = time.since(now);
+                let last = left.saturating_sub(round.max(self.rules.retry_base));
+                if last.is_zero() {
+                    State::Over(Some(failure))
+                } else {
+                    State::Resting(now.after(delay.min(last)))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A lock that is held, and the requests about it.
+
+use super::{Extras, NodeSet, Request, Rules, Token, Ttl, Verb};
+use crate::clock::Time;
+use std::sync::Arc;
+
+/// A lock that was granted.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Lease {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// Whose it is.
+    pub token: Token,
+    /// What it has beyond that.
+    pub extras: Option<Arc<Extras>>,
+    /// The fencing token, if it is fenced.
+    pub fence: Option<u64>,
+    /// Until when it may be relied on.
+    pub valid_until: Time,
+    /// When it was asked for, before the first byte was written.
+    pub since: Time,
+    /// The latest ttl that was sent.
+    pub ttl: Ttl,
+    /// The longest ttl that was ever sent.
+    pub ttl_longest: Ttl,
+    /// The nodes that may hold the key.
+    pub nodes: NodeSet,
+}
+
+impl Lease {
+    /// A request about this lock, to the nodes that may hold it.
+    pub(super) fn request(&self, verb: Verb, ttl: Ttl, now: Time, rules: &Rules) -> Request {
+        Request {
+            verb,
+            key: Arc::clone(&self.key),
+            token: self.token,
+            extras: self.extras.clone(),
+            fence: 0,
+            predecessor: None,
+            ttl,
+            ttl_longest: self.ttl_longest,
+            started: now,
+            deadline: now.after(rules.node_timeout),
+            nodes: self.nodes,
+        }
+    }
+
+    /// When its key will have expired on every node that applied the latest request in time.
+    #[must_use]
+    pub fn expires_at(&self, rules: &Rules) -> Time {
+        let margin = self.ttl_longest.as_duration() - rules.drift.validity(self.ttl_longest);
+        self.valid_until.after(margin)
+    }
+
+    /// The removal that nobody waits for.
+    #[must_use]
+    pub fn undo(&self, now: Time, rules: &Rules) -> Request {
+        self.request(Verb::Undo, self.ttl_longest, now, rules)
+    }
+}
