@@ -1,0 +1,41 @@
+//! A search through all states, the ones that come first first.
+
+use crate::world::{Scheme, World};
+use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// Nothing wrong in so many states; all there are, or as many as were to be looked at.
+    Nothing { states: usize, all: bool },
+    /// Something wrong after so many.
+    Violation { states: usize, what: String },
+}
+
+/// Looks at up to `most` states.
+pub(crate) fn search(scheme: Scheme, most: usize) -> Found {
+    // A state is remembered by its hash: one in some billions of them is taken for another, and is
+    // not followed.
+    let mut seen = HashSet::new();
+    let mut queue = VecDeque::from([World::default()]);
+    let mut found = Vec::new();
+    while let Some(world) = queue.pop_front() {
+        let states = seen.len();
+        if let Err(what) = world.next(scheme, &mut found) {
+            return Found::Violation { states, what };
+        }
+        for next in found.drain(..) {
+            if seen.len() < most && seen.insert(hash(&next)) {
+                queue.push_back(next);
+            }
+        }
+    }
+    Found::Nothing { states: seen.len(), all: seen.len() < most }
+}
+
+fn hash(world: &World) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    world.hash(&mut hasher);
+    hasher.finish()
+}
