@@ -106,10 +106,10 @@ fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box
     }
     if young.len() > (nodes.len() - 1) / 2 {
         say(&format!(
-            "A server that restarted may have forgotten who holds a lock. So what it grants counts\n\
-             when it has been up for as long as a lock may live: `max_ttl`, {TTL:?} in this program\n\
-             and 60 s by default. `try_lock` would fail until then and say so; `lock` waits, as now.\n\
-             (Servers that write every change to disk at once can do without: `restart_guard`.)"
+            "A server that restarted may have forgotten who holds a lock. What it grants counts\n\
+             when it has been up for as long as a lock may live: `max_ttl`, {TTL:?} here and\n\
+             60 s by default. `try_lock` fails until then, and says so; `lock` waits, as now.\n\
+             (Servers that write each change to disk at once do without it: `restart_guard`.)"
         ));
         client.lock(resource, TTL)?.release()?;
     }

@@ -40,8 +40,8 @@
 //!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small,
 //!   and let the resource itself refuse what comes late where it must never happen: a condition on
 //!   a version number in the same statement, for instance.
-//! * **A node that forgets can grant a lock twice.** With eviction of keys that have a ttl, flushed,
-//!   or failed over to a replica that lagged, it may give away what is still held. With one node of
+//! * **A node that forgets can grant a lock twice.** Flushed, with eviction of keys with a ttl, or
+//!   failed over to a replica that lagged, it may give away what is still held. With one node of
 //!   five that needs bad luck as well; with a majority it needs none. Use masters without automatic
 //!   failover and without `volatile-*` or `allkeys-*` eviction. Restarts without data are taken
 //!   care of: what a node grants counts when it has been up for [`Builder::max_ttl`], so that the
