@@ -26,6 +26,8 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     client: usize,
+    /// Will it hold the lock to its end, whatever happens to it?
+    is_stubborn: bool,
     from: Instant,
     until: Instant,
 }
@@ -69,10 +71,11 @@ impl Witness {
         None
     }
 
-    /// Was the lock taken after this time, and is it held for long enough to restart servers?
+    /// Was the lock taken after this time by one who will hold it for most of its ttl from now?
     fn is_held(&self, since: Instant) -> bool {
-        let soon = Instant::now() + TTL / 2;
-        self.claims().iter().any(|claim| claim.from > since && claim.until > soon)
+        let soon = Instant::now() + TTL * 3 / 4;
+        let is_it = |claim: &Claim| claim.is_stubborn && claim.from > since && claim.until > soon;
+        self.claims().iter().any(is_it)
     }
 }
 
@@ -103,7 +106,8 @@ fn work(number: usize, client: &LockClient, witness: &Witness) {
         // Too few nodes may be there, or count: then as at any other time.
         let Ok(Some(mut guard)) = client.try_lock_for(RESOURCE, TTL, wait) else { continue };
         let from = Instant::now();
-        let claim = witness.begin(Claim { client: number, from, until: promised(&guard) });
+        let (is_stubborn, until) = (turn % 3 == 0, promised(&guard));
+        let claim = witness.begin(Claim { client: number, is_stubborn, from, until });
         match turn % 3 {
             0 => while_held(&guard, TTL),
             1 => {
