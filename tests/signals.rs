@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
+use support::locks::fresh;
 use support::peer::Peer;
 use support::servers::Servers;
 
@@ -56,7 +57,7 @@ fn in_the_storm() {
     let signals = Arc::new(AtomicUsize::new(0));
     count(&signals);
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = LockClient::builder().nodes(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = fresh(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
 
     println!("{READY}");
     // Enough of them must come while locks are taken.

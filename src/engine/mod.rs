@@ -157,6 +157,9 @@ pub struct Ballot {
     pub hopeless: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
+    /// For how long no majority can grant a lock, whatever all other nodes do: so many were started
+    /// so recently that what they grant does not count yet. Zero if it is not for that.
+    pub quarantine: Duration,
 }
 
 impl Request {
@@ -182,7 +185,13 @@ impl Ballot {
     /// A ballot with nothing in it yet.
     #[must_use]
     pub fn new(tally: Tally) -> Self {
-        Self { tally, sent: NodeSet::EMPTY, hopeless: NodeSet::EMPTY, same_server: false }
+        Self {
+            tally,
+            sent: NodeSet::EMPTY,
+            hopeless: NodeSet::EMPTY,
+            same_server: false,
+            quarantine: Duration::ZERO,
+        }
     }
 }
 
