@@ -152,8 +152,8 @@ impl Conversation {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            let token = words.iter().find(|word| word.len() == Token::LEN);
-            // A PING has none.
+            // A PING has none; a hand-over names the token of the lock before, and then its own.
+            let token = words.iter().rfind(|word| word.len() == Token::LEN);
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
             if let Some(written) = &mut self.written {
