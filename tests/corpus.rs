@@ -34,21 +34,31 @@ mod value;
 
 /// A test of each target's name, which replays its corpus.
 macro_rules! replays {
-    ($($target:ident)*) => {
-        const REPLAYED: &[&str] = &[$(stringify!($target)),*];
+    ($($target:ident: $corpus:literal)*) => {
+        const REPLAYED: &[(&str, &str)] = &[$((stringify!($target), $corpus)),*];
 
         mod replay {
             $(
                 #[test]
                 fn $target() {
-                    super::replay(stringify!($target), super::$target::check);
+                    super::replay($corpus, super::$target::check);
                 }
             )*
         }
     };
 }
 
-replays! { chunks decode embedded endpoint engine oracle peer round_trip session }
+replays! {
+    chunks: "resp"
+    decode: "resp"
+    embedded: "embedded"
+    endpoint: "endpoint"
+    engine: "engine"
+    oracle: "resp"
+    peer: "resp"
+    round_trip: "round_trip"
+    session: "session"
+}
 
 fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
@@ -62,10 +72,10 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     entries.filter(is_shown).map(|entry| entry.path()).collect()
 }
 
-/// Runs `property` over every file in the corpus of `target`.
-fn replay(target: &str, property: fn(&[u8])) {
-    let files = entries(&fuzz().join("corpus").join(target));
-    assert!(!files.is_empty(), "{target} has no corpus");
+/// Runs `property` over every file of a corpus.
+fn replay(corpus: &str, property: fn(&[u8])) {
+    let files = entries(&fuzz().join("corpus").join(corpus));
+    assert!(!files.is_empty(), "the corpus {corpus} is empty");
     for path in files {
         let data = fs::read(&path).expect("the file can be read");
         if let Err(cause) = panic::catch_unwind(|| property(&data)) {
@@ -81,12 +91,13 @@ fn every_target_has_a_corpus_that_is_replayed() {
         let stem = |path: PathBuf| Some(path.file_stem()?.to_str()?.to_owned());
         entries(&fuzz().join(folder)).into_iter().filter_map(stem).collect()
     };
-    let replayed: BTreeSet<String> = REPLAYED.iter().map(ToString::to_string).collect();
-    assert_eq!(stems("fuzz_targets"), replayed);
-    assert_eq!(stems("corpus"), replayed);
+    let targets: BTreeSet<String> = REPLAYED.iter().map(|(target, _)| target.to_string()).collect();
+    let corpora: BTreeSet<String> = REPLAYED.iter().map(|(_, corpus)| corpus.to_string()).collect();
+    assert_eq!(stems("fuzz_targets"), targets);
+    assert_eq!(stems("corpus"), corpora);
 
     let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).expect("it is there");
     let built = manifest.lines().filter_map(|line| line.strip_prefix("path = \"fuzz_targets/"));
     let built = built.filter_map(|rest| rest.strip_suffix(".rs\"")).map(str::to_owned);
-    assert_eq!(built.collect::<BTreeSet<_>>(), replayed);
+    assert_eq!(built.collect::<BTreeSet<_>>(), targets);
 }
