@@ -68,7 +68,18 @@ impl Conversation {
                 self.session.send(self.now, None, &undo);
             }
             7 => self.cancel(usize::from(what / 9)),
-            _ => self.session.received(self.now, PUSH.as_bytes()),
+            _ => self.hear_push(),
+        }
+    }
+
+    /// The peer says something that nobody asked for: no command is answered by it.
+    fn hear_push(&mut self) {
+        let is_between_replies = self.written.is_some();
+        let is_ready = self.session.phase() == Phase::Answering;
+        self.session.received(self.now, PUSH.as_bytes());
+        if is_between_replies && is_ready {
+            assert_eq!(self.session.phase(), Phase::Answering, "a push cost the connection");
+            assert!(self.session.poll_answer().is_none(), "a push is an answer");
         }
     }
 
