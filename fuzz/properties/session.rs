@@ -13,6 +13,7 @@ mod rounds;
 use super::input::Input;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, NodeSet, Request, Rules, Token, Ttl, Verb};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// What a peer may say, well-formed or not.
@@ -38,6 +39,10 @@ const REPLIES: [&str; 16] = [
 /// What a node may say at any time, asked or not.
 const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
 
+/// Keys, short and long. Made once, since some requests are made by the hundred.
+static KEYS: LazyLock<[Arc<[u8]>; 4]> =
+    LazyLock::new(|| [3, 3, 1_000, 60_000].map(|length| Arc::from(vec![b'k'; length])));
+
 /// Panics unless the things that `data` lists happen as they should.
 pub(crate) fn check(data: &[u8]) {
     match data.split_first() {
@@ -58,11 +63,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         request.verb = Verb::HandOver;
         request.predecessor = Some(token(serial.wrapping_sub(1)));
     }
-    request.key = match kind / 64 {
-        0 | 1 => b"key"[..].into(),
-        2 => vec![b'k'; 1_000].into(),
-        _ => vec![b'k'; 60_000].into(),
-    };
+    request.key = Arc::clone(&KEYS[usize::from(kind / 64)]);
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     request.ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     request.ttl_longest = request.ttl;
