@@ -18,10 +18,13 @@ const PEER_COUNT_MAX: u64 = 10_000_000;
 /// What the other decoder says of some bytes.
 #[derive(Debug, PartialEq)]
 enum Peer {
+    /// A reply of so many bytes.
     Complete(usize),
+    /// It waits for more.
     Starved,
-    /// It waits for more, or has enough: it finds no fault.
-    Content,
+    /// Either of these: which one depends on what surrounds the item.
+    NotRefused,
+    /// It finds a fault.
     Refused,
 }
 
@@ -80,7 +83,7 @@ fn check_refusal(data: &[u8]) {
     } else {
         expected(&error, seen, items.unfinished)
     };
-    let agrees = said == expected || (expected == Peer::Content && said != Peer::Refused);
+    let agrees = said == expected || (expected == Peer::NotRefused && said != Peer::Refused);
     assert!(agrees, "{error:?}: {said:?} instead of {expected:?} about {seen:?}");
     if error == ProtocolError::MissingCrlf && said == Peer::Starved {
         let longer = [seen, b"X"].concat();
@@ -98,29 +101,32 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         // It knows the parts of streamed replies, which are refused here with all of streaming.
         Fault::UnknownType(b'.' | b';') => Peer::Starved,
         Fault::UnknownType(_) => Peer::Refused,
-        Fault::Streamed(_) => Peer::Content,
+        Fault::Streamed(_) => Peer::NotRefused,
         // It looks at the two bytes behind a null, not for the end of its line.
         Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong if kind == b'_' => {
             Peer::Refused
         }
         // It takes a line of text to end at CRLF whatever stands before that, as the specification
         // does not allow.
-        Fault::BareCarriageReturn | Fault::BareLineFeed if b"+-".contains(&kind) => Peer::Content,
+        Fault::BareCarriageReturn | Fault::BareLineFeed if b"+-".contains(&kind) => {
+            Peer::NotRefused
+        }
         Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Refused,
         // It has wider limits, or none.
         Fault::LineTooLong | Fault::ReplyTooLarge => Peer::Starved,
         Fault::BulkTooLong { length } if *length <= PEER_BULK_MAX => Peer::Starved,
         Fault::TooManyElements { count } if *count <= PEER_COUNT_MAX => Peer::Starved,
         Fault::BulkTooLong { .. } | Fault::TooManyElements { .. } => Peer::Refused,
-        Fault::TooDeep => Peer::Content,
+        Fault::TooDeep => Peer::NotRefused,
         // It reads doubles as Rust does: "1.", ".5", "infinity".
-        Fault::BadDouble if line().parse::<f64>().is_ok() => Peer::Content,
+        Fault::BadDouble if line().parse::<f64>().is_ok() => Peer::NotRefused,
         // It sees no harm in a push that says nothing, or that comes in the middle of a reply.
         Fault::EmptyPush => Peer::Complete(seen.len()),
         Fault::NestedPush => Peer::Starved,
         // It waits for the body before it finds it too short, and for both bytes of the CRLF.
         Fault::BadVerbatim if is_header(unfinished) => Peer::Starved,
         Fault::MissingCrlf if !is_terminated(unfinished) => Peer::Starved,
+        // All of these are faults to it as well.
         Fault::BadInteger | Fault::BadDouble | Fault::BadBigNumber | Fault::BadNull => {
             Peer::Refused
         }
