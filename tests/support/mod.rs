@@ -9,6 +9,7 @@ pub mod cli;
 pub mod locks;
 pub mod peer;
 mod process;
+pub mod program;
 pub mod proxy;
 pub mod queue;
 pub mod redis;
