@@ -15,6 +15,7 @@ pub mod queue;
 pub mod redis;
 pub mod secret;
 pub mod servers;
+pub mod shim;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -18,6 +18,15 @@ pub fn again(test: &str) -> Command {
     command
 }
 
+/// Runs a program to its end, which must be a good one.
+#[track_caller]
+pub fn succeed(command: &mut Command) {
+    let process = command.spawn().expect("this program can be started again");
+    let output = process.wait_with_output().expect("a child can be waited for");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {text}", output.status);
+}
+
 /// Lets this process end with the thread that started it, which is the thread of a test.
 pub fn end_with_parent() {
     set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal can be asked for");
