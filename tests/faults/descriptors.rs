@@ -50,7 +50,7 @@ fn as_a_process_without_descriptors() {
     end_with_parent();
     let old = connected(thorough(urls.split(' ')));
     let mut guard = take(&old, "old", LONG);
-    let new = patient(urls.split(' ')).build().unwrap();
+    let new = thorough(urls.split(' '));
 
     let busy = processor_time();
     let all = take_all();
