@@ -48,7 +48,7 @@ mod linux {
         let status = status.expect("this program can be started again");
         assert!(status.success(), "{status}");
         assert!(gone(&servers, "suspended") && gone(&servers, "after"));
-        println!("a lock is over when the machine comes back from a suspension: ok");
+        eprintln!("suspend: a lock is over when the machine comes back ... ok");
     }
 
     /// A program that may make time namespaces: as root, of this system or of a namespace of users.
@@ -82,7 +82,7 @@ mod linux {
     }
 
     fn as_a_client_that_is_suspended(urls: &str) {
-        let client = patient(urls.split(' ')).build().unwrap();
+        let client = patient(urls.split(' ')).build().expect("the settings are good");
         let mut guard = take(&client, "suspended", LONG);
         let (mut child, namespace) = hour_ahead();
         assert!(guard.ensure_held().is_ok());
@@ -97,12 +97,12 @@ mod linux {
         assert_eq!(guard.release(), Ok(Released::TooLate));
         // The connections were silent for an hour, and are good or replaced.
         for _ in 0..5 {
-            let after = client.lock("after", LONG).unwrap();
+            let after = client.lock("after", LONG).expect("all nodes are up");
             assert!(after.remaining() > LONG - LIMIT && after.remaining() <= LONG);
             assert_eq!(after.release(), Ok(Released::InTime));
         }
         drop(child.stdin.take());
-        child.wait().unwrap();
+        child.wait().expect("it ends with its input");
     }
 }
 

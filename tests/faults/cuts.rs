@@ -9,6 +9,7 @@ use super::connected;
 use super::support::cli::{Value, encode};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough, words};
+use super::support::peer::Peer;
 use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
 
@@ -122,4 +123,33 @@ fn an_answer_that_comes_twice_is_credited_to_nothing() {
         assert!(gone(slice::from_ref(&server), &name));
     }
     assert_eq!(held.release(), Ok(Released::InTime));
+}
+
+/// A node that never says no, and always says something else first.
+fn talkative(words: &[Vec<u8>]) -> &'static [u8] {
+    match words[0].as_slice() {
+        b"HELLO" => b"%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n",
+        b"SET" => b">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n|1\r\n+ttl\r\n:3600\r\n+OK\r\n",
+        b"EVALSHA" | b"EVAL" => b"|1\r\n+popularity\r\n,0.5\r\n>1\r\n+OK\r\n>1\r\n:0\r\n:1\r\n",
+        _ => b">1\r\n+OK\r\n-ERR unknown command\r\n",
+    }
+}
+
+#[test]
+fn pushes_and_attributes_before_a_reply_take_no_reply_s_place() {
+    let start = || {
+        Peer::start(|talk| {
+            while let Some(words) = talk.read_command() {
+                talk.send(talkative(&words));
+            }
+        })
+    };
+    let peers = [start(), start(), start()];
+    let client = thorough(peers.iter().map(Peer::url));
+    for _ in 0..20 {
+        let mut guard = take(&client, "talkative", LONG);
+        guard.extend(LONG).unwrap();
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    }
+    assert!(peers.iter().all(|peer| peer.accepted() == 1), "nothing was wrong with any of it");
 }

@@ -13,6 +13,7 @@ mod names;
 mod network;
 mod quorums;
 mod rights;
+mod rows;
 mod silence;
 
 use redlatch::LockClient;
