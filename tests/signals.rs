@@ -87,9 +87,9 @@ fn in_the_storm() {
 
 /// It is this thread's system calls that end early.
 fn expect_interruptions() {
-    let socket = UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket of ours works");
     // A call with a time-out is not begun again after a signal, whatever the handler asks for.
-    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket of ours works");
     for _ in 0..10 {
         let ended = socket.recv(&mut [0]).expect_err("nobody sends anything");
         assert_eq!(ended.kind(), ErrorKind::Interrupted);

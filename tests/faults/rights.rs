@@ -24,7 +24,7 @@ fn with_user() -> (Servers, LockClient) {
     tell(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     let url = |server: &Server| format!("redis://app:{SECRET}@127.0.0.1:{}", server.port());
     let client = thorough(servers.iter().map(url));
-    take(&client, "before", LONG).release().unwrap();
+    take(&client, "before", LONG).release().expect("all nodes are up");
     (servers, client)
 }
 

@@ -51,7 +51,7 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn start(urls: Vec<String>, folder: &Path) -> Self {
+    pub(crate) fn start(urls: &[String], folder: &Path) -> Self {
         let (urls, folder) = (urls.join(" "), folder.to_owned());
         let mut clients =
             Self { urls, folder, clients: Vec::new(), started: 0, killed: 0, frozen: 0 };

@@ -68,7 +68,7 @@ impl Journal {
     pub(crate) fn count(&self) -> u64 {
         let mut digits = [0; DIGITS];
         self.counter.read_exact_at(&mut digits, 0).expect("the counter can be read");
-        let text = str::from_utf8(&digits).expect("digits");
+        let text = String::from_utf8(digits.to_vec()).expect("digits");
         text.parse().expect("a number")
     }
 

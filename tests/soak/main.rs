@@ -54,7 +54,7 @@ fn what_is_guarded_stays_whole_while_everything_fails() {
     let folder = in_memory();
     (0..RESOURCES.len()).for_each(|resource| Journal::create(folder.path(), resource));
     let mut ward = Ward::open(NODES);
-    let mut clients = Clients::start(ward.urls(), folder.path());
+    let mut clients = Clients::start(&ward.urls(), folder.path());
 
     let start = Instant::now();
     let mut figures = Vec::new();
