@@ -1,8 +1,8 @@
 //! A machine that is suspended with a lock held: when it goes on, the lock is over, though for the
 //! clocks that most programs read no time has passed.
 //!
-//! Nobody can suspend the machine that runs the tests, but Linux can move the one clock that goes on
-//! meanwhile: for a process that enters a time namespace with an offset of an hour, an hour has
+//! Nobody can suspend the machine that runs the tests, but Linux can move the one clock that goes
+//! on meanwhile: for a process that enters a time namespace with an offset of an hour, an hour has
 //! passed at that moment. Only a process with a single thread may enter one, so this program has a
 //! main function of its own instead of the usual harness; it starts itself again to be the client.
 //! Where the system grants no time namespaces it says so and ends; the simulator (`tests/sim`) has

@@ -1,5 +1,5 @@
-//! What the lock guards: a counter that forgets whatever happens between reading and writing it, and
-//! a log of who was inside from when to when.
+//! What the lock guards: a counter that forgets whatever happens between reading and writing it,
+//! and a log of who was inside from when to when.
 //!
 //! Times are those of the one clock of the machine, so the lines of all processes can be compared.
 //! A line is written at once; a process that is killed while it writes leaves a piece of a line,

@@ -4,8 +4,9 @@
 //!
 //! | to | run |
 //! |---|---|
-//! | let it last half an hour | `REDLATCH_SOAK_SECONDS=1800 cargo test --test soak -- --nocapture` |
-//! | let the same faults be chosen again | the same with the `REDLATCH_SOAK_SEED` that it printed |
+//! | see what it counts | `cargo test --test soak -- --nocapture` |
+//! | let it last half an hour | the same with `REDLATCH_SOAK_SECONDS=1800` |
+//! | let the same faults be chosen again | the same with the `REDLATCH_SOAK_SEED` it printed |
 //!
 //! The seed decides what is done to whom, not when a process gets to run: it does not replay a
 //! history, as the simulator (`tests/sim`) does. What is outside the assumptions of the lock stays
