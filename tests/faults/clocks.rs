@@ -83,14 +83,14 @@ fn a_server_s_clock_that_jumps_forward_ends_its_part_early_and_a_majority_s_the_
 #[test]
 fn a_server_s_clock_that_jumps_back_lengthens_no_lock() {
     let clocks = Clocks::start();
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(2);
     for guard_restarts in [false, true] {
         let builder = patient(clocks.urls()).restart_guard(guard_restarts);
         let client = builder.max_ttl(Duration::from_secs(3)).build().unwrap();
         let guard = client.lock("back", ttl).unwrap();
         (0..3).for_each(|index| clocks.set(index, -3_600));
         assert!(guard.remaining() <= ttl);
-        // The servers keep the key for another hour, and the client the lock for its second.
+        // The servers keep the key for another hour, and the client the lock for its seconds.
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
         assert_eq!(guard.ensure_held(), Err(Lost::Expired));
         assert!(clocks.servers.iter().any(|server| pttl(server, "back") > 1_000_000));

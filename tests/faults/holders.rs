@@ -15,7 +15,7 @@ use super::support::servers::Servers;
 const URLS: &str = "REDLATCH_TEST_HOLDER_URLS";
 const ENDING: &str = "REDLATCH_TEST_HOLDER_ENDING";
 const HELD: &str = "the lock is held";
-const TTL: Duration = Duration::from_secs(1);
+const TTL: Duration = Duration::from_secs(2);
 
 /// A process that holds the lock.
 struct Holder {
