@@ -6,7 +6,8 @@
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process and stops some of them on
-//! the way. With URLs it tells the same story on those servers, and stops none.
+//! the way. With URLs it tells the same story on those servers, and stops none. If they have just
+//! been started, it says so and waits for some seconds: see `Builder::restart_guard`.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockError, LockGuard};
@@ -43,8 +44,11 @@ fn run() -> Result<(), Box<dyn Error>> {
 
 /// Two clients want the same lock.
 fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
-    // Two clients, as two programs on two machines would have them.
-    let (alice, bob) = (LockClient::connect(urls)?, LockClient::connect(urls)?);
+    // Two clients, as two programs on two machines would have them. No lock lives for longer than
+    // TTL here, so that is all the time for which servers that restarted must be distrusted.
+    let client = || LockClient::builder().nodes(urls).max_ttl(TTL).build();
+    let (alice, bob) = (client()?, client()?);
+    wait_for_young_servers(&alice, resource)?;
 
     let lock = expect_lock(alice.try_lock(resource, TTL)?);
     let majority = urls.len() / 2 + 1;
@@ -87,6 +91,27 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
             node.endpoint,
             node.round_trip.unwrap_or_default()
         ));
+    }
+    Ok(())
+}
+
+/// Servers that were started a moment ago are no use yet. Says so, and waits until a majority is.
+fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box<dyn Error>> {
+    let nodes = client.nodes();
+    let young = nodes.iter().filter_map(|node| Some((&node.endpoint, node.quarantine?)));
+    let young: Vec<_> = young.collect();
+    for (endpoint, left) in &young {
+        let left = left.as_secs_f64();
+        say(&format!("   {endpoint} was started a moment ago: its grants count in {left:.0} s."));
+    }
+    if young.len() > (nodes.len() - 1) / 2 {
+        say(&format!(
+            "A server that restarted may have forgotten who holds a lock. What it grants counts\n\
+             when it has been up for as long as a lock may live: `max_ttl`, {TTL:?} here and\n\
+             60 s by default. `try_lock` fails until then, and says so; `lock` waits, as now.\n\
+             (Servers that write each change to disk at once do without it: `restart_guard`.)"
+        ));
+        client.lock(resource, TTL)?.release()?;
     }
     Ok(())
 }

@@ -77,8 +77,8 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The resource's name or the ttl cannot be used, too few nodes answered, they took too long,
-    /// two of them are one server, or there are no random numbers.
+    /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,
+    /// they took too long, two of them are one server, or there are no random numbers.
     pub fn try_lock(
         &self,
         resource: impl AsRef<[u8]>,
@@ -120,7 +120,9 @@ impl LockClient {
     }
 
     /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
-    /// release it, and for enough nodes to be reachable.
+    /// release it, for enough nodes to be reachable, and, where a majority was started less than
+    /// [`max_ttl`](Builder::max_ttl) ago, for their grants to count (see
+    /// [`restart_guard`](Builder::restart_guard)).
     ///
     /// # Errors
     ///

@@ -73,7 +73,7 @@ impl Builder {
             client_name: Some("redlatch".to_owned()),
             max_ttl: Duration::from_secs(60),
             max_hold: None,
-            restart_guard: false,
+            restart_guard: true,
             hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
             fencing_expiry: Duration::from_secs(7 * 24 * 60 * 60),
         }
@@ -168,8 +168,10 @@ impl Builder {
     /// anything of (3 ms by default) to 365 days, by default 60 s.
     ///
     /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client
-    /// that died holding it. It is also for how long a restarted node's grants do not count with
-    /// [`restart_guard`](Self::restart_guard), so clients that share locks should use the same.
+    /// that died holding it. It is also for how long a restarted node's grants do not count (see
+    /// [`restart_guard`](Self::restart_guard)): the longest ttl plus little is a good value, and
+    /// all clients that share locks must use the same. One with a shorter `max_ttl` would trust a
+    /// restarted node again while another's longer lock, which the node has forgotten, still holds.
     pub fn max_ttl(mut self, longest: Duration) -> Self {
         self.max_ttl = longest;
         self
@@ -186,14 +188,31 @@ impl Builder {
     }
 
     /// Should the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago not
-    /// count? By default they do.
+    /// count? By default they do not.
     ///
     /// A node that restarts without its data has forgotten the locks it granted, and would grant
     /// them again. One that has been up for longer than any ttl has forgotten nothing that still
-    /// holds; this is the "delayed restart" of the Redlock description, done by the client. Turn it
-    /// on for nodes that do not write every change to disk before they answer (`appendfsync
-    /// always`); then locks cannot be taken for `max_ttl` after a majority was started. It needs
-    /// the right to `INFO`: without it, a node counts as started when the connection was made.
+    /// holds; this is the "delayed restart" of the Redlock description, done by the client. On by
+    /// default, because Redis as it comes forgets its last minutes when it crashes: without it, two
+    /// nodes of three that restart together can give one lock to two holders.
+    ///
+    /// A node in quarantine still releases, extends what it holds, and refuses what others hold.
+    /// Only that it granted a lock does not count, and is reported as
+    /// [`Problem::Quarantined`](crate::Problem::Quarantined) with the time that is left;
+    /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) tells it beforehand. One node that
+    /// restarts is like one that is down. When a majority was started within `max_ttl`, nobody can
+    /// take a lock until that is over: [`try_lock`](LockClient::try_lock) says
+    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](LockClient::lock) waits without asking
+    /// before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
+    ///
+    /// How long a node has been up is taken from `INFO` (`uptime_in_seconds`, and a changed
+    /// `run_id`) whenever it is connected to. Without the right to `INFO`, a node counts as started
+    /// when the connection was made, so that every new connection begins a quarantine. It cannot
+    /// help against data that is lost without a restart, by `FLUSHALL` or by eviction.
+    ///
+    /// Turn it off for nodes that write every change to disk before they answer (`appendonly yes`
+    /// with `appendfsync always`): they come back with what they granted. Or in tests, where nodes
+    /// have just been started.
     pub fn restart_guard(mut self, guard: bool) -> Self {
         self.restart_guard = guard;
         self

@@ -17,10 +17,11 @@
 //!
 //! # What is guaranteed
 //!
+//! In short; [`guarantees`] says it in full, with what is presumed and how it is tested.
+//!
 //! * **Mutual exclusion.** As long as [`LockGuard::remaining`] is above zero, no other client holds
-//!   the lock. This assumes that a majority of the nodes keeps its keys while they live, that
-//!   clocks run apart by no more than [`Builder::drift_factor`], and that all clients name the same
-//!   nodes.
+//!   the lock. This assumes that the nodes keep their keys while they are up, that clocks run apart
+//!   by no more than [`Builder::drift_factor`], and that all clients name the same nodes.
 //! * **It ends.** A lock whose holder died can be had again when its ttl has passed, if a majority
 //!   of the nodes is up. A failed attempt is taken back from every node it was sent to, at once or
 //!   as soon as that node can be reached again.
@@ -39,11 +40,13 @@
 //!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small,
 //!   and let the resource itself refuse what comes late where it must never happen: a condition on
 //!   a version number in the same statement, for instance.
-//! * **A node that forgets can grant a lock twice.** Restarted without its data, with eviction of
-//!   keys that have a ttl, or failed over to a replica that lagged, it may give away what is still
-//!   held. With one node of five that needs bad luck as well; with a majority it needs none. Use
-//!   masters without automatic failover and without `volatile-*` or `allkeys-*` eviction, and turn
-//!   on [`Builder::restart_guard`] unless they persist every write.
+//! * **A node that forgets can grant a lock twice.** Flushed, with eviction of keys with a ttl, or
+//!   failed over to a replica that lagged, it may give away what is still held. With one node of
+//!   five that needs bad luck as well; with a majority it needs none. Use masters without automatic
+//!   failover and without `volatile-*` or `allkeys-*` eviction. Restarts without data are taken
+//!   care of: what a node grants counts when it has been up for [`Builder::max_ttl`], so that the
+//!   first lock on servers that have just been started waits that long
+//!   ([`Builder::restart_guard`]).
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
 //! * **A fork** shares its parent's connections. Build a client after forking, not before.
@@ -89,6 +92,8 @@ mod engine;
 pub mod error;
 mod fencing;
 mod guard;
+#[doc = include_str!("guarantees.md")]
+pub mod guarantees {}
 mod inspect;
 mod line;
 mod net;

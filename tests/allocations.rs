@@ -9,6 +9,7 @@ mod support;
 use allocation_counter::{AllocationInfo, measure};
 use redlatch::{LockClient, LockGuard, Released};
 use std::time::Duration;
+use support::locks::patient;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -50,7 +51,7 @@ fn assert_about(info: &AllocationInfo, expected: u64) {
 #[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
 fn check(give_back: fn(LockGuard), per_pair: u64) {
     let servers = Servers::start(5);
-    let client = LockClient::connect(servers.urls()).expect("the URLs can be used");
+    let client = patient(servers.urls()).build().expect("the URLs can be used");
     pairs(&client, b"orders:42", 2_000, give_back);
 
     let info = pairs(&client, b"orders:42", 10_000, give_back);

@@ -16,9 +16,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redlatch::embedded::Nodes;
 use rig::Rig;
-use support::cli::{Client, Value, encode};
+use support::cli::{Client, Value, encode, redis_cli};
 use support::eventually;
-use support::redis::{Server, redis_cli};
+use support::redis::Server;
 
 #[test]
 fn the_table_in_resp2() {

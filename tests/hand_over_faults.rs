@@ -13,7 +13,7 @@ use redlatch::{LockClient, LockError, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, calls, fresh, gone, holders, patient, pause, resume, take, thorough, value,
 };
 use support::proxy::{Mode, Proxy};
 use support::queue::{finish, stand};
@@ -133,8 +133,7 @@ fn a_thread_that_panics_passes_the_lock_on() {
 #[test]
 fn behind_a_thread_that_gets_no_answer_everyone_says_that_there_is_none() {
     let mut servers = Servers::start(3);
-    let client = LockClient::builder().nodes(servers.urls());
-    let client = client.node_timeout(Duration::from_millis(200)).build().unwrap();
+    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(200)).build().unwrap();
     warm_up(&client);
     servers[1].kill();
     servers[2].kill();
@@ -224,8 +223,7 @@ fn a_node_that_was_cut_off_when_the_lock_was_handed_over_keeps_no_key() {
 #[test]
 fn a_hand_over_that_fails_leaves_no_key() {
     let servers = Servers::start(3);
-    let client = LockClient::builder().nodes(servers.urls());
-    let client = client.node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
     warm_up(&client);
     let guard = take(&client, "failed", LONG);
     let next = stand_for(&client, "failed", Duration::from_secs(2));

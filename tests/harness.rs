@@ -11,6 +11,7 @@ use support::peer::Peer;
 use support::proxy::{Mode, Proxy};
 use support::redis::Server;
 use support::servers::Servers;
+use support::shim::{Shim, set_clock};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -118,6 +119,44 @@ fn the_proxy_cuts_after_the_given_byte() {
 }
 
 #[test]
+fn the_proxy_resets_after_the_given_byte_says_things_twice_and_vanishes() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    for limit in 0..7 {
+        proxy.set(Mode::ResetAfter(limit));
+        let mut client = Client::connect(proxy.port()).unwrap();
+        client.send(&encode(&["PING"])).unwrap();
+        assert_eq!(client.reply().unwrap_err().kind(), ErrorKind::ConnectionReset, "{limit}");
+    }
+    proxy.set(Mode::Twice);
+    let mut client = Client::connect(proxy.port()).unwrap();
+    client.send(&encode(&["PING"])).unwrap();
+    assert_eq!(client.reply().unwrap(), b"+PONG\r\n");
+    assert_eq!(client.reply().unwrap(), b"+PONG\r\n");
+
+    proxy.set(Mode::Vanish);
+    client.send(&encode(&["SET", "k", "v"])).unwrap();
+    assert!(!answers_soon(proxy.port()), "a connection is made, and leads nowhere");
+    assert_eq!(server.command(&["GET", "k"]), Value::Null);
+    proxy.set(Mode::Pass);
+    assert!(eventually(LIMIT, || answers_soon(proxy.port())));
+}
+
+#[test]
+fn a_server_s_clock_can_be_moved() {
+    let shim = Shim::clock();
+    let server = Server::start_in(&shim.environment("REDLATCH_CLOCK"), &[]);
+    server.command(&["SET", "k", "v", "PX", "50000"]);
+    set_clock(&shim.orders(), 49_000_000_000);
+    let left = || server.command(&["PTTL", "k"]).integer();
+    assert!(eventually(LIMIT, || left() <= 1_000));
+    set_clock(&shim.orders(), -50_500_000_000);
+    server.command(&["SET", "k", "v", "PX", "50000"]);
+    set_clock(&shim.orders(), 0);
+    assert!(eventually(LIMIT, || left() == -2));
+}
+
+#[test]
 fn the_proxy_resets_and_refuses_and_recovers() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
@@ -131,7 +170,7 @@ fn the_proxy_resets_and_refuses_and_recovers() {
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
 
     proxy.set(Mode::Pass);
-    assert!(answers_soon(proxy.port()));
+    assert!(eventually(LIMIT, || answers_soon(proxy.port())));
 }
 
 #[test]

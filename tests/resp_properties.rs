@@ -4,10 +4,30 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use redlatch::internal::resp::{ELEMENTS_MAX, Reply, decode, encode_command};
 
+#[path = "../fuzz/properties/chunks.rs"]
+mod chunks;
 #[path = "../fuzz/properties/decode.rs"]
-mod property;
+mod in_one_piece;
+#[path = "../fuzz/properties/oracle.rs"]
+mod oracle;
+#[path = "../fuzz/properties/peer.rs"]
+mod peer;
+#[path = "../fuzz/properties/slow_decoder.rs"]
+mod slow_decoder;
+#[path = "../fuzz/properties/stream.rs"]
+mod stream;
+#[path = "../fuzz/properties/value.rs"]
+mod value;
 
-use property::oracle::Value;
+use value::Value;
+
+/// Holds all the properties of decoding for these bytes.
+fn hold(bytes: &[u8]) {
+    in_one_piece::check(bytes);
+    chunks::check(bytes);
+    oracle::check(bytes);
+    peer::check(bytes);
+}
 
 /// Lines without line breaks in them.
 fn line() -> impl Strategy<Value = Vec<u8>> {
@@ -107,7 +127,7 @@ proptest! {
         let (reply, used) = decode(&bytes).unwrap().expect("the reply is complete");
         prop_assert_eq!(Value::from(reply), value);
         prop_assert_eq!(used, length);
-        property::check(&bytes[..length]);
+        hold(&bytes[..length]);
     }
 
     #[test]
@@ -121,17 +141,17 @@ proptest! {
             let place = place.index(bytes.len());
             bytes[place] = byte;
         }
-        property::check(&bytes);
+        hold(&bytes);
     }
 
     #[test]
     fn bytes_like_resp_are_treated_as_the_oracle_does(bytes in almost_resp()) {
-        property::check(&bytes);
+        hold(&bytes);
     }
 
     #[test]
     fn any_bytes_are_treated_as_the_oracle_does(bytes in vec(any::<u8>(), 0..200)) {
-        property::check(&bytes);
+        hold(&bytes);
     }
 
     #[test]

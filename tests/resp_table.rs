@@ -9,14 +9,34 @@ use redlatch::internal::resp::{
     BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode,
 };
 
+#[path = "../fuzz/properties/chunks.rs"]
+mod chunks;
 #[path = "../fuzz/properties/decode.rs"]
-mod property;
+mod in_one_piece;
+#[path = "../fuzz/properties/oracle.rs"]
+mod oracle;
+#[path = "../fuzz/properties/peer.rs"]
+mod peer;
+#[path = "../fuzz/properties/slow_decoder.rs"]
+mod slow_decoder;
+#[path = "../fuzz/properties/stream.rs"]
+mod stream;
+#[path = "../fuzz/properties/value.rs"]
+mod value;
 
 #[path = "resp_table/live.rs"]
 mod live;
 
 use ProtocolError as Fault;
-use property::oracle::Value;
+use value::Value;
+
+/// Holds all the properties of decoding for these bytes.
+fn hold(bytes: &[u8]) {
+    in_one_piece::check(bytes);
+    chunks::check(bytes);
+    oracle::check(bytes);
+    peer::check(bytes);
+}
 
 /// What the decoder has to make of some bytes.
 #[derive(Debug, PartialEq)]
@@ -254,7 +274,7 @@ fn every_row_has_its_outcome_however_it_is_cut() {
         // Long values would drown the message.
         let shown: String = format!("{decoded:?}").chars().take(200).collect();
         assert!(decoded == outcome, "{start:?} yields {shown}");
-        property::check(&bytes);
+        hold(&bytes);
     }
 }
 

@@ -5,8 +5,7 @@ mod support;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::error::NodeAnswer;
-use redlatch::{LockClient, LockError, Problem, Released};
+use redlatch::Released;
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -141,55 +140,6 @@ fn a_node_that_was_stopped_for_long_is_used_again() {
     // What was written to it on connections that are long given up has been undone too.
     let is_clean = || !client.nodes().is_empty() && holders(&servers, "while") == 0;
     assert!(eventually(LIMIT, is_clean));
-}
-
-fn guarded(servers: &Servers, max_ttl: Duration) -> LockClient {
-    let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
-    builder.wait_for_all(true).build().expect("the settings are good")
-}
-
-#[test]
-fn fresh_servers_are_quarantined_if_that_is_wanted() {
-    let mut servers = Servers::start(3);
-    let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
-    let client = guarded(&servers, max_ttl);
-    match client.try_lock("fresh", ttl) {
-        Err(LockError::NoQuorum(error)) => {
-            for report in error.reports() {
-                let NodeAnswer::Failed(Problem::Quarantined { left }) = report.answer else {
-                    panic!("{error}");
-                };
-                assert!(!left.is_zero() && left <= max_ttl);
-                assert!(report.to_string().contains("quarantine"), "{report}");
-            }
-        }
-        other => panic!("{other:?}"),
-    }
-    assert!(gone(&servers, "fresh"), "what was planted all the same is taken back");
-    // That is over one day.
-    client.lock("fresh", ttl).unwrap().release().unwrap();
-
-    // One that restarts does not count, and a majority that restarts is none.
-    servers[0].restart();
-    take(&client, "one", ttl).release().unwrap();
-    servers[1].restart();
-    assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
-}
-
-#[test]
-fn a_restart_cannot_give_a_guarded_lock_away() {
-    let mut servers = Servers::start(3);
-    let max_ttl = Duration::from_secs(4);
-    let client = guarded(&servers, max_ttl);
-    let guard = client.lock("away", max_ttl).unwrap();
-    servers[0].restart();
-    servers[1].restart();
-    let other = guarded(&servers, max_ttl);
-    // Whoever comes now finds two nodes that know of no lock, and must not have it ...
-    let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
-    // ... before its time is over.
-    assert!(guard.remaining().is_zero());
-    taken.release().unwrap();
 }
 
 #[test]

@@ -1,14 +1,15 @@
 //! A storm of signals: system calls end early all the time, and nothing else changes.
 //!
-//! A signal that is sent to a process goes to its main thread if that does not mind, so what is
-//! interrupted here runs in the main thread of a process of its own: this test program again, told
-//! to run one test in the thread that it starts in.
+//! A signal that is sent to a process goes to its main thread if that does not mind, and tests do
+//! not run there. So what is interrupted here is one thread of a process of its own, this test
+//! program again: Linux gives a signal that is sent to the number of a thread to that one first.
 
 mod support;
 
 use redlatch::{LockClient, LockError, Released};
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,11 +18,12 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
+use support::locks::fresh;
 use support::peer::Peer;
 use support::servers::Servers;
 
 const URLS: &str = "REDLATCH_TEST_STORM_URLS";
-const READY: &str = "ready for the storm";
+const READY: &str = "ready for the storm, thread";
 const TTL: Duration = Duration::from_secs(30);
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -36,14 +38,15 @@ fn locks_work_and_end_in_time_under_a_storm_of_signals() {
         .unwrap();
     // A signal that comes before there is a handler would end the process.
     let mut lines = BufReader::new(storm_tossed.stdout.take().unwrap()).lines();
-    assert!(lines.any(|line| line.unwrap().contains(READY)));
-    let pid = Pid::from_child(&storm_tossed);
+    let thread = lines.find_map(|line| line.unwrap().split_once(READY)?.1.trim().parse().ok());
+    let thread = Pid::from_raw(thread.expect("it says which thread it is")).unwrap();
     let status = loop {
         if let Some(status) = storm_tossed.try_wait().unwrap() {
             break status;
         }
-        // It is a child that has not been waited for, so its id is still its own.
-        kill_process(pid, Signal::USR1).unwrap();
+        // The process is a child that has not been waited for, so its numbers are still its own;
+        // but the thread may have ended.
+        let _ = kill_process(thread, Signal::USR1);
         std::thread::sleep(Duration::from_micros(200));
     };
     assert!(status.success(), "{status}");
@@ -56,9 +59,10 @@ fn in_the_storm() {
     let signals = Arc::new(AtomicUsize::new(0));
     count(&signals);
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = LockClient::builder().nodes(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = fresh(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
 
-    println!("{READY}");
+    println!("{READY} {}", rustix::thread::gettid().as_raw_nonzero());
+    expect_interruptions();
     // Enough of them must come while locks are taken.
     let before = signals.load(Ordering::SeqCst);
     let mut pairs = 0;
@@ -80,6 +84,17 @@ fn in_the_storm() {
     assert!(start.elapsed() >= NODE_TIMEOUT);
     assert!(start.elapsed() < Duration::from_secs(20), "the wait is not begun anew");
     assert!(signals.load(Ordering::SeqCst) > before, "the wait was interrupted");
+}
+
+/// It is this thread's system calls that end early.
+fn expect_interruptions() {
+    let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket of ours works");
+    // A call with a time-out is not begun again after a signal, whatever the handler asks for.
+    socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket of ours works");
+    for _ in 0..10 {
+        let ended = socket.recv(&mut [0]).expect_err("nobody sends anything");
+        assert_eq!(ended.kind(), ErrorKind::Interrupted);
+    }
 }
 
 /// Counts the signals. Being counted is what interrupts.

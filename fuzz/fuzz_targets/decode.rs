@@ -4,5 +4,7 @@
 
 #[path = "../properties/decode.rs"]
 mod property;
+#[path = "../properties/value.rs"]
+mod value;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| property::check(data));

@@ -2,6 +2,8 @@
 
 #![no_main]
 
+#[path = "../properties/input.rs"]
+mod input;
 #[path = "../properties/session.rs"]
 mod property;
 

@@ -1,40 +1,72 @@
-//! Decoding: whatever the bytes and however they are cut up, the outcome is the oracle's.
+//! Decoding in one piece: whatever the bytes, it ends, it believes no header, and it allocates
+//! nothing.
 
-#[path = "oracle.rs"]
-pub(crate) mod oracle;
-
-use oracle::Value;
-use redlatch::internal::resp::{Decoder, ProtocolError, decode};
+use super::value::Value;
+use allocation_counter::measure;
+use redlatch::internal::resp::{DEPTH_MAX, Elements, ProtocolError, Reply, decode};
 
 /// Inputs up to this length are cut at every place, longer ones at about `PLACES`.
 const EVERY_PLACE_MAX: usize = 512;
 const PLACES: usize = 64;
 
-/// Everything that a stream yields until it fails or starves.
-#[derive(Debug, PartialEq)]
-struct Outcome {
-    replies: Vec<Value>,
-    used: usize,
-    error: Option<ProtocolError>,
-}
+/// The shortest value on the wire, such as a null: its type byte and the CRLF.
+const VALUE_MIN: usize = 3;
 
 /// Panics unless the decoder treats `data` as it should.
 pub(crate) fn check(data: &[u8]) {
-    let expected = by_oracle(data);
-    assert_eq!(expected, feed(data, []), "whole");
-    assert_eq!(expected, feed(data, 0..data.len()), "byte by byte");
-    for cut in cuts(data.len()) {
-        assert_eq!(expected, feed(data, [cut]), "cut at {cut}");
+    let mut decoded = Ok(None);
+    let mut values = 0;
+    let allocations = measure(|| {
+        decoded = decode(data);
+        if let Ok(Some((reply, used))) = &decoded {
+            values = walk(*reply, &data[..*used], 0);
+        }
+    });
+    assert_eq!(allocations.count_total, 0, "decoding allocates nothing");
+    match &decoded {
+        Ok(Some((reply, used))) => {
+            assert!((1..=data.len()).contains(used), "used {used} of {}", data.len());
+            assert!(values * VALUE_MIN <= *used, "{values} values in {used} bytes");
+            let alone = Ok(Some((Value::from(*reply), *used)));
+            assert_eq!(owned(&data[..*used]), alone, "without what follows");
+        }
+        Ok(None) => {}
+        Err(error) => assert!(error.to_string().len() < 200, "it does not quote what it read"),
     }
     check_prefixes(data);
 }
 
-/// Every prefix either gives the first outcome of the whole, or is too short to tell.
+/// Reads the whole reply. Answers how many values are in it.
+fn walk(reply: Reply<'_>, input: &[u8], depth: usize) -> usize {
+    assert!(depth <= DEPTH_MAX);
+    match reply {
+        Reply::Simple(bytes) | Reply::Error(bytes) | Reply::Bulk(bytes) => inside(bytes, input),
+        Reply::BigNumber(bytes) | Reply::Verbatim { text: bytes, .. } => inside(bytes, input),
+        Reply::Array(elements) | Reply::Map(elements) => walk_all(elements, input, depth),
+        Reply::Set(elements) | Reply::Push(elements) => walk_all(elements, input, depth),
+        _ => 1,
+    }
+}
+
+fn walk_all(elements: Elements<'_>, input: &[u8], depth: usize) -> usize {
+    let values = elements.iter().map(|element| walk(element, input, depth + 1));
+    let (count, sum) = values.fold((0, 1), |(count, sum), inner| (count + 1, sum + inner));
+    assert_eq!(count, elements.len());
+    sum
+}
+
+/// Text is not copied: it lies within the bytes that were decoded.
+fn inside(bytes: &[u8], input: &[u8]) -> usize {
+    let (whole, part) = (input.as_ptr_range(), bytes.as_ptr_range());
+    assert!(whole.start <= part.start && part.end <= whole.end, "it points elsewhere");
+    1
+}
+
+/// Every prefix either gives the outcome of the whole, or is too short to tell.
 fn check_prefixes(data: &[u8]) {
-    let owned =
-        |input| decode(input).map(|some| some.map(|(reply, used)| (Value::from(reply), used)));
     let whole = owned(data);
-    for length in cuts(data.len()) {
+    let step = if data.len() <= EVERY_PLACE_MAX { 1 } else { data.len() / PLACES };
+    for length in (0..=data.len()).step_by(step) {
         match (owned(&data[..length]), &whole) {
             (Ok(None), Ok(Some((_, used)))) => assert!(length < *used, "prefix of {length}"),
             (Ok(None), _) => {}
@@ -43,48 +75,6 @@ fn check_prefixes(data: &[u8]) {
     }
 }
 
-fn by_oracle(data: &[u8]) -> Outcome {
-    let mut outcome = Outcome { replies: Vec::new(), used: 0, error: None };
-    loop {
-        match oracle::decode(&data[outcome.used..]) {
-            Ok(Some((value, used))) => {
-                outcome.replies.push(value);
-                outcome.used += used;
-            }
-            Ok(None) => return outcome,
-            Err(error) => {
-                outcome.error = Some(error);
-                return outcome;
-            }
-        }
-    }
-}
-
-/// Hands `data` to one decoder as a connection would, cut into pieces at these places.
-fn feed(data: &[u8], cuts: impl IntoIterator<Item = usize>) -> Outcome {
-    let mut outcome = Outcome { replies: Vec::new(), used: 0, error: None };
-    let mut decoder = Decoder::new();
-    for arrived in cuts.into_iter().chain([data.len()]) {
-        loop {
-            let input = &data[outcome.used..arrived];
-            match decoder.decode(input) {
-                Ok(Some((reply, used))) => {
-                    assert!((1..=input.len()).contains(&used), "used {used} of {}", input.len());
-                    outcome.replies.push(reply.into());
-                    outcome.used += used;
-                }
-                Ok(None) => break,
-                Err(error) => {
-                    assert_eq!(decoder.decode(b"+OK\r\n"), Err(error.clone()), "failed for good");
-                    outcome.error = Some(error);
-                    return outcome;
-                }
-            }
-        }
-    }
-    outcome
-}
-
-fn cuts(length: usize) -> impl Iterator<Item = usize> {
-    (0..=length).step_by(if length <= EVERY_PLACE_MAX { 1 } else { length / PLACES })
+fn owned(data: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
+    decode(data).map(|some| some.map(|(reply, used)| (Value::from(reply), used)))
 }

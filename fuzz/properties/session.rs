@@ -10,8 +10,10 @@ mod conversation;
 #[path = "session/rounds.rs"]
 mod rounds;
 
+use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, NodeSet, Request, Rules, Token, Ttl, Verb};
+use redlatch::internal::engine::{Drift, NodeSet, Predecessor, Request, Rules, Token, Ttl, Verb};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 /// What a peer may say, well-formed or not.
@@ -37,6 +39,10 @@ const REPLIES: [&str; 16] = [
 /// What a node may say at any time, asked or not.
 const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
 
+/// Keys, short and long. Made once, since some requests are made by the hundred.
+static KEYS: LazyLock<[Arc<[u8]>; 4]> =
+    LazyLock::new(|| [3, 3, 1_000, 60_000].map(|length| Arc::from(vec![b'k'; length])));
+
 /// Panics unless the things that `data` lists happen as they should.
 pub(crate) fn check(data: &[u8]) {
     match data.split_first() {
@@ -46,42 +52,29 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// What is left of the list.
-struct Input<'a>(&'a [u8]);
-
-impl<'a> Input<'a> {
-    fn byte(&mut self) -> Option<u8> {
-        let (first, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(*first)
-    }
-
-    fn bytes(&mut self, most: usize) -> &'a [u8] {
-        let (bytes, rest) = self.0.split_at(self.0.len().min(most));
-        self.0 = rest;
-        bytes
-    }
-}
-
 /// A request with `serial` in its token.
 fn request(kind: u8, serial: u64, now: Time) -> Request {
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a usual factor"));
     let mut request = Request::ping(&rules, now);
     let verbs = [Verb::Plant, Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant, Verb::Ping];
     request.verb = verbs[usize::from(kind) % verbs.len()];
-    let mut token = [0; Token::LEN];
-    token[..8].copy_from_slice(&serial.to_be_bytes());
-    request.token = Token::new(token);
-    request.key = match kind / 64 {
-        0 | 1 => b"key"[..].into(),
-        2 => vec![b'k'; 1_000].into(),
-        _ => vec![b'k'; 60_000].into(),
-    };
+    request.token = token(serial);
+    if kind / 64 == 1 && request.verb == Verb::Plant {
+        request.verb = Verb::HandOver;
+        request.predecessor = Some(Predecessor::new(token(serial.wrapping_sub(1))));
+    }
+    request.key = Arc::clone(&KEYS[usize::from(kind / 64)]);
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     request.ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     request.ttl_longest = request.ttl;
     request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
     request
+}
+
+fn token(serial: u64) -> Token {
+    let mut token = [0; Token::LEN];
+    token[..8].copy_from_slice(&serial.to_be_bytes());
+    Token::new(token)
 }
 
 /// How long a byte stands for: from nothing to a minute.

@@ -29,6 +29,14 @@ pub struct Predecessor {
     pub extras: Option<Arc<Extras>>,
 }
 
+impl Predecessor {
+    /// A lock with no more to it than a key and a token.
+    #[must_use]
+    pub fn new(token: Token) -> Self {
+        Self { token, extras: None }
+    }
+}
+
 /// The counters that nodes have answered with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

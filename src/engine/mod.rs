@@ -174,6 +174,9 @@ pub struct Ballot {
     pub same_server: bool,
     /// What the counters of a fenced lock are.
     pub counters: Counters,
+    /// For how long no majority can grant a lock, whatever all other nodes do: so many were started
+    /// so recently that what they grant does not count yet. Zero if it is not for that.
+    pub quarantine: Duration,
 }
 
 impl Request {
@@ -213,8 +216,9 @@ impl Ballot {
     /// A ballot with nothing in it yet.
     #[must_use]
     pub fn new(tally: Tally) -> Self {
-        let (sent, hopeless) = (NodeSet::EMPTY, NodeSet::EMPTY);
-        Self { tally, sent, hopeless, same_server: false, counters: Counters::default() }
+        let (sent, hopeless, counters) = (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
+        let quarantine = Duration::ZERO;
+        Self { tally, sent, hopeless, same_server: false, counters, quarantine }
     }
 }
 

@@ -43,7 +43,8 @@ impl NoQuorum {
 impl fmt::Display for NoQuorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answered, nodes, needed) = (self.answered(), self.reports.len(), self.needed());
-        write!(f, "no quorum: {answered} of {nodes} nodes gave an answer, {needed} must agree")?;
+        write!(f, "no quorum: {answered} of {nodes} nodes gave an answer that counts, ")?;
+        write!(f, "{needed} must agree")?;
         for (index, report) in self.reports.iter().enumerate() {
             write!(f, "{} {report}", if index == 0 { ":" } else { ";" })?;
         }

@@ -16,7 +16,7 @@ pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
 
 /// The most removals that are remembered for a node without a connection. Beyond that the oldest is
 /// given up, and its key left to its ttl.
-pub const DEBTS_MAX: usize = 1024;
+pub const DEBTS_MAX: usize = 4096;
 
 /// A command that was written and not yet answered.
 #[derive(Debug)]

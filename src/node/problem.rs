@@ -42,7 +42,9 @@ pub enum Problem {
         /// The other endpoint.
         endpoint: Arc<str>,
     },
-    /// The server was started so recently that it may have forgotten a lock which is still held.
+    /// The server was started so recently that it may have forgotten a lock which is still held:
+    /// less than `max_ttl` ago as far as is known. See
+    /// [`Builder::restart_guard`](crate::Builder::restart_guard).
     Quarantined {
         /// For how long its grants will not count.
         left: Duration,
@@ -76,7 +78,12 @@ impl fmt::Display for Problem {
             Self::Server(error) => write!(f, "server error: {error}"),
             Self::SameServer { endpoint } => write!(f, "the same server as {endpoint}"),
             Self::Quarantined { left } => {
-                write!(f, "quarantined after its start for another {:.1} s", left.as_secs_f64())
+                let left = left.as_secs_f64();
+                write!(
+                    f,
+                    "quarantined for another {left:.1} s, until it has been up for max_ttl: it may \
+                     have restarted and forgotten who holds the lock (setting restart_guard)"
+                )
             }
         }
     }

@@ -75,6 +75,10 @@ pub struct NodeStatus {
     /// How long the server has been running, as it said when the connection was made, and counted
     /// on since. `None` without a connection.
     pub uptime: Option<Duration>,
+    /// For how long its grants do not count yet, because it was started so recently; see
+    /// [`Builder::restart_guard`](crate::Builder::restart_guard). `None` if they count, or without
+    /// a connection.
+    pub quarantine: Option<Duration>,
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
     /// What went wrong last, if that was after the connection was made or there is none.

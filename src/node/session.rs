@@ -16,6 +16,7 @@
 //! the connection behind what it removes, or owed, and what is owed is written first on the next
 //! connection. And what is unanswered, waiting or owed is bounded in number and bytes.
 
+mod memory;
 mod options;
 mod replies;
 mod standing;
@@ -31,6 +32,7 @@ use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request, Vote};
 use crate::resp::Decoder;
+use memory::Memory;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -57,7 +59,7 @@ pub struct Session {
     is_proven: bool,
     identity: Option<Identity>,
     has_greeted: bool,
-    greeted_at: Time,
+    memory: Memory,
     problem: Option<Problem>,
 }
 
@@ -90,7 +92,7 @@ impl Session {
             is_proven: false,
             identity: None,
             has_greeted: false,
-            greeted_at: Time::ZERO,
+            memory: Memory::NONE,
             problem: None,
         }
     }

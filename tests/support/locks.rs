@@ -15,9 +15,16 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 /// A ttl that no test outlives, so that what is gone was taken away and did not expire.
 pub const LONG: Duration = Duration::from_secs(50);
 
+/// The settings of a client of servers that have just been started. It counts their grants all the
+/// same, or every test would begin with a wait of `max_ttl`; what the restart guard does is looked
+/// at in `tests/restart_guard.rs`.
+pub fn fresh<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
+    LockClient::builder().nodes(urls).restart_guard(false)
+}
+
 /// The settings of a client whose rounds do not end because the machine is busy.
 pub fn patient<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
-    LockClient::builder().nodes(urls).node_timeout(Duration::from_secs(5))
+    fresh(urls).node_timeout(Duration::from_secs(5))
 }
 
 /// A patient client that looks at all nodes before it goes on.

@@ -9,11 +9,13 @@ pub mod cli;
 pub mod locks;
 pub mod peer;
 mod process;
+pub mod program;
 pub mod proxy;
 pub mod queue;
 pub mod redis;
 pub mod secret;
 pub mod servers;
+pub mod shim;
 
 use std::thread;
 use std::time::{Duration, Instant};

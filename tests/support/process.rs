@@ -12,32 +12,45 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
 use std::thread;
 
-/// Spawns `program` with `args`, its output and errors going to `log`.
-pub fn spawn_bound_to_us(program: &'static str, args: Vec<String>, log: File) -> io::Result<Child> {
-    type Order = (&'static str, Vec<String>, File, Sender<io::Result<Child>>);
+type Environment = Vec<(String, String)>;
+
+/// Spawns `program` with `args` and what is to be added to its environment, its output and errors
+/// going to `log`.
+pub fn spawn_bound_to_us(
+    program: &'static str,
+    args: Vec<String>,
+    environment: Environment,
+    log: File,
+) -> io::Result<Child> {
+    type Order = (&'static str, Vec<String>, Environment, File, Sender<io::Result<Child>>);
     static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (orders, inbox) = channel::<Order>();
         thread::spawn(move || {
-            for (program, args, log, done) in inbox {
-                let _ = done.send(spawn(program, &args, log));
+            for (program, args, environment, log, done) in inbox {
+                let _ = done.send(spawn(program, &args, environment, log));
             }
         });
         Mutex::new(orders)
     });
     let (done, result) = channel();
     let orders = spawner.lock().expect("nothing panics with this lock held").clone();
-    orders.send((program, args, log, done)).expect("the spawner outlives every test");
+    orders.send((program, args, environment, log, done)).expect("the spawner outlives every test");
     result.recv().expect("the spawner answers every order")
 }
 
-fn spawn(program: &str, args: &[String], log: File) -> io::Result<Child> {
+fn spawn(program: &str, args: &[String], environment: Environment, log: File) -> io::Result<Child> {
     // Run through setpriv, a missing program would be a failure of the child and not of the spawn.
     silent(Command::new(program).arg("--version")).status()?;
     let mut command = Command::new(program);
     if setpriv_works() {
         command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", program]);
+        // The dynamic linker heeds what is set here; setpriv itself is not to be touched by it.
+        command.args(["--pdeathsig", "KILL", "env"]);
+        command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
+        command.arg(program);
+    } else {
+        command.envs(environment);
     }
     let errors = log.try_clone()?;
     command.args(args).stdin(Stdio::null()).stdout(log).stderr(errors).spawn()

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+use Direction::{ToClient, ToServer};
 
 /// What the proxy does with the bytes that pass through it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,12 +22,20 @@ pub enum Mode {
     Pass,
     /// Passes everything on, each direction so much later.
     Delay { to_server: Duration, to_client: Duration },
-    /// Commands arrive; what the server says is lost, for good.
+    /// Commands arrive; what the server says is lost. A connection that has lost something says
+    /// nothing more in that direction, whatever the mode later: TCP leaves no gaps.
     Swallow,
+    /// Nothing arrives any more, in neither direction, and nobody is told: the peer is gone without
+    /// a word, or a firewall has forgotten the connection. Such connections do not come back.
+    Vanish,
+    /// Every reply arrives twice.
+    Twice,
     /// Replies arrive up to so many bytes, counted on each connection from when the mode was set
     /// or the connection made; then both sides read the end of the stream. With 0, at the first
     /// byte of a reply.
     CutAfter(usize),
+    /// The same, and then the client's connection is reset.
+    ResetAfter(usize),
     /// Every connection is reset, now or as soon as it is made.
     Reset,
     /// Passes everything on, each byte by itself.
@@ -137,8 +146,8 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
     for stream in [&client, &server] {
         let _ = stream.set_nodelay(true);
     }
-    pump(shared, Direction::ToServer, &client, &server);
-    pump(shared, Direction::ToClient, &server, &client);
+    pump(shared, ToServer, &client, &server);
+    pump(shared, ToClient, &server, &client);
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,6 +165,8 @@ enum Parcel {
     },
     /// End the whole connection, once everything before is written.
     Cut,
+    /// The same, with a reset.
+    Reset,
 }
 
 fn pump(
@@ -180,6 +191,7 @@ fn read_from(
     let mut chunk = [0; 16 * 1024];
     let mut passed = 0;
     let mut passed_since = shared.mode().1;
+    let mut is_lost = false;
     while let Ok(read @ 1..) = source.read(&mut chunk) {
         let (mode, switches) = shared.mode();
         if switches != passed_since {
@@ -187,22 +199,28 @@ fn read_from(
         }
         let mut bytes = chunk[..read].to_vec();
         let mut due = Instant::now();
-        let mut cut = false;
+        let mut end = None;
+        is_lost |= mode == Mode::Vanish || (mode, direction) == (Mode::Swallow, ToClient);
+        if is_lost {
+            continue;
+        }
         match (mode, direction) {
-            (Mode::Swallow, Direction::ToClient) => continue,
-            (Mode::CutAfter(limit), Direction::ToClient) => {
+            (Mode::CutAfter(limit) | Mode::ResetAfter(limit), ToClient) => {
                 bytes.truncate(limit - passed);
                 passed += bytes.len();
-                cut = passed == limit;
+                let is_cut = matches!(mode, Mode::CutAfter(_));
+                end = (passed == limit).then_some(if is_cut { Parcel::Cut } else { Parcel::Reset });
             }
-            (Mode::Delay { to_server, .. }, Direction::ToServer) => due += to_server,
-            (Mode::Delay { to_client, .. }, Direction::ToClient) => due += to_client,
+            (Mode::Twice, ToClient) => bytes.extend_from_within(..),
+            (Mode::Delay { to_server, .. }, ToServer) => due += to_server,
+            (Mode::Delay { to_client, .. }, ToClient) => due += to_client,
             _ => {}
         }
         // Sending fails once the writing half is gone, and then the connection is over.
         let bytewise = mode == Mode::Bytewise;
         let sent = parcels.send(Parcel::Bytes { due, bytes, bytewise });
-        if sent.is_err() || (cut && parcels.send(Parcel::Cut).is_ok()) {
+        let is_over = end.is_some_and(|end| parcels.send(end).is_ok());
+        if sent.is_err() || is_over {
             return;
         }
     }
@@ -214,6 +232,11 @@ fn write_to(source: &TcpStream, mut sink: &TcpStream, inbox: &Receiver<Parcel>) 
             Parcel::Bytes { due, bytes, bytewise } => (due, bytes, bytewise),
             Parcel::Cut => {
                 let _ = sink.shutdown(Shutdown::Both);
+                let _ = source.shutdown(Shutdown::Both);
+                return;
+            }
+            Parcel::Reset => {
+                mark_for_reset(sink);
                 let _ = source.shutdown(Shutdown::Both);
                 return;
             }

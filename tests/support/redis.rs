@@ -10,13 +10,13 @@ use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use super::cli::{Client, Value};
+use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
 
@@ -31,6 +31,7 @@ pub struct Server {
     directory: TempDir,
     port: u16,
     args: Vec<String>,
+    environment: Vec<(String, String)>,
     process: Option<Child>,
 }
 
@@ -45,20 +46,27 @@ impl Server {
     /// answers. Panics, with the server's own log, if it does not.
     #[track_caller]
     pub fn start(args: &[&str]) -> Self {
-        let mut server = Self::launch(args);
+        Self::start_in(&[], args)
+    }
+
+    /// The same, with variables added to its environment.
+    #[track_caller]
+    pub fn start_in(environment: &[(String, String)], args: &[&str]) -> Self {
+        let mut server = Self::launch(environment, args);
         server.await_ready_or_move();
         server
     }
 
     /// The first half of [`Server::start`]: the process runs, and may not answer yet.
     #[track_caller]
-    pub(super) fn launch(args: &[&str]) -> Self {
+    pub(super) fn launch(environment: &[(String, String)], args: &[&str]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("redlatch-redis-")
             .tempdir()
             .expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let mut server = Self { directory, port: free_port(), args, process: None };
+        let environment = environment.to_vec();
+        let mut server = Self { directory, port: free_port(), args, environment, process: None };
         server.spawn();
         server
     }
@@ -103,7 +111,8 @@ impl Server {
         ];
         let mut args: Vec<_> = defaults.concat().into_iter().map(str::to_owned).collect();
         args.extend_from_slice(&self.args);
-        let process = process::spawn_bound_to_us("redis-server", args, log);
+        let process =
+            process::spawn_bound_to_us("redis-server", args, self.environment.clone(), log);
         self.process = Some(process.unwrap_or_else(|error| {
             panic!(
                 "redis-server cannot be run ({error}): these tests need the real one, for instance \
@@ -275,20 +284,6 @@ impl Drop for Server {
         // SIGKILL needs no SIGCONT before it: it ends a stopped process too.
         self.kill();
     }
-}
-
-/// What the real redis-cli prints when it is pointed at `port`.
-#[track_caller]
-pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
-    let mut command = Command::new("redis-cli");
-    command.args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-    if let Some(password) = password {
-        command.env("REDISCLI_AUTH", password);
-    }
-    let output = command.args(args).stdin(Stdio::null()).output();
-    let output = output.unwrap_or_else(|error| panic!("redis-cli cannot be run: {error}"));
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    text.strip_suffix('\n').unwrap_or(&text).to_owned()
 }
 
 /// A port that was free a moment ago.

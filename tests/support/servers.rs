@@ -14,7 +14,7 @@ impl Servers {
 
     #[track_caller]
     pub fn start_with(count: usize, args: &[&str]) -> Self {
-        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(args)).collect();
+        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(&[], args)).collect();
         servers.iter_mut().for_each(Server::await_ready_or_move);
         Self(servers)
     }

@@ -68,7 +68,18 @@ impl Conversation {
                 self.session.send(self.now, None, &undo);
             }
             7 => self.cancel(usize::from(what / 9)),
-            _ => self.session.received(self.now, PUSH.as_bytes()),
+            _ => self.hear_push(),
+        }
+    }
+
+    /// The peer says something that nobody asked for: no command is answered by it.
+    fn hear_push(&mut self) {
+        let is_between_replies = self.written.is_some();
+        let is_ready = self.session.phase() == Phase::Answering;
+        self.session.received(self.now, PUSH.as_bytes());
+        if is_between_replies && is_ready {
+            assert_eq!(self.session.phase(), Phase::Answering, "a push cost the connection");
+            assert!(self.session.poll_answer().is_none(), "a push is an answer");
         }
     }
 
@@ -152,8 +163,8 @@ impl Conversation {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            let token = words.iter().find(|word| word.len() == Token::LEN);
-            // A PING has none.
+            // A PING has none; a hand-over names the token of the lock before, and then its own.
+            let token = words.iter().rfind(|word| word.len() == Token::LEN);
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
             if let Some(written) = &mut self.written {

@@ -6,7 +6,7 @@ use redlatch::internal::engine::Node;
 use redlatch::internal::node::{
     DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
 };
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 const NODES: usize = 3;
@@ -16,7 +16,8 @@ pub(super) fn check(mut input: Input<'_>) {
     let session = |seed| Session::new(SessionOptions::new("node", seed));
     let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
     let (mut now, mut serial) = (Time::ZERO, 0);
-    let mut waiting = BTreeSet::new();
+    // Who waits, and until when at most.
+    let mut waiting = BTreeMap::new();
     while let Some(what) = input.byte() {
         let node = Node::new(usize::from(what) % NODES);
         let detail = what / 24;
@@ -25,7 +26,7 @@ pub(super) fn check(mut input: Input<'_>) {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
                 if request.verb.is_answered() {
-                    waiting.insert(serial);
+                    waiting.insert(serial, request.deadline);
                     rounds.open(now, request, serial);
                 } else {
                     rounds.post(now, &request);
@@ -45,6 +46,9 @@ pub(super) fn check(mut input: Input<'_>) {
             _ => rounds.received(now, node, PUSH.as_bytes()),
         }
         look(&mut rounds, &mut waiting);
+        let is_tick = what / 3 % 8 == 6;
+        let is_late = |deadline: &Time| *deadline <= now;
+        assert!(!(is_tick && waiting.values().any(is_late)), "they wait too long: {waiting:?}");
     }
     now = now.after(Duration::from_secs(60));
     rounds.tick(now);
@@ -69,9 +73,9 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
 }
 
 /// Takes what is finished, writes what there is, and holds both to what must be.
-fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeSet<u64>) {
+fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
     while let Some((waiter, returns)) = rounds.poll() {
-        assert!(waiting.remove(&waiter), "{waiter} is told twice");
+        assert!(waiting.remove(&waiter).is_some(), "{waiter} is told twice");
         let tally = returns.ballot.tally;
         let votes = tally.granted.len() + tally.refused.len() + tally.failed.len();
         assert_eq!(votes, tally.voted().len(), "a node has one vote");

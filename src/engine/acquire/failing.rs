@@ -44,7 +44,9 @@ impl Acquire {
         let Some(backoff) = &mut self.backoff else {
             return State::Over(Some(failure));
         };
-        let delay = backoff.next_delay(round);
+        // An attempt before then would only be work for the nodes. The random part stays: everyone
+        // who waits for the end of a quarantine waits for the same moment.
+        let delay = ballot.quarantine.saturating_add(backoff.next_delay(round));
         match self.patience {
             Patience::Once => State::Over(Some(failure)),
             Patience::Forever => State::Resting(now.after(delay)),

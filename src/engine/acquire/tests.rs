@@ -1,5 +1,7 @@
 //! Acquisitions by literal times and votes.
 
+mod quarantine;
+
 use super::super::fixture::{Script, ballot, draw, lease, rules};
 use super::*;
 

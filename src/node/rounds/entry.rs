@@ -1,11 +1,13 @@
 //! One round: its request, who waits for it, and the votes so far.
 
+use crate::engine::quorum;
 use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::problem::Problem;
 use crate::node::report::{NodeAnswer, NodeReport, Sighting};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a round came to.
 #[derive(Debug)]
@@ -149,8 +151,11 @@ impl<W> Entry<W> {
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let is_ping = self.verb() == Some(Verb::Ping);
         let sees = self.verb() == Some(Verb::Inspect);
-        let is_plain = self.is_plain() && !sees;
-        let reports = if is_plain { Vec::new() } else { self.reports(sessions) };
+        let mut reports = Vec::new();
+        if sees || !self.is_plain() {
+            ballot.quarantine = self.quarantine();
+            reports = self.reports(sessions);
+        }
         let name = |node: Node| Arc::clone(sessions[node.index()].name());
         let twins = twins.map(|(first, second)| (name(first), name(second)));
         let sightings = if sees { self.sightings.clone() } else { Vec::new() };
@@ -162,6 +167,20 @@ impl<W> Entry<W> {
     fn is_plain(&self) -> bool {
         let takes = self.verb().is_some_and(Verb::is_acquisition);
         self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
+    }
+
+    /// For how long no majority can grant anything: until so many quarantines are over that with
+    /// all other nodes, well or not, they are one.
+    fn quarantine(&self) -> Duration {
+        let left = self.problems.iter().flatten().filter_map(|problem| match problem {
+            Problem::Quarantined { left } => Some(*left),
+            _ => None,
+        });
+        let mut left: Vec<_> = left.collect();
+        left.sort_unstable();
+        let others = self.problems.len() - left.len();
+        let missing = quorum(self.problems.len()).saturating_sub(others);
+        missing.checked_sub(1).map_or(Duration::ZERO, |last| left[last])
     }
 
     fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {

@@ -1,6 +1,7 @@
 //! Several nodes at once: who is asked, whose answer counts, and what happens after that.
 
 mod leftovers;
+mod quarantine;
 mod twins;
 
 use crate::clock::Time;

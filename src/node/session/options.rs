@@ -28,7 +28,7 @@ pub struct SessionOptions {
 }
 
 impl SessionOptions {
-    /// The options that `config` documents as defaults.
+    /// The options that `config` documents as defaults, except that grants count at once.
     #[must_use]
     pub fn new(name: &str, seed: u64) -> Self {
         Self {

@@ -1,5 +1,6 @@
 //! What comes back: replies, taken in order, each belonging to the oldest command unanswered.
 
+use super::memory::Memory;
 use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Request, Verb, Vote};
@@ -9,10 +10,6 @@ use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::ServerErrorKind;
 use crate::resp::{ProtocolError, Reply};
-use std::time::Duration;
-
-/// By how much a server may have been up for less than it says.
-const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Decodes what is there, and answers how many bytes at the end are no whole reply.
@@ -182,9 +179,10 @@ impl Session {
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {
+        let heard_at = self.answered_at.max(self.memory.greeted_at);
+        self.memory = Memory::of(now, &identity, self.identity.as_ref(), heard_at);
         self.identity = Some(identity);
         self.has_greeted = true;
-        self.greeted_at = now;
         self.problem = None;
         self.state = State::Ready;
         // What is owed comes first: nothing may find a key that should be gone.
@@ -192,17 +190,5 @@ impl Session {
         for (ticket, request) in self.waiting.take() {
             self.send(now, Some(ticket), &request);
         }
-    }
-
-    /// Why a grant does not count yet, if it does not.
-    fn quarantine(&self, now: Time) -> Option<Problem> {
-        let wanted = self.options.quarantine?;
-        // A server that does not say how long it has been up has been so since we know it at least.
-        // One that does subtracts two times that were each cut off to whole seconds: started at
-        // 10.9 and asked at 20.0, it says 10.
-        let uptime = self.identity.as_ref().and_then(|identity| identity.uptime);
-        let uptime = uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
-        let left = wanted.saturating_sub(uptime).saturating_sub(now.since(self.greeted_at));
-        (!left.is_zero()).then_some(Problem::Quarantined { left })
     }
 }

@@ -68,7 +68,8 @@ impl Session {
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.greeted_at))),
+            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.memory.greeted_at))),
+            quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
             last_error: self.problem.clone(),
         }

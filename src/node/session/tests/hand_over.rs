@@ -7,8 +7,7 @@ use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
 /// The request by which the lock of `before` becomes that of `owner`.
 fn hand_over(before: u8, owner: u8, talk: &Talk) -> Request {
     let mut request = request(Verb::HandOver, owner, talk.now);
-    request.predecessor =
-        Some(Predecessor { token: Token::new([before; Token::LEN]), extras: None });
+    request.predecessor = Some(Predecessor::new(Token::new([before; Token::LEN])));
     request
 }
 

@@ -43,15 +43,109 @@ fn a_grant_counts_when_the_node_has_certainly_been_up_for_long_enough() {
     assert_eq!(quarantined("uptime_in_seconds:0", 0), Some(Duration::from_secs(60)));
 }
 
-#[test]
-fn a_quarantined_node_still_extends_and_releases() {
+/// A session whose node greets with this name and uptime, in seconds.
+fn greeted(run_id: &str, uptime: u64) -> Talk {
     let mut options = SessionOptions::new("redis://node", 7);
     options.quarantine = Some(Duration::from_secs(60));
     let mut talk = Talk::new(options);
     talk.connect();
-    talk.hear(greeting("a", 0));
+    talk.hear(greeting(run_id, uptime));
+    talk
+}
+
+/// The connection breaks, and after so many seconds there is another one.
+fn greeted_again(talk: &mut Talk, seconds: u64, run_id: &str, uptime: u64) {
+    talk.lose();
+    talk.pass(seconds * 1_000);
+    talk.connect();
+    talk.hear(greeting(run_id, uptime));
+}
+
+/// For how many milliseconds a grant does not count now.
+fn left(talk: &mut Talk) -> u128 {
+    talk.send(1, Verb::Plant);
+    talk.hear("+OK\r\n");
+    let answer = talk.answers().remove(0);
+    let reported = talk.session.status(talk.now, None).quarantine;
+    match answer.problem {
+        None => {
+            assert_eq!((answer.vote, reported), (Vote::Granted, None));
+            0
+        }
+        Some(Problem::Quarantined { left }) => {
+            assert_eq!((answer.vote, reported), (Vote::Failed, Some(left)));
+            left.as_millis()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_quarantined_node_still_refuses_extends_and_releases() {
+    let mut talk = greeted("a", 0);
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Release);
-    talk.hear(":1\r\n:1\r\n");
-    assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Granted)]);
+    talk.send(3, Verb::Plant);
+    talk.hear(":1\r\n:0\r\n$-1\r\n");
+    let votes = [(1, Vote::Granted), (2, Vote::Refused), (3, Vote::Refused)];
+    assert_eq!(talk.votes(), votes);
+}
+
+#[test]
+fn a_lock_that_was_held_is_handed_over_by_a_quarantined_node_and_one_that_was_not_is_planted() {
+    let mut talk = greeted("a", 0);
+    for (serial, reply) in [(1, ":1\r\n"), (2, ":2\r\n"), (3, ":0\r\n")] {
+        talk.send(serial, Verb::HandOver);
+        talk.hear(reply);
+    }
+    let votes = [(1, Vote::Granted), (2, Vote::Failed), (3, Vote::Refused)];
+    assert_eq!(talk.votes(), votes);
+}
+
+#[test]
+fn a_node_that_restarts_while_it_is_known_is_found_out_with_the_next_greeting() {
+    let mut talk = greeted("a", 1_000);
+    assert_eq!(left(&mut talk), 0);
+    greeted_again(&mut talk, 5, "b", 4);
+    assert_eq!(left(&mut talk), 57_000);
+    // The same server on another connection goes on where it was.
+    greeted_again(&mut talk, 50, "b", 54);
+    assert_eq!(left(&mut talk), 7_000);
+    talk.pass(7_000);
+    assert_eq!(left(&mut talk), 0);
+}
+
+#[test]
+fn another_server_in_its_place_is_believed_no_more_than_what_is_known() {
+    // A replica that was promoted, or a server whose clock was set: it says that it has been there
+    // for long, but the one before was heard a moment ago.
+    let mut talk = greeted("a", 1_000);
+    greeted_again(&mut talk, 2, "b", 1_000);
+    assert_eq!(left(&mut talk), 58_000);
+    // When nothing was heard for longer, there is nothing that says otherwise.
+    greeted_again(&mut talk, 61, "c", 1_000);
+    assert_eq!(left(&mut talk), 0);
+    // One that shows no name is not another one.
+    greeted_again(&mut talk, 1, "", 1_000);
+    assert_eq!(left(&mut talk), 0);
+}
+
+#[test]
+fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has_been_up() {
+    let mut talk = greeted("a", 1_000);
+    talk.lose();
+    talk.pass(1_000);
+    talk.connect();
+    talk.hear("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n-NOPERM no permission to run 'info'\r\n");
+    assert_eq!(left(&mut talk), 60_000);
+    talk.pass(60_000);
+    assert_eq!(left(&mut talk), 0);
+}
+
+#[test]
+fn nothing_is_said_of_a_quarantine_without_a_connection() {
+    let mut talk = greeted("a", 0);
+    assert!(talk.session.status(talk.now, None).quarantine.is_some());
+    talk.lose();
+    assert_eq!(talk.session.status(talk.now, None).quarantine, None);
 }

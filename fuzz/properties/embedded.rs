@@ -1,0 +1,202 @@
+//! The model of a node, told any commands in any order by two connections.
+//!
+//! What must hold: nothing panics; a reply is RESP, in both versions of the protocol; a command
+//! that is refused changes nothing; nor does time, except that keys expire when they are due; `NX`
+//! never touches a key that is there; and nobody who is not authenticated gets at a key.
+
+use super::input::Input;
+use redlatch::internal::Time;
+use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply, Protocol};
+use redlatch::internal::node::script;
+use redlatch::internal::resp::{Reply, decode};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Words of which commands are made.
+const WORDS: [&[u8]; 80] = [
+    b"SET",
+    b"GET",
+    b"DEL",
+    b"EVAL",
+    b"EVALSHA",
+    b"PEXPIRE",
+    b"EXPIRE",
+    b"PTTL",
+    b"TTL",
+    b"EXISTS",
+    b"LPUSH",
+    b"STRLEN",
+    b"TYPE",
+    b"HELLO",
+    b"AUTH",
+    b"SELECT",
+    b"INFO",
+    b"CLIENT",
+    b"SCRIPT",
+    b"PING",
+    b"ECHO",
+    b"DBSIZE",
+    b"FLUSHALL",
+    b"FLUSHDB",
+    b"CONFIG",
+    b"COMMAND",
+    b"RESET",
+    b"QUIT",
+    b"set",
+    b"Get",
+    b"NX",
+    b"XX",
+    b"GT",
+    b"LT",
+    b"PX",
+    b"EX",
+    b"KEEPTTL",
+    b"EXAT",
+    b"px",
+    b"nx",
+    b"ASYNC",
+    b"SYNC",
+    b"LOAD",
+    b"FLUSH",
+    b"LIST",
+    b"INFO",
+    b"ID",
+    b"GETNAME",
+    b"SETNAME",
+    b"COUNT",
+    b"DOCS",
+    b"server",
+    b"keyspace",
+    b"default",
+    b"secret",
+    b"name",
+    b"key",
+    b"other",
+    b"list",
+    b"token-of-twenty-byte",
+    b"another-twenty-bytes",
+    b"1",
+    b"0",
+    b"-1",
+    b"2",
+    b"3",
+    b"16",
+    b"1000",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"+1",
+    b"01",
+    b"shorter",
+    b"",
+    script::RELEASE.source.as_bytes(),
+    script::RELEASE.sha1.as_bytes(),
+    script::EXTEND.source.as_bytes(),
+    script::EXTEND.sha1.as_bytes(),
+    script::HAND_OVER.source.as_bytes(),
+    script::HAND_OVER.sha1.as_bytes(),
+];
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What there is at a time: by database and key, the value if it is a string, and when it expires.
+type Contents = BTreeMap<(usize, Vec<u8>), (Option<Vec<u8>>, Option<Duration>)>;
+
+struct Node {
+    keyspace: Keyspace,
+    connections: [ConnectionState; 2],
+    now: Time,
+}
+
+/// Panics unless a node does as it should what `data` lists.
+pub(crate) fn check(data: &[u8]) {
+    let mut input = Input(data);
+    let with_password = input.byte().is_some_and(|byte| byte % 2 == 1);
+    let options = Options::new();
+    let options = if with_password { options.password("secret") } else { options };
+    let mut keyspace = Keyspace::new(options);
+    let connections = [keyspace.connect(), keyspace.connect()];
+    let mut node = Node { keyspace, connections, now: Time::ZERO };
+    while let Some(what) = input.byte() {
+        match what % 16 {
+            0 => node.wait(Duration::from_micros(1 << (what / 16 * 3))),
+            1 => node.restart(what / 16 % 2 == 0),
+            2 => node.keyspace.flush_scripts(),
+            _ => {
+                let words: Vec<&[u8]> = (0..what / 32).map(|_| word(&mut input)).collect();
+                node.run(usize::from(what / 16 % 2), &words);
+            }
+        }
+    }
+}
+
+fn word<'a>(input: &mut Input<'a>) -> &'a [u8] {
+    let byte = usize::from(input.byte().unwrap_or(0));
+    WORDS.get(byte).copied().unwrap_or_else(|| input.bytes(byte % 32))
+}
+
+impl Node {
+    fn contents(&self) -> Contents {
+        let keys = self.keyspace.live_keys(self.now);
+        keys.map(|key| {
+            let value = key.value.map(<[u8]>::to_vec);
+            ((key.database, key.key.to_vec()), (value, key.remaining))
+        })
+        .collect()
+    }
+
+    fn wait(&mut self, pause: Duration) {
+        let before = self.contents();
+        self.now = self.now.after(pause);
+        let after = self.contents();
+        for (key, (value, remaining)) in &before {
+            // The model counts in whole milliseconds.
+            let is_due = remaining.is_some_and(|left| left < pause + MILLISECOND);
+            match after.get(key) {
+                Some((value_now, remaining_now)) => {
+                    assert_eq!((value, remaining.is_some()), (value_now, remaining_now.is_some()));
+                    assert!(remaining_now <= remaining, "it lives longer");
+                }
+                None => assert!(is_due, "gone before its time"),
+            }
+        }
+        assert!(after.keys().all(|key| before.contains_key(key)), "it has come back");
+    }
+
+    fn restart(&mut self, keep_data: bool) {
+        let before = self.contents();
+        self.keyspace.restart(self.now, keep_data, "1".repeat(40));
+        self.connections = [self.keyspace.connect(), self.keyspace.connect()];
+        assert_eq!(self.contents(), if keep_data { before } else { Contents::new() });
+    }
+
+    fn run(&mut self, who: usize, words: &[&[u8]]) {
+        let before = self.contents();
+        let connection = &mut self.connections[who];
+        let may = connection.is_authenticated();
+        let reply = self.keyspace.execute(self.now, connection, words);
+        let may_now = connection.is_authenticated();
+        let after = self.contents();
+
+        for protocol in [Protocol::Resp2, Protocol::Resp3] {
+            let mut bytes = Vec::new();
+            reply.encode(protocol, &mut bytes);
+            match decode(&bytes) {
+                Ok(Some((decoded, used))) => {
+                    assert_eq!(used, bytes.len(), "{words:?}: one reply");
+                    let is_error = matches!(decoded, Reply::Error(_));
+                    assert_eq!(is_error, matches!(reply, OwnedReply::Error(_)));
+                }
+                other => panic!("{words:?} is answered with {reply:?}, which is {other:?}"),
+            }
+        }
+        if matches!(reply, OwnedReply::Error(_)) || !(may && may_now) {
+            assert_eq!(before, after, "{words:?} was refused");
+        }
+        let is_plant = words.first().is_some_and(|verb| verb.eq_ignore_ascii_case(b"SET"))
+            && words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"NX"));
+        if is_plant {
+            let kept = before.iter().all(|(key, entry)| after.get(key) == Some(entry));
+            assert!(kept, "{words:?} touched a key that was there");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The machines that take, extend and release a lock, told anything at all at any time.
+//!
+//! The input is a client's settings and then its operations, one after the other, with what the
+//! nodes answer and how the time goes by. What must hold is checked with arithmetic that is not
+//! the engine's: see the files below this one for the rules of each operation.
+
+#[path = "engine/acquire.rs"]
+mod acquire;
+#[path = "engine/ballot.rs"]
+mod ballot;
+#[path = "engine/extend.rs"]
+mod extend;
+#[path = "engine/release.rs"]
+mod release;
+
+use super::input::Input;
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Draw, Drift, Lease, Rules, Token, Ttl};
+use std::sync::Arc;
+use std::time::Duration;
+
+const MILLISECOND: i128 = 1_000_000;
+
+/// Panics unless the operations that `data` lists go as they should.
+pub(crate) fn check(data: &[u8]) {
+    let mut client = Client::new(Input(data));
+    while let Some(what) = client.input.byte() {
+        match (what % 4, client.lease.take()) {
+            (0 | 1, lease) => acquire::check(&mut client, lease),
+            (2, Some(lease)) => extend::check(&mut client, lease),
+            (_, Some(lease)) => release::check(&mut client, &lease),
+            (_, None) => client.pass_time(),
+        }
+    }
+}
+
+/// A client with one lock, and the list of what happens to it.
+struct Client<'a> {
+    input: Input<'a>,
+    rules: Arc<Rules>,
+    /// The drift factor again, in parts per billion.
+    drift: i128,
+    now: Time,
+    draws: u64,
+    /// The lock that it has, or had.
+    lease: Option<Lease>,
+}
+
+impl<'a> Client<'a> {
+    fn new(mut input: Input<'a>) -> Self {
+        let mut byte = || input.byte().unwrap_or(0);
+        let nodes = 1 + usize::from(byte() % 64);
+        let drift = u32::from(byte()) * 1_960_784;
+        let factor = f64::from(drift) / 1e9;
+        let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("at most a half"));
+        rules.node_timeout = duration(byte());
+        rules.min_validity = duration(byte());
+        rules.retry_base = duration(byte());
+        rules.retry_cap = duration(byte());
+        rules.hold_max = Some(duration(byte())).filter(|most| !most.is_zero());
+        let now = match byte() {
+            255 => Time::MAX.before(duration(byte())),
+            since_boot => Time::ZERO.after(duration(since_boot)),
+        };
+        Self { input, rules: Arc::new(rules), drift: drift.into(), now, draws: 0, lease: None }
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.input.byte().unwrap_or(0)
+    }
+
+    fn pass_time(&mut self) {
+        let pause = duration(self.byte());
+        self.now = self.now.after(pause);
+    }
+
+    fn ttl(&mut self) -> Ttl {
+        let (coarse, fine) = (duration(self.byte()), u64::from(self.byte()));
+        let ttl = coarse.saturating_add(Duration::from_millis(fine));
+        Ttl::from_duration(ttl).unwrap_or(Ttl::SHORTEST)
+    }
+
+    /// Random numbers, of which the token was never drawn before.
+    fn draw(&mut self) -> Draw {
+        self.draws += 1;
+        let mut bytes = [0; Draw::LEN];
+        bytes[..8].copy_from_slice(&self.draws.to_be_bytes());
+        let seed = self.input.bytes(2);
+        bytes[Token::LEN..][..seed.len()].copy_from_slice(seed);
+        Draw::from_bytes(bytes)
+    }
+
+    /// Until when a lock may be relied on that was asked for at `started`. That is
+    /// `started + ttl - (ttl * drift + 2 ms)`, never a nanosecond more, and less by no more than
+    /// the rounding of the drift factor.
+    fn valid_until(&self, started: Time, ttl: Ttl) -> Time {
+        let validity = self.rules.drift.validity(ttl).as_nanos() as i128;
+        let ttl = i128::from(ttl.as_millis()) * MILLISECOND;
+        let lost = (ttl * self.drift + 999_999_999) / 1_000_000_000 + 2 * MILLISECOND;
+        let longest = (ttl - lost).max(0);
+        let rounding = ttl / 1_000_000_000 + 1;
+        assert!((longest - rounding..=longest).contains(&validity), "{validity} for {longest}");
+        started.after(Duration::from_nanos(validity as u64))
+    }
+}
+
+/// How long a byte stands for: nothing, from about a nanosecond to two years, or without end.
+fn duration(byte: u8) -> Duration {
+    match byte {
+        0 => Duration::ZERO,
+        255 => Duration::MAX,
+        // Three steps from each power of two to the next.
+        _ => Duration::from_nanos((4 + u64::from(byte) % 4) << (byte / 4) >> 2),
+    }
+}

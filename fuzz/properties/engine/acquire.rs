@@ -1,0 +1,259 @@
+//! Taking a lock. What must hold:
+//!
+//! - it is never held without a majority of the configured nodes, nor with less validity left than
+//!   the settings ask for, and its validity is what the formula gives;
+//! - each attempt has the token that was drawn for it, and no other;
+//! - after an attempt that failed, the first thing to happen is its undo, to every node that it was
+//!   sent to; the same for a lock that was to be handed over;
+//! - no pause is longer than the settings allow; none ends after the caller's deadline, no second
+//!   attempt begins when it has come, and no round goes on beyond it;
+//! - the outcome says what the last ballot said, and it ends: see [`Attempts::check_end`].
+
+use super::ballot::{ballot, is_majority};
+use super::{Client, duration};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Ballot, Draw, Input, Lease, NodeSet, Operation, Patience, Predecessor,
+    Request, Step, Token, Ttl, Verb,
+};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What is known of an operation without looking inside.
+struct Attempts {
+    key: Arc<[u8]>,
+    ttl: Ttl,
+    patience: Patience,
+    /// The lock that is to be handed over, until that has been tried.
+    predecessor: Option<Lease>,
+    /// What was drawn for the attempt that has begun, and when it did.
+    begun: Option<(Draw, Time)>,
+    /// Undos that have to come before anything else.
+    owed: VecDeque<(Token, NodeSet, Ttl)>,
+    /// What it comes to if it ends now.
+    outcome: Option<Outcome>,
+    /// Must it end now? May it?
+    must_end: bool,
+    may_end: bool,
+    has_failed: bool,
+}
+
+/// What the operation has to say in the end.
+#[derive(Debug, PartialEq)]
+enum Outcome {
+    Held { token: Token, since: Time, valid_until: Time, nodes: NodeSet },
+    Contended,
+    Unanswered,
+    TooLate(Duration),
+    SameServer,
+    NoEntropy,
+}
+
+pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
+    let (what, ttl) = (client.byte(), client.ttl());
+    let patience = match what % 4 {
+        0 => Patience::Once,
+        1 => Patience::Forever,
+        2 => Patience::Until(client.now.before(Duration::from_nanos(client.byte().into()))),
+        _ => Patience::Until(client.now.after(duration(client.byte()))),
+    };
+    let key: Arc<[u8]> = Arc::from(&b"key"[..]);
+    let mut machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, patience);
+    let predecessor = lease.filter(|_| what & 4 != 0);
+    if let Some(lease) = &predecessor {
+        machine = machine.succeeding(lease.clone());
+    }
+    if what & 8 != 0 {
+        machine = machine.pausing(client.now.after(duration(client.byte())));
+    }
+    // Somebody held it until now, which counts if there is no time for an attempt.
+    let outcome = predecessor.is_some().then_some(Outcome::Contended);
+    let mut attempts = Attempts {
+        key,
+        ttl,
+        patience,
+        predecessor,
+        begun: None,
+        owed: VecDeque::new(),
+        outcome,
+        must_end: false,
+        may_end: false,
+        has_failed: false,
+    };
+    // Once the fuzzer has nothing more to say, no node will ever answer, and the next ballot is the
+    // last. Before that, no step but an undo comes without a byte for it.
+    let mut steps_left = 4 * client.input.0.len() + 16;
+    while attempts.step(client, &mut machine) {
+        steps_left = steps_left.checked_sub(1).expect("it ends");
+    }
+}
+
+impl Attempts {
+    /// One step. Says whether there will be another.
+    fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
+        let step = machine.poll();
+        if let Some((token, nodes, ttl)) = self.owed.pop_front() {
+            let Step::Send(undo) = step else {
+                panic!("{step:?} instead of the undo of {token:?}")
+            };
+            assert_eq!((undo.verb, undo.token, undo.nodes), (Verb::Undo, token, nodes));
+            assert_eq!((&undo.key, undo.ttl), (&self.key, ttl));
+            return true;
+        }
+        match step {
+            Step::Send(request) => {
+                self.check_request(client, &request);
+                client.pass_time();
+                let ballot = ballot(client, &request);
+                machine.handle(client.now, Input::Ballot(ballot));
+                self.count(client, &request, &ballot);
+                true
+            }
+            Step::Wait(until) => {
+                assert!(!self.must_end, "{:?}, and it goes on", self.outcome);
+                if self.has_failed {
+                    self.check_pause(client, until);
+                }
+                self.begin(client, machine, until);
+                true
+            }
+            Step::Done(outcome) => {
+                self.check_end(client, outcome);
+                false
+            }
+        }
+    }
+
+    fn check_request(&mut self, client: &Client<'_>, request: &Request) {
+        let (draw, started) = self.begun.take().expect("no attempt has begun");
+        assert_eq!((request.token, request.started), (draw.token, started));
+        assert_eq!((&request.key, request.ttl), (&self.key, self.ttl));
+        assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
+        let before = self.predecessor.as_ref();
+        let verb = if before.is_some() { Verb::HandOver } else { Verb::Plant };
+        assert_eq!(request.verb, verb);
+        assert_eq!(request.predecessor, before.map(|lease| Predecessor::new(lease.token)));
+        assert!(before.is_none_or(|lease| request.ttl_longest >= lease.ttl_longest));
+        assert!(request.ttl_longest >= self.ttl);
+        let round_end = started.after(client.rules.node_timeout);
+        let deadline = match self.patience {
+            Patience::Until(time) if time > started => round_end.min(time),
+            _ => round_end,
+        };
+        assert_eq!(request.deadline, deadline);
+    }
+
+    /// A pause, between two attempts.
+    fn check_pause(&self, client: &Client<'_>, until: Time) {
+        assert!(until > client.now || until == Time::MAX, "a tight loop");
+        let longest = client.rules.retry_cap.max(Duration::from_nanos(1));
+        assert!(until.since(client.now) <= longest, "a pause above the cap");
+        if let Patience::Until(time) = self.patience {
+            assert!(until <= time, "a pause beyond the caller's deadline");
+        }
+    }
+
+    fn begin(&mut self, client: &mut Client<'_>, machine: &mut Acquire, until: Time) {
+        client.now = client.now.max(until);
+        let what = client.byte();
+        if what & 1 != 0 {
+            client.pass_time();
+        }
+        if what & 62 == 62 {
+            machine.handle(client.now, Input::NoEntropy);
+            self.outcome = Some(Outcome::NoEntropy);
+            self.must_end = true;
+            self.owe_predecessor(NodeSet::EMPTY);
+            return;
+        }
+        let draw = client.draw();
+        machine.handle(client.now, Input::Attempt(draw));
+        let is_too_late = matches!(self.patience, Patience::Until(time) if client.now >= time);
+        if is_too_late && self.outcome.is_some() {
+            self.must_end = true;
+            self.owe_predecessor(NodeSet::EMPTY);
+        } else {
+            self.begun = Some((draw, client.now));
+        }
+    }
+
+    /// What a ballot comes to.
+    fn count(&mut self, client: &Client<'_>, request: &Request, ballot: &Ballot) {
+        let (now, rules) = (client.now, &client.rules);
+        let valid_until = client.valid_until(request.started, self.ttl);
+        let is_worth_it = now < valid_until && valid_until.since(now) >= rules.min_validity;
+        let is_granted = is_majority(ballot.tally.granted, rules.nodes);
+        if is_granted && is_worth_it && !ballot.same_server {
+            let (token, since, nodes) = (request.token, request.started, ballot.sent);
+            self.outcome = Some(Outcome::Held { token, since, valid_until, nodes });
+            self.must_end = true;
+            self.owe_predecessor(ballot.sent);
+            return;
+        }
+        self.owed.push_back((request.token, ballot.sent, request.ttl));
+        self.owe_predecessor(NodeSet::EMPTY);
+
+        let took = now.since(request.started);
+        let usable = NodeSet::all(rules.nodes).without(ballot.hopeless);
+        self.has_failed = true;
+        self.must_end = self.patience == Patience::Once
+            || ballot.same_server
+            || !is_majority(usable, rules.nodes);
+        // What is left must be enough for another round like this one.
+        let next_end = now.after(took.max(rules.retry_base));
+        self.may_end = matches!(self.patience, Patience::Until(time) if next_end >= time);
+        self.outcome = Some(if ballot.same_server {
+            Outcome::SameServer
+        } else if is_granted {
+            Outcome::TooLate(took)
+        } else if self.is_contended(client, request, ballot) {
+            Outcome::Contended
+        } else {
+            Outcome::Unanswered
+        });
+    }
+
+    /// Did a majority answer? If the caller's deadline cut the round short while one still could,
+    /// the round before counts.
+    fn is_contended(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
+        let (nodes, tally) = (client.rules.nodes, &ballot.tally);
+        let may_answer = NodeSet::all(nodes).without(tally.failed);
+        let was_cut = request.deadline < request.started.after(client.rules.node_timeout);
+        is_majority(tally.granted.union(tally.refused), nodes)
+            || (was_cut
+                && is_majority(may_answer, nodes)
+                && self.outcome == Some(Outcome::Contended))
+    }
+
+    /// The lock that was to be handed over is given up where it was not.
+    fn owe_predecessor(&mut self, handed_over: NodeSet) {
+        let Some(lease) = self.predecessor.take() else { return };
+        let nodes = lease.nodes.without(handed_over);
+        if !nodes.is_empty() {
+            self.owed.push_back((lease.token, nodes, lease.ttl_longest));
+        }
+    }
+
+    /// It ends when it has to or when there is no time for another attempt, and with the outcome
+    /// of the last one.
+    fn check_end(&self, client: &mut Client<'_>, acquired: Acquired) {
+        assert!(self.must_end || self.may_end, "it gave up");
+        let outcome = match acquired {
+            Acquired::Held(lease) => {
+                let (token, since, valid_until) = (lease.token, lease.since, lease.valid_until);
+                let nodes = lease.nodes;
+                assert_eq!((&lease.key, lease.ttl), (&self.key, self.ttl));
+                assert_eq!(lease.ttl_longest, self.ttl);
+                client.lease = Some(lease);
+                Outcome::Held { token, since, valid_until, nodes }
+            }
+            Acquired::Contended => Outcome::Contended,
+            Acquired::Unanswered => Outcome::Unanswered,
+            Acquired::TooLate(took) => Outcome::TooLate(took),
+            Acquired::SameServer => Outcome::SameServer,
+            Acquired::NoEntropy => Outcome::NoEntropy,
+        };
+        assert_eq!(Some(outcome), self.outcome);
+    }
+}

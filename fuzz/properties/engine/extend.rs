@@ -1,0 +1,104 @@
+//! Extending a lock. What must hold:
+//!
+//! - nothing is sent once its validity has passed, or beyond the longest time it may be held;
+//! - it is confirmed if a majority of the configured nodes confirmed it before it was over, and
+//!   then it is as valid as the formula says, and not less than it was;
+//! - without a majority it is as it was until its old validity ends; it is lost when that has
+//!   ended, or when those that do not have it leave no majority that could;
+//! - whatever it comes to, nothing is undone, and a later release goes to every node that may have
+//!   it, for as long as it may live there.
+
+use super::Client;
+use super::ballot::{ballot, is_majority};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Ballot, Extend, Extended, Input, Lease, NodeSet, Operation, Request, Step, Ttl, Verb,
+};
+use std::sync::Arc;
+
+pub(super) fn check(client: &mut Client<'_>, lease: Lease) {
+    let ttl = client.ttl();
+    let started = client.now;
+    let mut machine = Extend::new(Arc::clone(&client.rules), lease.clone(), ttl, started);
+    let held = started.after(ttl.as_duration()).since(lease.since);
+    let is_too_long = client.rules.hold_max.is_some_and(|most| held > most);
+    match machine.poll() {
+        Step::Send(request) => {
+            assert!(started < lease.valid_until && !is_too_long);
+            check_request(client, &request, &lease, ttl);
+            client.pass_time();
+            let ballot = ballot(client, &request);
+            machine.handle(client.now, Input::Ballot(ballot));
+            let Step::Done(extended) = machine.poll() else { panic!("a round, and then the end") };
+            client.lease = Some(after(client, extended, &lease, &request, &ballot));
+        }
+        Step::Done(Extended::Lost(same)) => {
+            assert!(started >= lease.valid_until);
+            assert_eq!((same.token, same.valid_until), (lease.token, lease.valid_until));
+            client.lease = Some(lease);
+        }
+        Step::Done(Extended::HeldTooLong(time)) => {
+            assert!(is_too_long && started < lease.valid_until);
+            assert_eq!(time, held);
+            client.lease = Some(lease);
+        }
+        other => panic!("{other:?}, and nobody was asked"),
+    }
+}
+
+fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl) {
+    assert_eq!((request.verb, request.token), (Verb::Extend, lease.token));
+    assert_eq!((&request.key, &request.predecessor), (&lease.key, &None));
+    assert_eq!((request.ttl, request.ttl_longest), (ttl, lease.ttl_longest));
+    assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
+    assert_eq!(request.started, client.now);
+    assert_eq!(request.deadline, client.now.after(client.rules.node_timeout));
+}
+
+/// The lock as it is after that, and as its holder remembers it.
+fn after(
+    client: &Client<'_>,
+    extended: Extended,
+    old: &Lease,
+    request: &Request,
+    ballot: &Ballot,
+) -> Lease {
+    let (now, nodes) = (client.now, client.rules.nodes);
+    let is_granted = is_majority(ballot.tally.granted, nodes);
+    let new_end = old.valid_until.max(client.valid_until(request.started, request.ttl));
+    let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
+    let end = if is_granted { new_end } else { old.valid_until };
+    let is_lost = now >= end || !is_majority(may_be_ours, nodes);
+    let lease = match extended {
+        Extended::Confirmed(lease) => {
+            assert!(is_granted && !is_lost);
+            assert_eq!((lease.valid_until, lease.ttl), (new_end, request.ttl));
+            lease
+        }
+        Extended::Unanswered(lease) => {
+            assert!(!is_granted && !is_lost);
+            assert_eq!((lease.valid_until, lease.ttl), (old.valid_until, old.ttl));
+            lease
+        }
+        Extended::Lost(lease) => {
+            assert!(is_lost);
+            let valid_until = lease.valid_until.min(now);
+            let mut lease = lease;
+            lease.valid_until = valid_until;
+            lease
+        }
+        Extended::HeldTooLong(held) => panic!("{held:?}, after the nodes were asked"),
+    };
+    assert_eq!((lease.token, lease.since), (old.token, old.since));
+    assert_eq!(lease.nodes, old.nodes.union(ballot.sent));
+    assert_eq!(lease.ttl_longest, old.ttl_longest.max(request.ttl));
+    check_undo(client, &lease, now);
+    lease
+}
+
+/// A release from now on reaches every node that may have the key, for as long as it may live.
+fn check_undo(client: &Client<'_>, lease: &Lease, now: Time) {
+    let undo = lease.undo(now, &client.rules);
+    assert_eq!((undo.verb, undo.token, undo.nodes), (Verb::Undo, lease.token, lease.nodes));
+    assert_eq!((&undo.key, undo.ttl), (&lease.key, lease.ttl_longest));
+}

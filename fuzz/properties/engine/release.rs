@@ -1,0 +1,35 @@
+//! Releasing a lock. What must hold: every node that may have it is asked, once, whether its
+//! validity has passed or not; it was in time if it was begun in time and a majority of the
+//! configured nodes still had it; it was too late if it was begun too late, or if those that did
+//! not have it any more leave no majority that could.
+
+use super::Client;
+use super::ballot::{ballot, is_majority};
+use redlatch::internal::engine::{
+    Input, Lease, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
+};
+
+pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
+    let started = client.now;
+    let mut machine = Release::new(&client.rules, lease, started);
+    let Step::Send(request) = machine.poll() else { panic!("nobody is asked") };
+    assert_eq!((request.verb, request.token), (Verb::Release, lease.token));
+    assert_eq!((&request.key, request.nodes), (&lease.key, lease.nodes));
+    assert_eq!((request.ttl, request.started), (lease.ttl_longest, started));
+    assert_eq!(request.deadline, started.after(client.rules.node_timeout));
+    client.pass_time();
+    let ballot = ballot(client, &request);
+    machine.handle(client.now, Input::Ballot(ballot));
+    let Step::Done(outcome) = machine.poll() else { panic!("a release has one round") };
+
+    let nodes = client.rules.nodes;
+    let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
+    let expected = if started >= lease.valid_until || !is_majority(may_be_ours, nodes) {
+        ReleaseOutcome::TooLate
+    } else if is_majority(ballot.tally.granted, nodes) {
+        ReleaseOutcome::InTime
+    } else {
+        ReleaseOutcome::Unanswered
+    };
+    assert_eq!(outcome, expected);
+}

@@ -1,0 +1,246 @@
+//! Decoding, held against the decoder of another crate, `resp-rs`.
+//!
+//! Both see the same bytes up to the one that decides: the end of a reply, the first byte at which
+//! this library refuses the stream, or the last byte there is. The other one must then say the
+//! same, or exactly what [`Peer`] and the table in [`expected`] give as the difference, and why.
+
+use super::value::Value;
+use bytes::Bytes;
+use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode};
+use resp_rs::ParseError;
+use resp_rs::resp3::{Frame, parse_frame};
+
+/// The longest string and the widest aggregate that the other decoder takes. Its own limits, which
+/// it does not make public.
+const PEER_BULK_MAX: u64 = 512 * 1024 * 1024;
+const PEER_COUNT_MAX: u64 = 10_000_000;
+
+/// What the other decoder says of some bytes.
+#[derive(Debug, PartialEq)]
+enum Peer {
+    /// A reply of so many bytes.
+    Complete(usize),
+    /// It waits for more.
+    Starved,
+    /// Either of these: which one depends on what surrounds the item.
+    NotRefused,
+    /// It finds a fault.
+    Refused,
+}
+
+/// Panics unless both decoders make the same of `data`, but for the known differences.
+pub(crate) fn check(data: &[u8]) {
+    let mut rest = data;
+    loop {
+        match decode(rest) {
+            Ok(Some((reply, used))) => {
+                let seen = &rest[..used];
+                let expected = if Items::of(seen).has_odd_verbatim {
+                    Err(ParseError::InvalidFormat)
+                } else {
+                    Ok((Value::from(reply), used))
+                };
+                assert_eq!(
+                    ask(seen).map(|(frame, used)| (value(frame), used)),
+                    expected,
+                    "{seen:?}"
+                );
+                rest = &rest[used..];
+            }
+            Ok(None) => {
+                let items = Items::of(rest);
+                let expected = if items.has_odd_verbatim || items.has_begun_null {
+                    ParseError::InvalidFormat
+                } else {
+                    ParseError::Incomplete
+                };
+                assert_eq!(ask(rest).map(drop), Err(expected), "{rest:?}");
+                return;
+            }
+            Err(_) => return check_refusal(rest),
+        }
+    }
+}
+
+/// The bytes are refused here; does the other decoder have the same fault to find?
+fn check_refusal(data: &[u8]) {
+    // A fault stays one whatever follows, so the byte at which it shows is found by bisection.
+    let (mut fine, mut refused) = (0, data.len());
+    while refused - fine > 1 {
+        let middle = fine + (refused - fine) / 2;
+        if decode(&data[..middle]).is_err() { refused = middle } else { fine = middle }
+    }
+    let seen = &data[..refused];
+    let Err(error) = decode(seen) else { panic!("nothing is refused at the end of {seen:?}") };
+    let items = Items::of(seen);
+    let said = match ask(seen) {
+        Ok((_, used)) => Peer::Complete(used),
+        Err(ParseError::Incomplete) => Peer::Starved,
+        Err(_) => Peer::Refused,
+    };
+    let expected = if items.has_odd_verbatim {
+        Peer::Refused
+    } else {
+        expected(&error, seen, items.unfinished)
+    };
+    let agrees = said == expected || (expected == Peer::NotRefused && said != Peer::Refused);
+    assert!(agrees, "{error:?}: {said:?} instead of {expected:?} about {seen:?}");
+    if error == ProtocolError::MissingCrlf && said == Peer::Starved {
+        let longer = [seen, b"X"].concat();
+        assert_eq!(ask(&longer).map(drop), Err(ParseError::InvalidFormat), "{seen:?}");
+    }
+}
+
+/// What the other decoder says of `seen` when this one has just found `error` in it. `unfinished`
+/// is the item in which the fault lies.
+fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
+    use ProtocolError as Fault;
+    let kind = unfinished.first().copied().unwrap_or_default();
+    let line = || String::from_utf8_lossy(&unfinished[1..unfinished.len() - 2]).into_owned();
+    match error {
+        // It knows the parts of streamed replies, which are refused here with all of streaming.
+        Fault::UnknownType(b'.' | b';') => Peer::Starved,
+        Fault::UnknownType(_) => Peer::Refused,
+        Fault::Streamed(_) => Peer::NotRefused,
+        // It looks at the two bytes behind a null, not for the end of its line.
+        Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong if kind == b'_' => {
+            Peer::Refused
+        }
+        // It takes a line of text to end at CRLF whatever stands before that, as the specification
+        // does not allow.
+        Fault::BareCarriageReturn | Fault::BareLineFeed if b"+-".contains(&kind) => {
+            Peer::NotRefused
+        }
+        Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Refused,
+        // It has wider limits, or none.
+        Fault::LineTooLong | Fault::ReplyTooLarge => Peer::Starved,
+        Fault::BulkTooLong { length } if *length <= PEER_BULK_MAX => Peer::Starved,
+        Fault::TooManyElements { count } if *count <= PEER_COUNT_MAX => Peer::Starved,
+        Fault::BulkTooLong { .. } | Fault::TooManyElements { .. } => Peer::Refused,
+        Fault::TooDeep => Peer::NotRefused,
+        // It reads doubles as Rust does: "1.", ".5", "infinity".
+        Fault::BadDouble if line().parse::<f64>().is_ok() => Peer::NotRefused,
+        // It sees no harm in a push that says nothing, or that comes in the middle of a reply.
+        Fault::EmptyPush => Peer::Complete(seen.len()),
+        Fault::NestedPush => Peer::Starved,
+        // It waits for the body before it finds it too short, and for both bytes of the CRLF.
+        Fault::BadVerbatim if is_header(unfinished) => Peer::Starved,
+        Fault::MissingCrlf if !is_terminated(unfinished) => Peer::Starved,
+        // All of these are faults to it as well.
+        Fault::BadInteger | Fault::BadDouble | Fault::BadBigNumber | Fault::BadNull => {
+            Peer::Refused
+        }
+        Fault::BadBoolean | Fault::BadLength(_) | Fault::BadVerbatim | Fault::MissingCrlf => {
+            Peer::Refused
+        }
+        other => panic!("a fault that has no place in this table: {other:?}"),
+    }
+}
+
+/// Is it the header of a string, with nothing of the body behind it?
+fn is_header(item: &[u8]) -> bool {
+    line_end(item).is_some_and(|end| end + 2 == item.len())
+}
+
+/// Are both bytes there that should be the CRLF behind a string's body?
+fn is_terminated(item: &[u8]) -> bool {
+    let Some(end) = line_end(item) else { return false };
+    let length = std::str::from_utf8(&item[1..end]).ok().and_then(|text| text.parse().ok());
+    length.is_some_and(|length: usize| item.len() >= end + 2 + length + 2)
+}
+
+/// The items of a reply one after the other, without their nesting: what is known of them in which
+/// the decoders differ while nothing is refused here.
+struct Items<'a> {
+    /// Has one of the strings with a format a colon in that? The other decoder takes the first
+    /// colon for the end of the format, and refuses a format that is not three bytes long.
+    has_odd_verbatim: bool,
+    /// Is the last item a null whose line has not ended and has something on it? The other decoder
+    /// looks at the two bytes behind it, and does not wait for more.
+    has_begun_null: bool,
+    /// What does not belong to an item that is there as a whole.
+    unfinished: &'a [u8],
+}
+
+impl<'a> Items<'a> {
+    fn of(seen: &'a [u8]) -> Self {
+        let mut rest = seen;
+        let mut has_odd_verbatim = false;
+        while let Some(length) = item_length(rest) {
+            has_odd_verbatim |= is_odd_verbatim(&rest[..length]);
+            rest = &rest[length..];
+        }
+        let has_begun_null = rest.len() > 2 && rest[0] == b'_';
+        Self { has_odd_verbatim, has_begun_null, unfinished: rest }
+    }
+}
+
+/// The bytes of the item at the beginning: a value by itself, or the header of an aggregate. `None`
+/// if it is refused, or not there as a whole.
+fn item_length(bytes: &[u8]) -> Option<usize> {
+    let kind = bytes.first()?;
+    if !b"*~%>|".contains(kind) || bytes.starts_with(b"*-1\r\n") {
+        return decode(bytes).ok()?.map(|(_, used)| used);
+    }
+    let end = line_end(bytes)?;
+    let digits = bytes[1..end].iter().all(u8::is_ascii_digit);
+    let count = std::str::from_utf8(&bytes[1..end]).ok()?.parse();
+    (digits && count.is_ok_and(|count: usize| count <= ELEMENTS_MAX)).then_some(end + 2)
+}
+
+/// Where the CRLF begins that ends the first line.
+fn line_end(bytes: &[u8]) -> Option<usize> {
+    bytes.windows(2).position(|two| two == b"\r\n")
+}
+
+fn is_odd_verbatim(item: &[u8]) -> bool {
+    matches!(decode(item), Ok(Some((Reply::Verbatim { format, .. }, _))) if format.contains(&b':'))
+}
+
+/// The other decoder's next reply. It shows attributes that stand before a reply, which are passed
+/// over here.
+fn ask(data: &[u8]) -> Result<(Frame, usize), ParseError> {
+    let mut rest = Bytes::copy_from_slice(data);
+    loop {
+        let (frame, behind) = parse_frame(rest)?;
+        if !matches!(frame, Frame::Attribute(_)) {
+            return Ok((frame, data.len() - behind.len()));
+        }
+        rest = behind;
+    }
+}
+
+fn value(frame: Frame) -> Value {
+    let values = |frames: Vec<Frame>| frames.into_iter().map(value).collect();
+    let pairs = |pairs: Vec<(Frame, Frame)>| {
+        pairs.into_iter().flat_map(|(name, value)| [name, value]).map(value).collect()
+    };
+    match frame {
+        Frame::SimpleString(text) => Value::Simple(text.to_vec()),
+        Frame::Error(text) | Frame::BlobError(text) => Value::Error(text.to_vec()),
+        Frame::Integer(value) => Value::Integer(value),
+        Frame::BulkString(Some(bytes)) => Value::Bulk(bytes.to_vec()),
+        Frame::BulkString(None) | Frame::Null => Value::Null,
+        Frame::Array(None) => Value::NullArray,
+        Frame::Double(value) => Value::Double(value.to_bits()),
+        Frame::SpecialFloat(name) => match &name[..] {
+            b"inf" => Value::Double(f64::INFINITY.to_bits()),
+            b"-inf" => Value::Double(f64::NEG_INFINITY.to_bits()),
+            name => {
+                assert_eq!(name, b"nan");
+                Value::Double(f64::NAN.to_bits())
+            }
+        },
+        Frame::Boolean(value) => Value::Boolean(value),
+        Frame::BigNumber(digits) => Value::BigNumber(digits.to_vec()),
+        Frame::VerbatimString { payload } => {
+            let format = payload[..3].try_into().expect("it has checked the format's length");
+            Value::Verbatim(format, payload[4..].to_vec())
+        }
+        Frame::Array(Some(frames)) => Value::Array(values(frames)),
+        Frame::Set(frames) => Value::Set(values(frames)),
+        Frame::Push(frames) => Value::Push(values(frames)),
+        Frame::Map(frames) => Value::Map(pairs(frames)),
+        other => panic!("part of a streamed reply, or an attribute: {other:?}"),
+    }
+}

@@ -1,0 +1,40 @@
+//! What a stream of replies comes to.
+
+use super::value::Value;
+use redlatch::internal::resp::{ProtocolError, decode};
+
+/// Everything that a stream yields until it fails or starves.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Outcome {
+    pub(crate) replies: Vec<Value>,
+    /// The bytes of these replies.
+    pub(crate) used: usize,
+    pub(crate) error: Option<ProtocolError>,
+}
+
+impl Outcome {
+    /// Hands `data` in one piece to a decoder that knows nothing of the replies before.
+    pub(crate) fn of(
+        data: &[u8],
+        decode: impl Fn(&[u8]) -> Result<Option<(Value, usize)>, ProtocolError>,
+    ) -> Self {
+        let mut outcome = Self::default();
+        loop {
+            match decode(&data[outcome.used..]) {
+                Ok(Some((value, used))) => {
+                    outcome.replies.push(value);
+                    outcome.used += used;
+                }
+                Ok(None) => return outcome,
+                Err(error) => return Self { error: Some(error), ..outcome },
+            }
+        }
+    }
+
+    /// The same with the library's own decoder.
+    pub(crate) fn of_one_shot(data: &[u8]) -> Self {
+        Self::of(data, |input| {
+            decode(input).map(|some| some.map(|(reply, used)| (Value::from(reply), used)))
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! Nodes that were started too recently: when it is worth asking again.
+
+use super::acquire;
+use crate::clock::Time;
+use crate::engine::fixture::{ballot, draw};
+use crate::engine::{Acquired, Ballot, Patience};
+use std::time::Duration;
+
+#[test]
+fn nothing_is_asked_before_a_quarantine_ends_that_no_majority_can_do_without() {
+    let quarantined = |votes| Ballot { quarantine: Duration::from_secs(40), ..ballot(votes) };
+    for seed in 0..20 {
+        let mut script = acquire(Patience::Forever);
+        script.attempt(1_000, draw(seed));
+        script.answer(1_002, quarantined("fff--")).undo();
+        let until = script.wait();
+        assert!(until > Time::from_millis(41_002) && until <= Time::from_millis(41_102));
+        // Then as at any other time.
+        script.attempt_at(until, draw(seed + 100));
+        script.answer_at(until, ballot("nnn--")).undo();
+        assert!(script.wait() <= until.after(Duration::from_millis(100)));
+    }
+    // Who waits for less than that asks once more, just before the deadline.
+    let mut script = acquire(Patience::Until(Time::from_millis(3_000)));
+    script.attempt(1_000, draw(1));
+    script.answer(1_002, quarantined("fff--")).undo();
+    let until = script.wait();
+    assert!(until > Time::from_millis(2_900) && until < Time::from_millis(3_000));
+    // And who does not wait is told at once.
+    let mut script = acquire(Patience::Once);
+    script.attempt(1_000, draw(1));
+    script.answer(1_002, quarantined("fff--")).undo();
+    assert!(matches!(script.done(), Acquired::Unanswered));
+}

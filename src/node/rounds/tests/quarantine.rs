@@ -1,0 +1,85 @@
+//! Nodes that were started too recently: when a majority can be had again.
+
+use super::Nodes;
+use crate::engine::Verb;
+use crate::node::fixture::{greeting, node};
+use crate::node::{NodeAnswer, Problem, Rounds, Session, SessionOptions};
+use std::time::Duration;
+
+/// Three nodes that have been up for so many seconds each, and a client that wants 60; without a
+/// number, a node is down.
+fn up(uptimes: [Option<u64>; 3]) -> Nodes {
+    let session = |index| {
+        let mut options = SessionOptions::new(&format!("redis://{index}"), index);
+        options.quarantine = Some(Duration::from_secs(60));
+        Session::new(options)
+    };
+    let mut nodes = Nodes::down(true);
+    nodes.rounds = Rounds::new((0..3).map(session).collect(), true);
+    for (index, uptime) in uptimes.into_iter().enumerate() {
+        nodes.connect(index);
+        match uptime {
+            Some(uptime) => nodes.hear(index, &greeting(&format!("run {index}"), uptime)),
+            None => nodes.lose(index),
+        }
+    }
+    nodes
+}
+
+#[test]
+fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
+    let table = [
+        // The last second of what a node says is in doubt.
+        ([Some(61), Some(61), Some(1)], 0),
+        ([Some(61), Some(1), Some(11)], 50),
+        ([Some(1), Some(11), Some(21)], 50),
+        ([Some(1), Some(31), Some(31)], 30),
+        // What is down may come back, and make a majority with the first that counts again.
+        ([None, Some(11), Some(21)], 40),
+        // With one that counts, that is a majority by itself: it is worth asking again.
+        ([None, Some(61), Some(1)], 0),
+        ([None, None, Some(1)], 0),
+    ];
+    for (uptimes, seconds) in table {
+        let mut nodes = up(uptimes);
+        nodes.open(1, Verb::Plant, 1);
+        for (index, uptime) in uptimes.into_iter().enumerate() {
+            if uptime.is_some() {
+                nodes.hear(index, "+OK\r\n");
+            }
+        }
+        let returns = nodes.over();
+        let expected = Duration::from_secs(seconds);
+        assert_eq!(returns.ballot.quarantine, expected, "{uptimes:?}: {returns:?}");
+    }
+}
+
+#[test]
+fn what_others_hold_is_no_quarantine() {
+    let mut nodes = up([Some(1), Some(1), Some(1)]);
+    nodes.open(1, Verb::Plant, 1);
+    (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.quarantine, Duration::ZERO);
+    assert_eq!(returns.ballot.tally.refused.len(), 3);
+}
+
+#[test]
+fn the_report_says_for_how_long_and_which_setting_it_is() {
+    let mut nodes = up([Some(1), Some(7), Some(61)]);
+    nodes.open(1, Verb::Plant, 1);
+    (0..3).for_each(|index| nodes.hear(index, "+OK\r\n"));
+    let reports = nodes.over().reports;
+    let expected = NodeAnswer::Failed(Problem::Quarantined { left: Duration::from_secs(54) });
+    assert_eq!(reports[1].answer, expected);
+    let text = reports[1].to_string();
+    for words in ["redis://1: quarantined for another 54.0 s", "max_ttl", "restart_guard"] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert_eq!(reports[2].answer, NodeAnswer::Granted);
+    // Not even a look at it is refused.
+    nodes.open(2, Verb::Ping, 2);
+    (0..3).for_each(|index| nodes.hear(index, "+PONG\r\n"));
+    assert_eq!(nodes.over().ballot.tally.granted.len(), 3);
+    assert!(nodes.rounds.session(node(0)).is_ready());
+}

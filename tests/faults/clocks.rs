@@ -1,0 +1,196 @@
+//! Clocks that jump: a server's, which may give its part of a lock away early or late, and the wall
+//! clock of the client, which nothing depends on.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use redlatch::{ExtendError, Lost, Released};
+
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough};
+use super::support::program::{again, end_with_parent, succeed};
+use super::support::redis::Server;
+use super::support::servers::Servers;
+use super::support::shim::{Shim, set_clock};
+
+const CLOCK: &str = "REDLATCH_CLOCK";
+const SECOND: i64 = 1_000_000_000;
+
+/// The two clocks that are compared here are read one after the other, and slewed alike.
+const CLOCK_READING: Duration = Duration::from_millis(1);
+
+/// Three servers, each with a clock of its own that can be moved.
+struct Clocks {
+    servers: Vec<Server>,
+    shims: Vec<Shim>,
+}
+
+impl Clocks {
+    fn start() -> Self {
+        let shims = vec![Shim::clock(), Shim::clock(), Shim::clock()];
+        let server = |shim: &Shim| Server::start_in(&shim.environment(CLOCK), &[]);
+        let clocks = Self { servers: shims.iter().map(server).collect(), shims };
+        assert!((0..3).all(|index| clocks.ahead(index).abs() < 30), "nothing has been moved");
+        clocks
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.servers.iter().map(Server::url).collect()
+    }
+
+    /// Moves the clock of one server to so many seconds from the true time.
+    fn set(&self, index: usize, seconds: i64) {
+        set_clock(&self.shims[index].orders(), seconds * SECOND);
+        assert!(eventually(LIMIT, || (self.ahead(index) - seconds).abs() < 30));
+    }
+
+    /// How many seconds a server's clock is ahead.
+    fn ahead(&self, index: usize) -> i64 {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("after 1970");
+        let reply = self.servers[index].redis_cli(&["TIME"]);
+        let seconds: i64 = reply.lines().next().and_then(|line| line.parse().ok()).expect("TIME");
+        seconds - i64::try_from(now.as_secs()).expect("some seconds")
+    }
+}
+
+#[test]
+fn a_server_s_clock_that_jumps_forward_ends_its_part_early_and_a_majority_s_the_lock() {
+    let clocks = Clocks::start();
+    let (client, other) = (thorough(clocks.urls()), thorough(clocks.urls()));
+    let mut guard = take(&client, "forward", LONG);
+    let before = guard.remaining();
+    clocks.set(0, 60);
+    assert_eq!(pttl(&clocks.servers[0], "forward"), -2, "it has given it away");
+    assert!(guard.remaining() <= before, "nothing that a server says about time counts");
+    assert!(other.try_lock("forward", LONG).unwrap().is_none());
+    assert!(gone(&clocks.servers[..1], "forward"), "what the other got there is taken back");
+    // The rest is a majority, by which it is confirmed, and put back where it was lost.
+    guard.extend(LONG).unwrap();
+    assert!(eventually(LIMIT, || holders(&clocks.servers, "forward") == 3));
+
+    clocks.set(1, 60);
+    clocks.set(2, 60);
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone))));
+    assert!(guard.remaining().is_zero());
+    drop(guard);
+    assert!(gone(&clocks.servers, "forward"));
+    assert_eq!(take(&other, "forward", LONG).release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_server_s_clock_that_jumps_back_lengthens_no_lock() {
+    let clocks = Clocks::start();
+    let ttl = Duration::from_secs(2);
+    for guard_restarts in [false, true] {
+        let builder = patient(clocks.urls()).restart_guard(guard_restarts);
+        let client = builder.max_ttl(Duration::from_secs(3)).build().unwrap();
+        let guard = client.lock("back", ttl).unwrap();
+        (0..3).for_each(|index| clocks.set(index, -3_600));
+        assert!(guard.remaining() <= ttl);
+        // The servers keep the key for another hour, and the client the lock for its seconds.
+        assert!(eventually(LIMIT, || guard.remaining().is_zero()));
+        assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+        assert!(clocks.servers.iter().any(|server| pttl(server, "back") > 1_000_000));
+        drop(guard.release());
+        assert!(gone(&clocks.servers, "back"), "what is released is gone whatever the time");
+        // A server that says it has been up for minus an hour is one more oddity to survive.
+        servers_are_greeted_anew(&clocks);
+        let mut again = client.lock("again", ttl).unwrap();
+        assert!(again.remaining() <= ttl);
+        drop(again.extend(ttl));
+        drop(again);
+        (0..3).for_each(|index| clocks.set(index, 0));
+    }
+}
+
+fn servers_are_greeted_anew(clocks: &Clocks) {
+    for server in &clocks.servers {
+        server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    }
+}
+
+#[test]
+fn servers_clocks_that_jump_to_and_fro_lengthen_no_lock_and_break_no_call() {
+    let clocks = Clocks::start();
+    let client = patient(clocks.urls()).build().unwrap();
+    let is_over = AtomicBool::new(false);
+    let ttl = Duration::from_secs(5);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let offsets = [0, 60, -3_600, -1, 3, 86_400, -2, 1].into_iter().cycle();
+            for (step, offset) in offsets.enumerate() {
+                if is_over.load(Ordering::SeqCst) {
+                    break;
+                }
+                set_clock(&clocks.shims[step % 3].orders(), offset * SECOND);
+                thread::sleep(Duration::from_millis(2));
+            }
+        });
+        let start = Instant::now();
+        let mut taken = 0;
+        while start.elapsed() < Duration::from_secs(2) {
+            let Ok(Some(mut guard)) = client.try_lock(format!("strobe-{taken}"), ttl) else {
+                continue;
+            };
+            taken += 1;
+            let (before, seen) = (guard.remaining(), Instant::now());
+            assert!(before < ttl);
+            // What was left grows by nothing but a confirmed extension, and then to no more than
+            // the ttl.
+            let extended = guard.extend(ttl);
+            let passed = seen.elapsed();
+            let most = if extended.is_ok() { ttl } else { before.saturating_sub(passed) };
+            assert!(guard.remaining() <= most + CLOCK_READING, "{extended:?}");
+            drop(guard.release());
+        }
+        assert!(taken > 0);
+        is_over.store(true, Ordering::SeqCst);
+    });
+    (0..3).for_each(|index| clocks.set(index, 0));
+    // Whatever was kept for longer than its time was released all the same.
+    let empty = |server: &Server| server.command(&["DBSIZE"]).integer() == 0;
+    let clean = || !client.nodes().is_empty() && clocks.servers.iter().all(empty);
+    assert!(eventually(LIMIT, clean));
+}
+
+const URLS: &str = "REDLATCH_TEST_JUMP_URLS";
+
+#[test]
+fn the_client_s_wall_clock_may_jump_as_it_likes() {
+    let servers = Servers::start(3);
+    let shim = Shim::clock();
+    let mut command = again("clocks::as_a_client_whose_wall_clock_jumps");
+    command.envs(shim.environment(CLOCK)).env(URLS, servers.urls().join(" "));
+    succeed(&mut command);
+    assert!(gone(&servers, "wall"));
+}
+
+/// What that client does. By itself, without the variable, it has nothing to do.
+#[test]
+fn as_a_client_whose_wall_clock_jumps() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let orders = PathBuf::from(env::var_os(CLOCK).expect("the shim has orders"));
+    let client = thorough(urls.split(' '));
+    let true_time = SystemTime::now();
+    for hours in [24 * 365, -24, 0] {
+        let mut guard = take(&client, "wall", LONG);
+        let (before, start) = (guard.remaining(), Instant::now());
+        set_clock(&orders, hours * 3_600 * SECOND);
+        let moved = SystemTime::now().duration_since(true_time);
+        let forward = moved.is_ok_and(|by| by > Duration::from_secs(3_600));
+        assert_eq!(forward, hours > 0, "the clock was moved");
+        let after = guard.remaining();
+        assert!(after <= before && after + start.elapsed() + LIMIT > before, "{after:?}");
+        guard.extend(LONG).unwrap();
+        assert!(guard.remaining() <= LONG && guard.remaining() > LONG - LIMIT);
+        let (wait, start) = (Duration::from_millis(100), Instant::now());
+        let second = thorough(urls.split(' '));
+        assert!(second.try_lock_for("wall", LONG, wait).unwrap().is_none());
+        assert!(start.elapsed() >= wait / 2 && start.elapsed() < LIMIT);
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    }
+}

@@ -1,0 +1,155 @@
+//! Replies that end at any byte, in order or by a reset, and replies that come twice.
+
+use std::slice;
+use std::time::Duration;
+
+use redlatch::{LockError, ReleaseError, Released};
+
+use super::connected;
+use super::support::cli::{Value, encode};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough, words};
+use super::support::peer::Peer;
+use super::support::proxy::{Mode, Proxy};
+use super::support::redis::Server;
+
+/// The ways in which a reply is cut off.
+const ENDS: [fn(usize) -> Mode; 2] = [Mode::CutAfter, Mode::ResetAfter];
+
+#[test]
+fn a_greeting_cut_at_any_byte_is_survived() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let mut plain = server.client();
+    let words: [&[&str]; 3] =
+        [&["HELLO", "3"], &["CLIENT", "SETNAME", "redlatch"], &["INFO", "server"]];
+    let replies = words.map(|words| {
+        let bytes = encode(words);
+        plain.try_raw(&bytes).unwrap().len()
+    });
+    let greeting: usize = replies.iter().sum();
+    // Numbers in these replies grow a digit now and then, so a little less than all. Each way to
+    // end takes its turn, and both meet every element of the greeting many times.
+    for offset in 0..greeting - 16 {
+        proxy.set(ENDS[offset % 2](offset));
+        let client = patient([proxy.url()]).build().unwrap();
+        match client.try_lock("greeting", LONG) {
+            Err(LockError::NoQuorum(_)) => {}
+            other => panic!("{offset} of {greeting}: {other:?}"),
+        }
+    }
+    assert_eq!(server.command(&["DBSIZE"]), Value::Integer(0));
+    proxy.set(Mode::Pass);
+    take(&patient([proxy.url()]).build().unwrap(), "greeting", LONG).release().unwrap();
+}
+
+#[test]
+fn an_answer_cut_at_any_byte_is_unknown_and_undone() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let client = connected(patient([proxy.url()]).build().unwrap());
+    let nodes = slice::from_ref(&server);
+    for (offset, end) in (0..=5).flat_map(|offset| ENDS.map(|end| (offset, end))) {
+        let name = format!("cut-{:?}", end(offset));
+        assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+        proxy.set(end(offset));
+        let taken = client.try_lock(&name, LONG);
+        // `+OK` and a line break have five bytes; with one less, who knows.
+        assert_eq!(taken.is_ok(), offset == 5, "{offset}: {taken:?}");
+        assert_eq!(holders(nodes, &name), 1, "it was planted, whatever was heard");
+        if let Err(LockError::NoQuorum(error)) = &taken {
+            assert!(words(error)[0].starts_with("connection lost"), "{error}");
+        }
+        drop(taken);
+        // There is no connection for its removal: it is owed, and paid with the next traffic.
+        assert_eq!(holders(nodes, &name), 1);
+        proxy.set(Mode::Pass);
+        let paid = || client.nodes()[0].is_connected && holders(nodes, &name) == 0;
+        assert!(eventually(LIMIT, paid), "{offset}");
+    }
+}
+
+#[test]
+fn an_extension_or_release_cut_at_any_byte_is_unknown() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let client = connected(patient([proxy.url()]).build().unwrap());
+    for (offset, end) in (0..=4).flat_map(|offset| ENDS.map(|end| (offset, end))) {
+        let name = format!("cut-{:?}", end(offset));
+        assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+        let mut guard = take(&client, &name, Duration::from_secs(25));
+        let before = guard.remaining();
+        proxy.set(end(offset));
+        let extended = guard.extend(LONG);
+        assert_eq!(extended.is_ok(), offset == 4, "{offset}: {extended:?}");
+        assert_eq!(guard.remaining() > before, offset == 4, "unheard, it does not count");
+        assert!(guard.ensure_held().is_ok());
+        proxy.set(Mode::Pass);
+        assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+        proxy.set(end(offset));
+        match (guard.release(), offset) {
+            (Ok(Released::InTime), 4) | (Err(ReleaseError::NoQuorum(_)), 0..4) => {}
+            (other, _) => panic!("{offset}: {other:?}"),
+        }
+        proxy.set(Mode::Pass);
+        assert!(gone(slice::from_ref(&server), &name));
+    }
+}
+
+#[test]
+fn an_answer_that_comes_twice_is_credited_to_nothing() {
+    let server = Server::start(&[]);
+    let proxy = Proxy::start(server.port());
+    let client = thorough([proxy.url()]);
+    let other = thorough([server.url()]);
+    let mut held = take(&client, "twice", LONG);
+    for round in 0..10 {
+        assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
+        let name = format!("twice-{round}");
+        let connections = proxy.accepted();
+        proxy.set(Mode::Twice);
+        match round % 2 {
+            0 => drop(client.try_lock(&name, LONG)),
+            _ => drop(held.extend(LONG)),
+        }
+        proxy.set(Mode::Pass);
+        // Nothing was asked that the second could answer: this stream cannot be trusted any more.
+        let is_new = || client.nodes()[0].is_connected && proxy.accepted() > connections;
+        assert!(eventually(LIMIT, is_new), "{round}");
+        // So nobody takes it for a grant of what another holds.
+        let theirs = take(&other, "theirs", LONG);
+        assert!(matches!(client.try_lock("theirs", LONG), Ok(None)));
+        theirs.release().unwrap();
+        assert!(gone(slice::from_ref(&server), &name));
+    }
+    assert_eq!(held.release(), Ok(Released::InTime));
+}
+
+/// A node that never says no, and always says something else first.
+fn talkative(words: &[Vec<u8>]) -> &'static [u8] {
+    match words[0].as_slice() {
+        b"HELLO" => b"%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n",
+        b"SET" => b">2\r\n+invalidate\r\n*1\r\n$1\r\nk\r\n|1\r\n+ttl\r\n:3600\r\n+OK\r\n",
+        b"EVALSHA" | b"EVAL" => b"|1\r\n+popularity\r\n,0.5\r\n>1\r\n+OK\r\n>1\r\n:0\r\n:1\r\n",
+        _ => b">1\r\n+OK\r\n-ERR unknown command\r\n",
+    }
+}
+
+#[test]
+fn pushes_and_attributes_before_a_reply_take_no_reply_s_place() {
+    let start = || {
+        Peer::start(|talk| {
+            while let Some(words) = talk.read_command() {
+                talk.send(talkative(&words));
+            }
+        })
+    };
+    let peers = [start(), start(), start()];
+    let client = thorough(peers.iter().map(Peer::url));
+    for _ in 0..20 {
+        let mut guard = take(&client, "talkative", LONG);
+        guard.extend(LONG).unwrap();
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    }
+    assert!(peers.iter().all(|peer| peer.accepted() == 1), "nothing was wrong with any of it");
+}

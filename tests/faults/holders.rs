@@ -1,0 +1,128 @@
+//! Holders that come to no good end: stopped for longer than their lock lasts, killed, gone.
+
+use std::env;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, exit};
+use std::time::{Duration, Instant};
+
+use redlatch::{ExtendError, LockClient, Lost, Released};
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough};
+use super::support::program::{again, end_with_parent};
+use super::support::servers::Servers;
+
+const URLS: &str = "REDLATCH_TEST_HOLDER_URLS";
+const ENDING: &str = "REDLATCH_TEST_HOLDER_ENDING";
+const HELD: &str = "the lock is held";
+const TTL: Duration = Duration::from_secs(2);
+
+/// A process that holds the lock.
+struct Holder {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// When it had not been started yet.
+    before: Instant,
+}
+
+impl Holder {
+    /// Starts it, and waits until it says that it has the lock.
+    fn start(servers: &Servers, ending: &str) -> Self {
+        let before = Instant::now();
+        let mut command = again("holders::as_a_holder");
+        command.env(URLS, servers.urls().join(" ")).env(ENDING, ending);
+        let mut process = command.spawn().expect("this program can be started again");
+        let output = process.stdout.take().expect("it is a pipe");
+        let mut lines = BufReader::new(output).lines();
+        assert!(lines.any(|line| line.expect("text").contains(HELD)), "it never gets the lock");
+        Self { process, lines, before }
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it is our child");
+    }
+
+    /// Lets it go on to its end, which must be a good one.
+    fn end(mut self) {
+        let mut input = self.process.stdin.take().expect("it is a pipe");
+        input.write_all(b"go on\n").expect("it listens");
+        let text: Vec<_> = self.lines.map_while(Result::ok).collect();
+        assert!(self.process.wait().expect("it is our child").success(), "{text:#?}");
+    }
+}
+
+/// What the holder does. By itself, without the variables, it has nothing to do.
+#[test]
+fn as_a_holder() {
+    let (Ok(urls), Ok(ending)) = (env::var(URLS), env::var(ENDING)) else { return };
+    end_with_parent();
+    let client = patient(urls.split(' ')).build().unwrap();
+    let ttl = if ending == "dropped" { LONG } else { TTL };
+    let mut guard = take(&client, "held", ttl);
+    println!("{HELD}");
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    match ending.as_str() {
+        "stopped" => {
+            assert_eq!(guard.ensure_held(), Err(Lost::Expired), "before anything else");
+            assert_eq!(guard.remaining(), Duration::ZERO);
+            assert_eq!(guard.extend(TTL), Err(ExtendError::Lost(Lost::Expired)));
+            assert_eq!(guard.release(), Ok(Released::TooLate));
+        }
+        // Ends without dropping anything.
+        "exit" => exit(0),
+        _ => drop(guard),
+    }
+}
+
+/// Waits for the lock of a holder that does not release it: until its ttl has passed, not longer.
+#[track_caller]
+fn outlast(client: &LockClient, holder: &Holder) -> redlatch::LockGuard {
+    let since = Instant::now();
+    let guard = client.lock("held", LONG).expect("it is free in the end");
+    assert!(since.elapsed() < TTL + LIMIT);
+    // It was asked for after that, and the servers' clocks are this machine's.
+    assert!(holder.before.elapsed() >= TTL, "nobody may have it before");
+    guard
+}
+
+#[test]
+fn a_holder_that_was_stopped_for_longer_than_its_ttl_learns_that_first() {
+    let servers = Servers::start(3);
+    let other = thorough(servers.urls());
+    let holder = Holder::start(&servers, "stopped");
+    holder.signal(Signal::STOP);
+    let guard = outlast(&other, &holder);
+    holder.signal(Signal::CONT);
+    holder.end();
+    assert!(guard.ensure_held().is_ok());
+    assert_eq!(holders(&servers, "held"), 3, "its late release has harmed nobody");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_holder_that_is_killed_blocks_for_its_ttl_and_no_longer() {
+    let servers = Servers::start(3);
+    let other = thorough(servers.urls());
+    let mut holder = Holder::start(&servers, "killed");
+    holder.process.kill().unwrap();
+    holder.process.wait().unwrap();
+    assert_eq!(outlast(&other, &holder).release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_holder_that_exits_without_dropping_its_lock_is_like_one_that_is_killed() {
+    let servers = Servers::start(3);
+    let other = thorough(servers.urls());
+    let mut holder = Holder::start(&servers, "exit");
+    drop(holder.process.stdin.take());
+    assert!(holder.process.wait().unwrap().success());
+    assert_eq!(outlast(&other, &holder).release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_holder_that_drops_its_lock_at_its_end_leaves_nothing() {
+    let servers = Servers::start(3);
+    let holder = Holder::start(&servers, "dropped");
+    holder.end();
+    assert!(gone(&servers, "held"));
+}

@@ -1,0 +1,42 @@
+//! Real faults on real servers. Which fault is tested where, also in other files, and which cannot
+//! be injected here and why, is in `rows.md`; `rows.rs` holds that table to the truth.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod clocks;
+mod cuts;
+mod descriptors;
+mod forks;
+mod holders;
+mod names;
+mod network;
+mod quorums;
+mod rights;
+mod rows;
+mod silence;
+
+use redlatch::LockClient;
+use support::eventually;
+use support::locks::{LIMIT, LONG};
+use support::proxy::Proxy;
+use support::redis::Server;
+
+/// Each server behind a proxy of its own, and the URLs of the proxies.
+fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let urls = proxies.iter().map(Proxy::url).collect();
+    (proxies, urls)
+}
+
+/// The client, once it has a connection to every node.
+#[track_caller]
+fn connected(client: LockClient) -> LockClient {
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    client
+}
+
+/// Can the lock be had now?
+fn is_to_be_had(client: &LockClient, name: &str) -> bool {
+    client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
+}

@@ -1,0 +1,146 @@
+//! Names of nodes: looked up slowly, in vain, to several addresses, to others than before.
+
+use std::env;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use redlatch::error::{NodeAnswer, Phase};
+use redlatch::{LockClient, LockError, NoQuorum, Problem};
+
+use super::is_to_be_had;
+use super::support::cli::{Client, Value};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value, words};
+use super::support::program::{again, end_with_parent, succeed};
+use super::support::redis::Server;
+use super::support::servers::Servers;
+use super::support::shim::Shim;
+
+const NAMES: &str = "REDLATCH_NAMES";
+const ROUND: Duration = Duration::from_millis(200);
+
+/// Runs a test again, in a process in which names that end in ".test" mean what [`look_up`] says.
+#[track_caller]
+fn with_names(test: &str) {
+    let shim = Shim::names();
+    fs::write(shim.orders(), "0\n").expect("the file can be written");
+    succeed(again(test).envs(shim.environment(NAMES)));
+}
+
+/// From now on a lookup takes so long and finds these addresses.
+fn look_up(millis: u64, addresses: &[&str]) {
+    let orders = env::var_os(NAMES).expect("it is given");
+    let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
+    fs::write(orders, format!("{millis}\n{lines}")).expect("the file can be written");
+}
+
+/// Is this process one in which names mean that?
+fn is_prepared() -> bool {
+    let is_prepared = env::var_os(NAMES).is_some();
+    if is_prepared {
+        end_with_parent();
+    }
+    is_prepared
+}
+
+#[track_caller]
+fn no_quorum(client: &LockClient) -> NoQuorum {
+    match client.try_lock("named", LONG) {
+        Err(LockError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_slow_lookup_holds_nobody_up_and_takes_one_thread() {
+    with_names("names::as_a_client_of_a_slow_name");
+}
+
+/// By itself, without the variable, it has nothing to do; so it is with the others below.
+#[test]
+fn as_a_client_of_a_slow_name() {
+    if !is_prepared() {
+        return;
+    }
+    let minutes = Duration::from_secs(600);
+    look_up(600_000, &["127.0.0.1"]);
+    let threads = || fs::read_dir("/proc/self/task").expect("Linux has it").count();
+    let servers = Servers::start(2);
+    let before = threads();
+    let slow = "redis://slow.test".to_owned();
+    let urls = servers.urls().into_iter().chain([slow.clone()]);
+    let client = patient(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let start = Instant::now();
+    for _ in 0..20 {
+        take(&client, "named", LONG).release().unwrap();
+    }
+    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(gone(&servers, "named"));
+
+    let alone = patient([slow]).node_timeout(ROUND).build().unwrap();
+    for _ in 0..15 {
+        let (start, error) = (Instant::now(), no_quorum(&alone));
+        assert!(start.elapsed() < minutes / 10);
+        let waiting = NodeAnswer::Failed(Problem::TimedOut(Phase::Resolving));
+        assert_eq!(error.reports()[0].answer, waiting, "{error}");
+    }
+    assert!(threads() <= before + 2, "one for each of the two nodes of this name");
+}
+
+#[test]
+fn a_name_that_is_unknown_is_reported_and_used_when_it_is_known() {
+    with_names("names::as_a_client_of_an_unknown_name");
+}
+
+#[test]
+fn as_a_client_of_an_unknown_name() {
+    if !is_prepared() {
+        return;
+    }
+    look_up(0, &[]);
+    let server = Server::start(&[]);
+    let client = thorough([format!("redis://node.test:{}", server.port())]);
+    for _ in 0..3 {
+        let error = no_quorum(&client);
+        assert!(words(&error)[0].starts_with("name not resolved: "), "{error}");
+    }
+    // No address of it leads anywhere, and then the last of several does.
+    look_up(0, &["127.0.0.3", "127.0.0.4"]);
+    let refused = || words(&no_quorum(&client))[0].starts_with("no connection: ");
+    assert!(eventually(LIMIT, refused));
+    look_up(0, &["::1", "127.0.0.3", "127.0.0.1"]);
+    assert!(eventually(LIMIT, || is_to_be_had(&client, "named")));
+    assert!(gone(std::slice::from_ref(&server), "named"));
+}
+
+#[test]
+fn a_name_that_moves_to_another_address_is_followed_with_the_next_connection() {
+    with_names("names::as_a_client_of_a_name_that_moves");
+}
+
+#[test]
+fn as_a_client_of_a_name_that_moves() {
+    if !is_prepared() {
+        return;
+    }
+    look_up(0, &["127.0.0.1"]);
+    let mut old = Server::start(&[]);
+    let port = old.port().to_string();
+    let client = thorough([format!("redis://node.test:{port}")]);
+    let guard = take(&client, "named", LONG);
+    assert!(value(&old, "named").is_some());
+
+    // The same port at another address of this machine.
+    let new = Server::start(&["--bind", "127.0.0.2", "--port", &port]);
+    look_up(0, &["127.0.0.2"]);
+    guard.release().unwrap();
+    take(&client, "named", LONG).release().unwrap();
+    assert!(client.nodes()[0].is_connected, "as long as the connection lasts, it is used");
+    old.kill();
+    let moved = || client.try_lock("moved", LONG).is_ok_and(|guard| guard.is_some());
+    assert!(eventually(LIMIT, moved));
+    let mut there = Client::over(UnixStream::connect(new.unix_socket()).unwrap());
+    assert!(there.command(&["INFO", "commandstats"]).field("cmdstat_set").is_some());
+    assert!(eventually(LIMIT, || there.command(&["DBSIZE"]) == Value::Integer(0)));
+}

@@ -1,0 +1,87 @@
+//! Who makes a majority: an even number of nodes that is split, and endpoints that are one server.
+
+use std::net::TcpListener;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockError, Released};
+
+use super::proxied;
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value};
+use super::support::proxy::Mode;
+use super::support::redis::Server;
+use super::support::servers::Servers;
+
+#[test]
+fn four_nodes_that_are_split_two_and_two_give_the_lock_to_nobody() {
+    let servers = Servers::start(4);
+    let client = thorough(servers.urls());
+    for server in &servers[..2] {
+        server.command(&["SET", "split", "another's", "PX", "60000"]);
+    }
+    assert!(matches!(client.try_lock("split", LONG), Ok(None)));
+    let start = Instant::now();
+    let wait = Duration::from_millis(300);
+    assert!(matches!(client.try_lock_for("split", LONG, wait), Ok(None)));
+    assert!(start.elapsed() < LIMIT);
+    assert!(gone(&servers[2..], "split"), "half is no majority, and is given back");
+    assert!(servers[..2].iter().all(|server| value(server, "split").is_some()));
+    servers[0].command(&["DEL", "split"]);
+    assert_eq!(take(&client, "split", LONG).release(), Ok(Released::InTime));
+    assert_eq!(value(&servers[1], "split").as_deref(), Some(&b"another's"[..]));
+}
+
+#[test]
+fn two_clients_that_split_four_nodes_again_and_again_both_get_their_turn() {
+    let servers = Servers::start(4);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let client = patient(servers.urls()).build().unwrap();
+                for _ in 0..20 {
+                    client.lock("split", LONG).unwrap().release().unwrap();
+                }
+            });
+        }
+    });
+    assert!(gone(&servers, "split"));
+}
+
+#[test]
+fn one_server_under_several_addresses_has_one_vote() {
+    let server = Server::start(&["--bind", "127.0.0.1", "127.0.0.2", "-::1"]);
+    let port = server.port();
+    let mut others = vec![format!("redis://127.0.0.2:{port}"), format!("redis://localhost:{port}")];
+    if TcpListener::bind(("::1", 0)).is_ok() {
+        others.push(format!("redis://[::1]:{port}"));
+    }
+    for other in others {
+        let twins = thorough([server.url(), other.clone()]);
+        match twins.try_lock("twins", LONG) {
+            Err(LockError::SameServer { .. }) => {}
+            outcome => panic!("{other}: {outcome:?}"),
+        }
+        assert!(gone(std::slice::from_ref(&server), "twins"));
+    }
+}
+
+#[test]
+fn attempts_without_time_leave_nothing_behind() {
+    let servers = Servers::start(3);
+    let (proxies, urls) = proxied(&servers);
+    let client = patient(urls).build().unwrap();
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    for (round, millis) in [0, 1, 5].into_iter().cycle().take(30).enumerate() {
+        let delay = Duration::from_millis(millis);
+        proxies[round % 3].set(Mode::Delay { to_server: delay, to_client: delay });
+        for wait in [Duration::ZERO, Duration::from_millis(1)] {
+            let name = format!("hurry-{round}");
+            drop(client.try_lock_for(&name, LONG, wait));
+            drop(client.try_lock_until(&name, LONG, Instant::now() + wait));
+        }
+    }
+    proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
+    let empty = |server: &Server| server.command(&["DBSIZE"]).integer() == 0;
+    assert!(eventually(LIMIT, || !client.nodes().is_empty() && servers.iter().all(empty)));
+}

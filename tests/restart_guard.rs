@@ -1,0 +1,213 @@
+//! The restart guard: what a node that was started a moment ago granted does not count.
+//!
+//! Real servers here, which come back empty, and nodes inside the process where a test would wait
+//! for long: these can say that they have been up for as long as they like.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::embedded::Nodes;
+use redlatch::error::NodeAnswer;
+use redlatch::{ExtendError, LockClient, LockError, NodeStatus, Problem, Released};
+use support::eventually;
+use support::locks::{LIMIT, LONG, calls, gone, holders, patient, take, value};
+use support::queue::finish;
+use support::servers::Servers;
+
+fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
+    let builder = patient(urls).restart_guard(true).max_ttl(max_ttl);
+    builder.wait_for_all(true).build().expect("the settings are good")
+}
+
+/// For how long the nodes' grants do not count, by what the client says of each.
+fn quarantines(client: &LockClient) -> Vec<Option<Duration>> {
+    client.nodes().iter().map(|node: &NodeStatus| node.quarantine).collect()
+}
+
+/// Nodes that have been up for long, and a client with the default settings, but patient.
+fn embedded(count: usize) -> (Nodes, LockClient) {
+    let nodes = Nodes::start(count).expect("there are ports enough");
+    let client = default(&nodes);
+    (nodes, client)
+}
+
+fn default(nodes: &Nodes) -> LockClient {
+    let builder = LockClient::builder().nodes(nodes.urls()).node_timeout(Duration::from_secs(5));
+    builder.wait_for_all(true).build().expect("the settings are good")
+}
+
+#[test]
+fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute() {
+    let servers = Servers::start(3);
+    let client = LockClient::connect(servers.urls()).unwrap();
+    let minute = Duration::from_secs(60);
+    let has_asked = || quarantines(&client).iter().all(Option::is_some);
+    assert!(eventually(LIMIT, has_asked));
+    for left in quarantines(&client).into_iter().flatten() {
+        assert!(!left.is_zero() && left <= minute, "{left:?}");
+    }
+    // Nobody is kept waiting who does not want to wait.
+    let start = Instant::now();
+    let error = patient(servers.urls()).restart_guard(true).build().unwrap();
+    let error = error.try_lock("fresh", LONG).unwrap_err();
+    assert!(start.elapsed() < LIMIT);
+    let text = error.to_string();
+    assert!(text.contains("0 of 3 nodes gave an answer that counts"), "{text}");
+    assert!(text.contains("quarantined for another") && text.contains(" s, until"), "{text}");
+    assert!(text.contains("max_ttl") && text.contains("restart_guard"), "{text}");
+}
+
+#[test]
+fn who_waits_is_served_when_the_quarantine_is_over() {
+    let mut servers = Servers::start(3);
+    let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
+    let client = guarded(servers.urls(), max_ttl);
+    match client.try_lock("fresh", ttl) {
+        Err(LockError::NoQuorum(error)) => {
+            for report in error.reports() {
+                let NodeAnswer::Failed(Problem::Quarantined { left }) = report.answer else {
+                    panic!("{error}");
+                };
+                assert!(!left.is_zero() && left <= max_ttl);
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(gone(&servers, "fresh"), "what was planted all the same is taken back");
+    // It waits, and does not ask a thousand times meanwhile.
+    let before = calls(&servers[0], "set");
+    client.lock("fresh", ttl).unwrap().release().unwrap();
+    let attempts = calls(&servers[0], "set") - before;
+    assert!((1..=3).contains(&attempts), "{attempts} attempts");
+
+    assert!(eventually(LIMIT, || quarantines(&client).iter().all(Option::is_none)));
+
+    // One that restarts does not count, and a majority that restarts is none.
+    servers[0].restart();
+    take(&client, "one", ttl).release().unwrap();
+    servers[1].restart();
+    assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
+}
+
+#[test]
+fn a_restart_cannot_give_a_guarded_lock_away() {
+    let mut servers = Servers::start(3);
+    let max_ttl = Duration::from_secs(4);
+    let client = guarded(servers.urls(), max_ttl);
+    let guard = client.lock("away", max_ttl).unwrap();
+    servers[0].restart();
+    servers[1].restart();
+    let other = guarded(servers.urls(), max_ttl);
+    // Whoever comes now finds two nodes that know of no lock, and must not have it ...
+    let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
+    // ... before its time is over.
+    assert!(guard.remaining().is_zero());
+    taken.release().unwrap();
+}
+
+#[test]
+fn a_restart_gives_a_lock_away_that_is_not_guarded() {
+    let mut servers = Servers::start(3);
+    let guard = take(&patient(servers.urls()).build().unwrap(), "away", LONG);
+    servers[0].restart();
+    servers[1].restart();
+    let other = take(&patient(servers.urls()).build().unwrap(), "away", LONG);
+    assert!(!guard.remaining().is_zero() && !other.remaining().is_zero(), "two holders");
+}
+
+#[test]
+fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
+    let (nodes, client) = embedded(3);
+    let mut guard = take(&client, "rolling", LONG);
+    for index in 0..3 {
+        nodes.restart(index).unwrap();
+        // The others confirm it, and it is put back on this one, which confirms it the next time.
+        guard.extend(LONG).unwrap();
+    }
+    assert!(quarantines(&client).iter().all(Option::is_some));
+    guard.extend(LONG).unwrap();
+    // That does not depend on who asks: nobody else gets it, and it is released everywhere.
+    let other = default(&nodes);
+    assert!(other.try_lock("rolling", LONG).unwrap().is_none(), "refused, not quarantined");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(matches!(other.try_lock("rolling", LONG), Err(LockError::NoQuorum(_))));
+}
+
+#[test]
+fn a_majority_that_restarts_has_lost_the_lock_and_gives_it_to_nobody() {
+    let (nodes, client) = embedded(3);
+    let mut guard = take(&client, "forgotten", LONG);
+    nodes.restart(0).unwrap();
+    nodes.restart(1).unwrap();
+    let other = default(&nodes);
+    assert!(matches!(other.try_lock("forgotten", LONG), Err(LockError::NoQuorum(_))));
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(_))));
+}
+
+#[test]
+fn a_lock_is_handed_over_by_nodes_that_hold_it_though_they_are_quarantined() {
+    // The first and the second restart, and are given the key again by an extension. The second
+    // forgets it once more, and all that it could do for the next in line is to plant it.
+    for (is_forgotten, is_served) in [(false, true), (true, false)] {
+        let (nodes, client) = embedded(3);
+        let mut guard = take(&client, "handed", LONG);
+        for index in 0..2 {
+            nodes.restart(index).unwrap();
+            guard.extend(LONG).unwrap();
+        }
+        nodes.stop(2);
+        if is_forgotten {
+            nodes.restart(1).unwrap();
+        }
+        let next = support::queue::stand({
+            let client = client.clone();
+            move || client.try_lock_for("handed", LONG, Duration::from_secs(2))
+        });
+        drop(guard);
+        let got = finish(next);
+        assert_eq!(matches!(got, Ok(Some(_))), is_served, "{got:?}");
+    }
+}
+
+#[test]
+fn a_server_that_does_not_say_how_long_it_has_been_up_counts_from_when_it_is_known() {
+    let servers = Servers::start(1);
+    servers[0].command(&["ACL", "SETUSER", "shy", "on", ">pw", "~*", "+@all", "-info"]);
+    let url = servers.urls()[0].replace("redis://", "redis://shy:pw@");
+    let max_ttl = Duration::from_secs(2);
+    let start = Instant::now();
+    let client = guarded(vec![url], max_ttl);
+    let guard = client.lock("shy", max_ttl).unwrap();
+    assert!(start.elapsed() >= max_ttl);
+    assert_eq!(holders(&servers, "shy"), 1);
+    guard.release().unwrap();
+    // Another connection is another beginning.
+    servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert!(matches!(client.try_lock("shy", max_ttl), Err(LockError::NoQuorum(_))));
+    assert_eq!(value(&servers[0], "shy"), None);
+}
+
+#[test]
+fn a_ttl_that_is_longer_than_a_quarantine_is_refused() {
+    let (_nodes, client) = embedded(1);
+    let error = client.try_lock("long", Duration::from_secs(61)).unwrap_err();
+    assert!(error.to_string().contains("setting max_ttl"), "{error}");
+    let mut guard = take(&client, "long", LONG);
+    assert!(matches!(guard.extend(Duration::from_secs(61)), Err(ExtendError::Ttl(_))));
+}
+
+#[test]
+fn nobody_in_line_asks_while_the_first_waits_for_the_end_of_a_quarantine() {
+    let servers = Servers::start(3);
+    let client = guarded(servers.urls(), Duration::from_secs(3));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| client.lock("line", Duration::from_secs(1)).unwrap().release());
+        }
+    });
+    let attempts = calls(&servers[0], "set");
+    // One for each, one before the quarantine and a few that come a moment too early.
+    assert!(attempts <= 8 + 8, "{attempts} attempts");
+}

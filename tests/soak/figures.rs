@@ -1,0 +1,44 @@
+//! What a process holds on to, by the kernel's own count.
+
+use std::fmt;
+use std::fs;
+
+/// Memory, descriptors and threads of a process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Figures {
+    /// Memory in use, in bytes.
+    pub(crate) resident: u64,
+    pub(crate) descriptors: usize,
+    pub(crate) threads: usize,
+}
+
+impl Figures {
+    /// `None` if there is no such process any more.
+    pub(crate) fn of(pid: u32) -> Option<Self> {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let kilobytes: u64 = line.trim().strip_suffix(" kB")?.parse().ok()?;
+        let entries = |folder| Some(fs::read_dir(format!("/proc/{pid}/{folder}")).ok()?.count());
+        Some(Self {
+            resident: kilobytes * 1024,
+            descriptors: entries("fd")?,
+            threads: entries("task")?,
+        })
+    }
+
+    /// The most of each.
+    pub(crate) fn most(all: &[Self]) -> Self {
+        Self {
+            resident: all.iter().map(|figures| figures.resident).max().unwrap_or(0),
+            descriptors: all.iter().map(|figures| figures.descriptors).max().unwrap_or(0),
+            threads: all.iter().map(|figures| figures.threads).max().unwrap_or(0),
+        }
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kilobytes, Self { descriptors, threads, .. }) = (self.resident / 1024, self);
+        write!(f, "{kilobytes} KiB, {descriptors} descriptors, {threads} threads")
+    }
+}

@@ -1,0 +1,106 @@
+//! Client processes that guard a counter and a log, while the nodes, the network and the processes
+//! themselves fail in every way that the library is meant to survive; and a checker that reads
+//! afterwards what they wrote.
+//!
+//! | to | run |
+//! |---|---|
+//! | see what it counts | `cargo test --test soak -- --nocapture` |
+//! | let it last half an hour | the same with `REDLATCH_SOAK_SECONDS=1800` |
+//! | let the same faults be chosen again | the same with the `REDLATCH_SOAK_SEED` it printed |
+//!
+//! The seed decides what is done to whom, not when a process gets to run: it does not replay a
+//! history, as the simulator (`tests/sim`) does. What is outside the assumptions of the lock stays
+//! out: servers lose their data, but the clients' restart guard is on, and nobody's clock jumps.
+
+#![cfg(target_os = "linux")]
+
+mod chance;
+mod checker;
+mod client;
+mod clients;
+mod figures;
+mod journal;
+#[path = "../support/mod.rs"]
+mod support;
+mod ward;
+
+use std::env;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chance::Chance;
+use clients::Clients;
+use figures::Figures;
+use journal::{Journal, RESOURCES};
+use support::locks::{LIMIT, take, thorough};
+use support::program::in_memory;
+use ward::Ward;
+
+const NODES: usize = 5;
+const STEP: Duration = Duration::from_millis(25);
+
+fn number(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+}
+
+#[test]
+fn what_is_guarded_stays_whole_while_everything_fails() {
+    let time = Duration::from_secs(number("REDLATCH_SOAK_SECONDS").unwrap_or(12));
+    let seed =
+        number("REDLATCH_SOAK_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    eprintln!("{} s of faults, REDLATCH_SOAK_SEED={seed}", time.as_secs());
+    let mut chance = Chance::new(seed);
+    let folder = in_memory();
+    (0..RESOURCES.len()).for_each(|resource| Journal::create(folder.path(), resource));
+    let mut ward = Ward::open(NODES);
+    let mut clients = Clients::start(&ward.urls(), folder.path());
+
+    let start = Instant::now();
+    let mut figures = Vec::new();
+    while start.elapsed() < time {
+        ward.step(&mut chance);
+        clients.step(&mut chance);
+        if figures.len() < (20 * start.elapsed().as_millis() / time.as_millis()) as usize {
+            figures.push(clients.figures_of_the_oldest());
+        }
+        thread::sleep(STEP);
+    }
+    ward.heal_all();
+    let tally = clients.finish();
+    let left = ward.keys();
+    let leaked = ward.leaked();
+    let found = checker::check(folder.path());
+
+    eprintln!("acquisitions: {}, of which counted: {}", found.sections, found.counted);
+    eprintln!("by clients that came to their end: {tally:?}");
+    eprintln!("faults: {}", ward.faults.values().sum::<u64>());
+    ward.faults.iter().for_each(|(name, count)| eprintln!("  {count:6} {name}"));
+    eprintln!("  {:6} clients killed, {} frozen", clients.killed, clients.frozen);
+    eprintln!("overlaps: {}, lost updates: {}", found.overlaps, found.lost_updates);
+    eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
+    let (early, late) = figures.split_at(figures.len() / 2);
+    let (early, late) = (Figures::most(&early[early.len() / 4..]), Figures::most(late));
+    for (name, index) in [("start", 0), ("middle", figures.len() / 2), ("end", figures.len() - 1)] {
+        eprintln!("oldest client at its {name}: {}", figures[index]);
+    }
+
+    assert_eq!((found.overlaps, found.lost_updates, leaked), (0, 0, 0));
+    assert!(found.torn <= clients.killed && found.open <= clients.killed * 3);
+    assert!(found.counted > 0 && !ward.faults.is_empty());
+    assert!(late.resident <= early.resident + 1024 * 1024, "{early} grew to {late}");
+    // One connection may be just going while the next is coming.
+    assert!(late.descriptors <= early.descriptors + 1, "{early} grew to {late}");
+    assert!(late.threads <= early.threads, "{early} grew to {late}");
+    let after = thorough(ward.urls());
+    RESOURCES.iter().for_each(|name| drop(take(&after, name, LIMIT)));
+}
+
+/// What each of the client processes does. By itself, without the variable, it has nothing to do.
+#[test]
+fn as_a_client() {
+    if let Ok(urls) = env::var(client::URLS) {
+        client::run(&urls);
+    }
+}

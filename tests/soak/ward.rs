@@ -1,0 +1,190 @@
+//! Five servers behind proxies, and what befalls them.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::chance::Chance;
+use super::support::eventually;
+use super::support::locks::LIMIT;
+use super::support::proxy::{Mode, Proxy};
+use super::support::redis::Server;
+use super::support::servers::Servers;
+
+/// How long no other node is killed: a restarted one has no say for [`TTL_MAX`](super::client), and
+/// with three of those nobody gets a lock.
+const KILL_PAUSE: Duration = Duration::from_secs(4);
+
+/// What is wrong with a node for a while.
+#[derive(Clone, Copy)]
+enum Illness {
+    Stopped,
+    Killed,
+    Wire(Mode),
+    Full,
+    Forbidden(&'static str),
+}
+
+impl Illness {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Stopped => "SIGSTOP and SIGCONT",
+            Self::Killed => "SIGKILL and restart without its data",
+            Self::Wire(Mode::Delay { .. }) => "delayed",
+            Self::Wire(Mode::Swallow) => "replies swallowed",
+            Self::Wire(Mode::Vanish) => "half open",
+            Self::Wire(Mode::CutAfter(_)) => "replies cut off, end of stream",
+            Self::Wire(Mode::ResetAfter(_)) => "replies cut off, reset",
+            Self::Wire(Mode::Bytewise) => "byte by byte",
+            Self::Wire(Mode::Refuse) => "connections refused",
+            Self::Wire(_) => "reset all the time",
+            Self::Full => "out of memory",
+            Self::Forbidden(_) => "a right taken away",
+        }
+    }
+
+    fn any(chance: &mut Chance) -> Self {
+        let delay =
+            Mode::Delay { to_server: chance.millis(0..=60), to_client: chance.millis(0..=120) };
+        let offset = chance.below(40);
+        let wires = [
+            delay,
+            delay,
+            Mode::Swallow,
+            Mode::Vanish,
+            Mode::CutAfter(offset),
+            Mode::ResetAfter(offset),
+            Mode::Bytewise,
+            Mode::Refuse,
+            Mode::Reset,
+        ];
+        match chance.below(12) {
+            0 | 1 => Self::Stopped,
+            2 => Self::Killed,
+            3 => Self::Full,
+            4 => Self::Forbidden(chance.pick(&["-set", "-evalsha", "-@scripting", "-del"])),
+            _ => Self::Wire(chance.pick(&wires)),
+        }
+    }
+}
+
+struct Node {
+    proxy: Proxy,
+    /// What is wrong with it, and until when.
+    illness: Option<(Illness, Instant)>,
+}
+
+/// The servers, and how they are.
+pub(crate) struct Ward {
+    servers: Servers,
+    nodes: Vec<Node>,
+    killed: Instant,
+    /// How often what was done.
+    pub(crate) faults: BTreeMap<&'static str, u64>,
+}
+
+impl Ward {
+    pub(crate) fn open(count: usize) -> Self {
+        let servers = Servers::start(count);
+        let node = |server: &Server| Node { proxy: Proxy::start(server.port()), illness: None };
+        let nodes = servers.iter().map(node).collect();
+        Self { servers, nodes, killed: Instant::now(), faults: BTreeMap::new() }
+    }
+
+    /// The URLs of the proxies.
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(|node| node.proxy.url()).collect()
+    }
+
+    /// Heals who has been ill for long enough, and perhaps lets something happen.
+    pub(crate) fn step(&mut self, chance: &mut Chance) {
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].illness.is_some_and(|(_, until)| until <= Instant::now()) {
+                self.heal(index);
+            }
+        }
+        let index = chance.below(self.nodes.len());
+        let ill = self.nodes.iter().filter(|node| node.illness.is_some()).count();
+        // Mostly one or two are ill, and now and then a majority.
+        let most = if chance.one_in(20) { 4 } else { 2 };
+        if self.nodes[index].illness.is_some() {
+            return;
+        }
+        if chance.one_in(10) {
+            self.disturb(index, chance);
+        } else if ill < most {
+            self.infect(index, chance);
+        }
+    }
+
+    /// Something that is over at once.
+    fn disturb(&mut self, index: usize, chance: &mut Chance) {
+        let (server, proxy) = (&self.servers[index], &self.nodes[index].proxy);
+        let name = match chance.below(3) {
+            0 => {
+                proxy.set(Mode::Reset);
+                proxy.set(Mode::Pass);
+                "all connections reset"
+            }
+            1 => {
+                server.command(&["SCRIPT", "FLUSH", "SYNC"]);
+                "SCRIPT FLUSH"
+            }
+            _ => {
+                server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+                "CLIENT KILL"
+            }
+        };
+        *self.faults.entry(name).or_default() += 1;
+    }
+
+    fn infect(&mut self, index: usize, chance: &mut Chance) {
+        let illness = Illness::any(chance);
+        let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
+        match illness {
+            Illness::Killed if self.killed.elapsed() < KILL_PAUSE => return,
+            Illness::Killed => server.kill(),
+            Illness::Stopped => server.pause(),
+            Illness::Wire(mode) => node.proxy.set(mode),
+            Illness::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "1"])),
+            Illness::Forbidden(right) => {
+                drop(server.command(&["ACL", "SETUSER", "default", right]));
+            }
+        }
+        node.illness = Some((illness, Instant::now() + chance.millis(30..=900)));
+        *self.faults.entry(illness.name()).or_default() += 1;
+    }
+
+    fn heal(&mut self, index: usize) {
+        let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
+        let Some((illness, _)) = node.illness.take() else { return };
+        match illness {
+            Illness::Killed => {
+                server.restart();
+                self.killed = Instant::now();
+            }
+            Illness::Stopped => server.resume(),
+            Illness::Wire(_) => node.proxy.set(Mode::Pass),
+            Illness::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "0"])),
+            Illness::Forbidden(_) => {
+                drop(server.command(&["ACL", "SETUSER", "default", "+@all"]));
+            }
+        }
+    }
+
+    /// All are well again.
+    pub(crate) fn heal_all(&mut self) {
+        (0..self.nodes.len()).for_each(|index| self.heal(index));
+    }
+
+    /// How many keys there are on all servers.
+    pub(crate) fn keys(&self) -> i64 {
+        self.servers.iter().map(|server| server.command(&["DBSIZE"]).integer()).sum()
+    }
+
+    /// How many keys are still there when all of them should have expired.
+    pub(crate) fn leaked(&self) -> i64 {
+        // A server counts those that have expired until it comes by and removes them.
+        eventually(LIMIT, || self.keys() == 0);
+        self.keys()
+    }
+}

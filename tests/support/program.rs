@@ -1,0 +1,41 @@
+//! This test program once more, as a process of its own that runs one test: for what cannot be done
+//! to the process that all tests run in.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Signal, set_parent_process_death_signal};
+use tempfile::TempDir;
+
+/// Runs the test of this name, in the thread that the process begins in. Its input is a pipe, so
+/// that it can tell when whoever started it is done with it.
+pub fn again(test: &str) -> Command {
+    let itself = env::current_exe().expect("a running program has a path");
+    let mut command = Command::new(itself);
+    command.args(["--exact", test, "--test-threads=1", "--nocapture"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    command
+}
+
+/// Runs a program to its end, which must be a good one.
+#[track_caller]
+pub fn succeed(command: &mut Command) {
+    let process = command.spawn().expect("this program can be started again");
+    let output = process.wait_with_output().expect("a child can be waited for");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {text}", output.status);
+}
+
+/// Lets this process end with the thread that started it, which is the thread of a test.
+pub fn end_with_parent() {
+    set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal can be asked for");
+}
+
+/// A folder whose files are not held up by a busy disk: whoever stands still for longer than its
+/// lock is valid has lost it.
+pub fn in_memory() -> TempDir {
+    let memory = PathBuf::from("/dev/shm");
+    let folder = if memory.is_dir() { memory } else { env::temp_dir() };
+    tempfile::tempdir_in(folder).expect("a folder can be made")
+}

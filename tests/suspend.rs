@@ -1,0 +1,112 @@
+//! A machine that is suspended with a lock held: when it goes on, the lock is over, though for the
+//! clocks that most programs read no time has passed.
+//!
+//! Nobody can suspend the machine that runs the tests, but Linux can move the one clock that goes
+//! on meanwhile: for a process that enters a time namespace with an offset of an hour, an hour has
+//! passed at that moment. Only a process with a single thread may enter one, so this program has a
+//! main function of its own instead of the usual harness; it starts itself again to be the client.
+//! Where the system grants no time namespaces it says so and ends; the simulator (`tests/sim`) has
+//! clients that are suspended everywhere.
+
+#[cfg(target_os = "linux")]
+mod support;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::env;
+    use std::fs::File;
+    use std::os::fd::AsFd;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use redlatch::{ExtendError, Lost, Released};
+    use rustix::process::geteuid;
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+    use super::support::eventually;
+    use super::support::locks::{LIMIT, LONG, gone, patient, take};
+    use super::support::program::end_with_parent;
+    use super::support::servers::Servers;
+
+    const URLS: &str = "REDLATCH_TEST_SUSPEND_URLS";
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    pub(crate) fn main() {
+        if let Ok(urls) = env::var(URLS) {
+            end_with_parent();
+            as_a_client_that_is_suspended(&urls);
+            return;
+        }
+        if !has_time_namespaces() {
+            eprintln!("suspend: not run, because this system grants no time namespaces");
+            return;
+        }
+        let servers = Servers::start(3);
+        let itself = env::current_exe().expect("a running program has a path");
+        let mut client = privileged(itself.to_str().expect("paths are text"));
+        let status = client.env(URLS, servers.urls().join(" ")).status();
+        let status = status.expect("this program can be started again");
+        assert!(status.success(), "{status}");
+        assert!(gone(&servers, "suspended") && gone(&servers, "after"));
+        eprintln!("suspend: a lock is over when the machine comes back ... ok");
+    }
+
+    /// A program that may make time namespaces: as root, of this system or of a namespace of users.
+    fn privileged(program: &str) -> Command {
+        if geteuid().is_root() {
+            return Command::new(program);
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", program]);
+        command
+    }
+
+    fn has_time_namespaces() -> bool {
+        let mut probe = privileged("unshare");
+        probe.args(["--time", "--boottime", "3600", "true"]);
+        probe.stdout(Stdio::null()).stderr(Stdio::null());
+        probe.status().is_ok_and(|status| status.success())
+    }
+
+    /// A process in a time namespace that is an hour ahead, and the namespace.
+    fn hour_ahead() -> (Child, File) {
+        let offset = HOUR.as_secs().to_string();
+        let mut command = Command::new("unshare");
+        command.args(["--time", "--boottime", &offset, "cat"]).stdin(Stdio::piped());
+        let child = command.spawn().expect("unshare was there a moment ago");
+        let path = format!("/proc/{}/ns/time", child.id());
+        let own = std::fs::read_link("/proc/self/ns/time").expect("Linux has it");
+        let moved = || std::fs::read_link(&path).is_ok_and(|theirs| theirs != own);
+        assert!(eventually(LIMIT, moved), "it is in another time");
+        (child, File::open(path).expect("our own child's"))
+    }
+
+    fn as_a_client_that_is_suspended(urls: &str) {
+        let client = patient(urls.split(' ')).build().expect("the settings are good");
+        let mut guard = take(&client, "suspended", LONG);
+        let (mut child, namespace) = hour_ahead();
+        assert!(guard.ensure_held().is_ok());
+        let start = Instant::now();
+        let time = Some(LinkNameSpaceType::Time);
+        move_into_link_name_space(namespace.as_fd(), time).expect("there is but one thread");
+
+        assert_eq!(guard.ensure_held(), Err(Lost::Expired), "before anything else");
+        assert_eq!(guard.remaining(), Duration::ZERO);
+        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Expired)));
+        assert!(start.elapsed() < HOUR, "other clocks have not noticed anything");
+        assert_eq!(guard.release(), Ok(Released::TooLate));
+        // The connections were silent for an hour, and are good or replaced.
+        for _ in 0..5 {
+            let after = client.lock("after", LONG).expect("all nodes are up");
+            assert!(after.remaining() > LONG - LIMIT && after.remaining() <= LONG);
+            assert_eq!(after.release(), Ok(Released::InTime));
+        }
+        drop(child.stdin.take());
+        child.wait().expect("it ends with its input");
+    }
+}
+
+fn main() {
+    #[cfg(target_os = "linux")]
+    linux::main();
+}
