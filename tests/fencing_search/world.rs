@@ -2,10 +2,7 @@
 
 pub(crate) const NODES: usize = 3;
 const QUORUM: usize = 2;
-pub(crate) const CLIENTS: usize = 2;
-
-/// How many attempts there are in a history.
-const ATTEMPTS: u8 = 4;
+const CLIENTS: usize = 2;
 
 /// By how much a seed exceeds the one before: more than there are grants.
 const STEP: u8 = 16;
@@ -13,10 +10,22 @@ const STEP: u8 = 16;
 /// How tokens are made, and the ways in which they could be made wrongly.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheme {
+    /// The write-back raises counters whoever holds the lock.
     pub(crate) confirms_blindly: bool,
+    /// There is no write-back.
     pub(crate) never_confirms: bool,
+    /// Counters begin at one.
     pub(crate) has_no_seed: bool,
+    /// A seed counts only where there is no counter.
     pub(crate) seeds_only_the_missing: bool,
+    /// How many attempts there are in a history.
+    pub(crate) attempts: u8,
+    /// Do nodes lose all they have?
+    pub(crate) loses_data: bool,
+    /// Does the second client's wall clock stand still, long before the first one's?
+    pub(crate) clocks_disagree: bool,
+    /// Can a claim arrive when nobody waits for it any more?
+    pub(crate) has_late_claims: bool,
 }
 
 impl Scheme {
@@ -25,18 +34,15 @@ impl Scheme {
         never_confirms: false,
         has_no_seed: false,
         seeds_only_the_missing: false,
+        attempts: 3,
+        loses_data: true,
+        clocks_disagree: false,
+        has_late_claims: false,
     };
 }
 
-/// A node: whose attempt has the lock's key, and the counter. Zero is none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Node {
-    holder: u8,
-    counter: u8,
-}
-
 /// What a client knows of its attempt on one node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Answer {
     /// Nothing is asked of the node.
     #[default]
@@ -51,6 +57,17 @@ enum Answer {
     Confirmed,
 }
 
+/// A node, and what is on its way to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Node {
+    /// Whose attempt has the lock's key. Zero is none.
+    holder: u8,
+    counter: u8,
+    answers: [Answer; CLIENTS],
+    /// Claims of attempts that nobody waits for: their numbers and seeds.
+    late: Vec<(u8, u8)>,
+}
+
 /// A client's attempt. Its number is zero if there is none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Attempt {
@@ -60,7 +77,6 @@ struct Attempt {
     token: u8,
     /// The largest token that had been given when the attempt began.
     floor: u8,
-    answers: [Answer; NODES],
 }
 
 /// A moment in a history.
@@ -69,10 +85,8 @@ pub(crate) struct World {
     nodes: [Node; NODES],
     attempts: [Attempt; CLIENTS],
     begun: u8,
-    /// Tokens that were given, in their order.
+    /// The tokens that were given.
     tokens: Vec<u8>,
-    /// Claims of attempts that nobody waits for, and that may arrive yet: attempt, seed and node.
-    late: Vec<(u8, u8, u8)>,
 }
 
 /// What went wrong.
@@ -82,154 +96,152 @@ impl World {
     /// All worlds that can come next.
     pub(crate) fn next(&self, scheme: Scheme, found: &mut Vec<Self>) -> Result<(), Violation> {
         for node in 0..NODES {
-            self.expire(node, found);
+            self.expire(node, scheme, found);
+            self.arrive_late(node, scheme, found);
             for client in 0..CLIENTS {
                 self.deliver(client, node, scheme, found);
             }
         }
         for client in 0..CLIENTS {
             self.begin(client, scheme, found);
-            self.give_up(client, found);
-            self.decide(client, scheme, found)?;
-        }
-        for index in 0..self.late.len() {
-            let mut world = self.clone();
-            let (number, seed, node) = world.late.swap_remove(index);
-            world.nodes[usize::from(node)].claim(number, seed, scheme);
-            found.push(world.sorted());
+            if self.attempts[client].number != 0 {
+                found.push(self.changed(|world| world.leave(client, scheme)));
+                self.decide(client, scheme, found)?;
+            }
         }
         Ok(())
     }
 
-    /// Keys expire, and nodes lose all they have.
-    fn expire(&self, node: usize, found: &mut Vec<Self>) {
-        let before = self.nodes[node];
-        for after in [Node { holder: 0, ..before }, Node::default()] {
-            if after != before {
-                let mut world = self.clone();
-                world.nodes[node] = after;
-                found.push(world);
-            }
+    fn changed(&self, change: impl FnOnce(&mut Self)) -> Self {
+        let mut world = self.clone();
+        change(&mut world);
+        // Which node is which makes no difference, nor does the order in which tokens were given.
+        world.nodes.sort_unstable();
+        world.tokens.sort_unstable();
+        world
+    }
+
+    /// A key expires, or a node loses all it has.
+    fn expire(&self, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
+        if self.nodes[node].holder != 0 {
+            found.push(self.changed(|world| world.nodes[node].holder = 0));
+        }
+        if self.nodes[node].counter != 0 && scheme.loses_data {
+            found.push(self.changed(|world| {
+                (world.nodes[node].holder, world.nodes[node].counter) = (0, 0);
+            }));
+        }
+    }
+
+    fn arrive_late(&self, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
+        for index in 0..self.nodes[node].late.len() {
+            found.push(self.changed(|world| {
+                let (number, seed) = world.nodes[node].late.remove(index);
+                world.nodes[node].claim(number, seed, scheme);
+            }));
         }
     }
 
     fn begin(&self, client: usize, scheme: Scheme, found: &mut Vec<Self>) {
-        if self.attempts[client].number != 0 || self.begun == ATTEMPTS {
+        if self.attempts[client].number != 0 || self.begun == scheme.attempts {
             return;
         }
-        let mut world = self.clone();
-        world.begun += 1;
-        world.attempts[client] = Attempt {
-            number: world.begun,
-            seed: if scheme.has_no_seed { 1 } else { world.begun * STEP },
-            token: 0,
-            floor: self.tokens.iter().copied().max().unwrap_or(0),
-            answers: [Answer::Claimed; NODES],
-        };
-        found.push(world);
+        found.push(self.changed(|world| {
+            world.begun += 1;
+            let is_behind = scheme.has_no_seed || scheme.clocks_disagree && client == 1;
+            let seed = if is_behind { 1 } else { world.begun * STEP };
+            let floor = world.tokens.last().copied().unwrap_or(0);
+            world.attempts[client] = Attempt { number: world.begun, seed, token: 0, floor };
+            world.nodes.iter_mut().for_each(|node| node.answers[client] = Answer::Claimed);
+        }));
     }
 
-    /// A message arrives at a node, and its answer at the client, or not.
+    /// A message arrives at a node, and its answer at the client.
     fn deliver(&self, client: usize, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
-        let Attempt { number, seed, token, answers, .. } = self.attempts[client];
-        let mut world = self.clone();
-        let (place, attempt) = (&mut world.nodes[node], &mut world.attempts[client]);
-        let answer = match answers[node] {
-            Answer::Claimed => place.claim(number, seed, scheme).map(Answer::Granted),
-            Answer::Confirming => place.confirm(number, token, scheme).then_some(Answer::Confirmed),
-            _ => return,
-        };
-        attempt.answers[node] = Answer::None;
-        if let Some(answer) = answer {
-            let mut heard = world.clone();
-            heard.attempts[client].answers[node] = answer;
-            found.push(heard);
+        let Attempt { number, seed, token, .. } = self.attempts[client];
+        let answer = self.nodes[node].answers[client];
+        if !matches!(answer, Answer::Claimed | Answer::Confirming) {
+            return;
         }
-        found.push(world);
+        found.push(self.changed(|world| {
+            let node = &mut world.nodes[node];
+            node.answers[client] = if answer == Answer::Claimed {
+                node.claim(number, seed, scheme).map_or(Answer::None, Answer::Granted)
+            } else if node.confirm(number, token, scheme) {
+                Answer::Confirmed
+            } else {
+                Answer::None
+            };
+        }));
     }
 
-    /// The client gives up. Its claims may arrive all the same.
-    fn give_up(&self, client: usize, found: &mut Vec<Self>) {
-        if self.attempts[client].number != 0 {
-            let mut world = self.clone();
-            world.leave(client);
-            found.push(world);
-        }
-    }
-
-    fn leave(&mut self, client: usize) {
+    /// A client has what it wanted, or gives up. Its claims may arrive all the same.
+    fn leave(&mut self, client: usize, scheme: Scheme) {
         let attempt = std::mem::take(&mut self.attempts[client]);
-        for (node, answer) in attempt.answers.into_iter().enumerate() {
-            if answer == Answer::Claimed {
-                self.late.push((attempt.number, attempt.seed, node as u8));
+        for node in &mut self.nodes {
+            let answer = std::mem::take(&mut node.answers[client]);
+            if answer == Answer::Claimed && scheme.has_late_claims {
+                node.late.push((attempt.number, attempt.seed));
+                node.late.sort_unstable();
             }
         }
-        self.late.sort_unstable();
     }
 
-    fn sorted(mut self) -> Self {
-        self.late.sort_unstable();
-        self
-    }
-
-    /// The client has heard from a majority.
+    /// A client looks at what it has heard.
     fn decide(
         &self,
         client: usize,
         scheme: Scheme,
         found: &mut Vec<Self>,
     ) -> Result<(), Violation> {
-        let attempt = &self.attempts[client];
-        let counters = attempt.answers.iter().filter_map(|answer| match answer {
-            Answer::Granted(counter) => Some(*counter),
+        let Attempt { number, seed, token, .. } = self.attempts[client];
+        let answers = self.nodes.iter().map(|node| node.answers[client]);
+        let count = |wanted: Answer| answers.clone().filter(|answer| *answer == wanted).count();
+        if token != 0 {
+            let is_confirmed = count(Answer::Confirmed) >= QUORUM;
+            return if is_confirmed { self.grant(client, token, scheme, found) } else { Ok(()) };
+        }
+        let counters = answers.clone().filter_map(|answer| match answer {
+            Answer::Granted(counter) => Some(counter),
             _ => None,
         });
-        let counters: Vec<u8> = counters.collect();
-        let confirmed =
-            attempt.answers.iter().filter(|answer| **answer == Answer::Confirmed).count();
-        if attempt.token != 0 {
-            return if confirmed >= QUORUM {
-                self.grant(client, attempt.token, found)
-            } else {
-                Ok(())
-            };
-        }
-        let largest = counters.iter().copied().max().unwrap_or(0);
-        if counters.len() < QUORUM {
+        if counters.clone().count() < QUORUM {
             return Ok(());
         }
-        let agreeing = counters.iter().filter(|counter| **counter == largest).count();
-        if agreeing >= QUORUM || scheme.never_confirms {
-            return self.grant(client, largest, found);
+        let largest = counters.max().unwrap_or(0);
+        if count(Answer::Granted(largest)) >= QUORUM || scheme.never_confirms {
+            return self.grant(client, largest, scheme, found);
         }
-        let mut world = self.clone();
-        let attempt = &mut world.attempts[client];
-        attempt.token = largest;
-        let claims = attempt.answers;
-        attempt.answers = [Answer::Confirming; NODES];
-        for (node, claim) in claims.into_iter().enumerate() {
-            // What was claimed before arrives before what confirms it: they go one way.
-            if claim == Answer::Claimed {
-                let (number, seed) = (attempt.number, attempt.seed);
-                attempt.answers[node] = Answer::None;
-                world.late.push((number, seed, node as u8));
+        found.push(self.changed(|world| {
+            world.attempts[client].token = largest;
+            for node in &mut world.nodes {
+                let claim = std::mem::replace(&mut node.answers[client], Answer::Confirming);
+                if claim == Answer::Claimed {
+                    // What was claimed before arrives before what confirms it: they go one way.
+                    node.claim(number, seed, scheme);
+                }
             }
-        }
-        found.push(world.sorted());
+        }));
         Ok(())
     }
 
-    fn grant(&self, client: usize, token: u8, found: &mut Vec<Self>) -> Result<(), Violation> {
+    fn grant(
+        &self,
+        client: usize,
+        token: u8,
+        scheme: Scheme,
+        found: &mut Vec<Self>,
+    ) -> Result<(), Violation> {
         if self.tokens.contains(&token) {
             return Err(format!("token {token} twice: {self:?}"));
         }
         if token <= self.attempts[client].floor {
-            return Err(format!("token {token} below one that was given before: {self:?}"));
+            return Err(format!("token {token} after a larger one: {self:?}"));
         }
-        let mut world = self.clone();
-        world.tokens.push(token);
-        world.leave(client);
-        found.push(world);
+        found.push(self.changed(|world| {
+            world.tokens.push(token);
+            world.leave(client, scheme);
+        }));
         Ok(())
     }
 }
@@ -243,7 +255,7 @@ impl Node {
         self.holder = number;
         self.counter = match self.counter {
             0 => seed,
-            counter if scheme.seeds_only_the_missing || scheme.has_no_seed => counter + 1,
+            counter if scheme.seeds_only_the_missing => counter + 1,
             counter => seed.max(counter + 1),
         };
         Some(self.counter)
