@@ -56,6 +56,9 @@ fn expect_broken(mistake: &str, scheme: Scheme) {
 fn each_part_of_the_scheme_is_needed() {
     let blindly = Scheme { confirms_blindly: true, ..WRONG_CLOCKS };
     expect_broken("the write-back raises counters whoever holds the lock", blindly);
+    // A counter above the token may have been at the token before, for somebody else.
+    let above = Scheme { confirms_what_is_above: true, ..WRONG_CLOCKS };
+    expect_broken("the write-back counts where the counter is above the token", above);
     expect_broken("there is no write-back", Scheme { never_confirms: true, ..WRONG_CLOCKS });
     expect_broken("counters begin at one", Scheme { has_no_seed: true, ..LOST_DATA });
     // A claim that was under way while a node lost its data begins a counter below tokens that were

@@ -12,6 +12,8 @@ const STEP: u8 = 16;
 pub(crate) struct Scheme {
     /// The write-back raises counters whoever holds the lock.
     pub(crate) confirms_blindly: bool,
+    /// The write-back counts where the counter is above the token.
+    pub(crate) confirms_what_is_above: bool,
     /// There is no write-back.
     pub(crate) never_confirms: bool,
     /// Counters begin at one.
@@ -31,6 +33,7 @@ pub(crate) struct Scheme {
 impl Scheme {
     pub(crate) const SOUND: Self = Self {
         confirms_blindly: false,
+        confirms_what_is_above: false,
         never_confirms: false,
         has_no_seed: false,
         seeds_only_the_missing: false,
@@ -264,6 +267,9 @@ impl Node {
     /// `fence.lua`
     fn confirm(&mut self, number: u8, token: u8, scheme: Scheme) -> bool {
         if self.holder != number && !scheme.confirms_blindly {
+            return false;
+        }
+        if self.counter > token && !scheme.confirms_what_is_above {
             return false;
         }
         self.counter = self.counter.max(token);
