@@ -66,7 +66,7 @@ fn campaign(
     let lock = lock.expect("a request that waits for ever does not end without the lock");
     let term = 1 + terms.fetch_add(1, Ordering::SeqCst);
     say(&format!("{name} leads: term {term}."));
-    if term == 2 { hang(name, lock) } else { lead(name, lock) }
+    if term == 2 { hang(name, &lock) } else { lead(name, lock) }
 }
 
 /// Leads for a while, and resigns, or stops when it is too late.
@@ -99,7 +99,7 @@ fn step_down(name: &str, lost: &Lost) -> Result<(), Failure> {
 }
 
 /// Does nothing for longer than the ttl, as a process does that was stopped.
-fn hang(name: &str, lock: LockGuard) -> Result<(), Failure> {
+fn hang(name: &str, lock: &LockGuard) -> Result<(), Failure> {
     say(&format!("   {name} hangs."));
     thread::sleep(TTL + BEAT);
     match lock.ensure_held() {

@@ -4,10 +4,8 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::error::{ResourceError, ServerErrorKind};
-use redlatch::{
-    ExtendError, LockClient, LockError, LockGuard, Lost, NodeStatus, Problem, Released,
-};
+use redlatch::error::ResourceError;
+use redlatch::{ExtendError, LockClient, LockError, LockGuard, Lost, Released};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, value};
 use support::queue::{finish, stand};
@@ -232,119 +230,4 @@ fn threads_that_want_the_same_set_hand_it_on() {
     assert!(eventually(LIMIT, is_cleared), "what the lock before had there is taken back");
     assert_eq!(next.release().unwrap(), Released::InTime);
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 1));
-}
-
-#[test]
-fn one_node_down_killed_or_forgetful_makes_no_difference() {
-    let mut servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
-    let ready = |client: &LockClient, count: usize| {
-        let is_up = |node: &NodeStatus| node.is_connected;
-        eventually(LIMIT, || client.nodes().into_iter().filter(is_up).count() >= count)
-    };
-    assert!(ready(&client, 3));
-    drop(take_all(&client, &["a", "b"]));
-    // They have forgotten the scripts, before each of the three that are needed.
-    let flush = |servers: &Servers| {
-        servers.iter().for_each(|server| drop(server.command(&["SCRIPT", "FLUSH"])));
-    };
-    flush(&servers);
-    let mut both = take_all(&client, &["a", "b"]);
-    flush(&servers);
-    both.extend(LONG).unwrap();
-    flush(&servers);
-    assert_eq!(both.release().unwrap(), Released::InTime);
-    assert!(gone(&servers, "a") && gone(&servers, "b"));
-
-    let mut both = take_all(&client, &["a", "b"]);
-    servers[0].kill();
-    both.extend(LONG).unwrap();
-    assert_eq!(both.release().unwrap(), Released::InTime);
-    let mut both = take_all(&client, &["a", "b"]);
-    servers[0].restart();
-    assert!(ready(&client, 3));
-    both.extend(LONG).unwrap();
-    let is_back = || {
-        // Nobody reads a late answer while nobody calls.
-        let _ = client.nodes();
-        value(&servers[0], "a").is_some() && value(&servers[0], "b").is_some()
-    };
-    assert!(eventually(LIMIT, is_back), "planted on the node that came back empty");
-    assert_eq!(both.release().unwrap(), Released::InTime);
-    assert!(gone(&servers, "a") && gone(&servers, "b"));
-}
-
-#[test]
-fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
-    let mut servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
-    drop(take_all(&client, &["a", "b"]));
-    assert!(gone(&servers, "a"));
-    servers[0].kill();
-    servers[1].kill();
-    let request = client.request_all(["a", "b"]).ttl(LONG).one_attempt();
-    let error = request.acquire().unwrap_err();
-    assert!(matches!(&error, LockError::NoQuorum(error) if error.reports().len() == 3), "{error}");
-    assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
-}
-
-#[test]
-fn a_node_that_comes_to_itself_late_keeps_no_key() {
-    let servers = Servers::start(3);
-    let client = patient(servers.urls()).node_timeout(LIMIT).build().unwrap();
-    assert!(client.nodes().iter().all(|node| node.is_connected));
-    drop(take_all(&client, &["a", "b"]));
-    assert!(gone(&servers, "a") && gone(&servers, "b"));
-    servers[0].pause();
-    let both = take_all(&client, &["a", "b"]);
-    assert_eq!(both.release().unwrap(), Released::InTime);
-    drop(take_all(&client, &["b", "c"]));
-    servers[0].resume();
-    assert!(["a", "b", "c"].iter().all(|key| gone(&servers, key)));
-}
-
-#[test]
-fn nodes_of_a_cluster_say_that_they_are() {
-    let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
-    let client = patient(servers.urls()).build().unwrap();
-    let start = Instant::now();
-    // It waits as long as it takes, but this is for ever.
-    let error = client.request_all(["a", "b"]).acquire().unwrap_err();
-    assert!(start.elapsed() < LIMIT);
-    let LockError::NoQuorum(error) = error else { panic!("{error}") };
-    let redlatch::error::NodeAnswer::Failed(problem) = &error.reports()[0].answer else {
-        panic!("{error}")
-    };
-    let kind = match problem {
-        Problem::Server(error) => error.kind,
-        other => panic!("{other}"),
-    };
-    assert!(matches!(kind, ServerErrorKind::CrossSlot | ServerErrorKind::ClusterDown), "{error}");
-    assert!(problem.is_permanent());
-}
-
-#[test]
-fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
-    let servers = Servers::start(3);
-    let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
-    let mut words = vec!["ACL", "SETUSER", "app"];
-    words.extend(rights.split(' '));
-    servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
-    let url = |url: String| url.replace("redis://", "redis://app:secret@");
-    let client = thorough(servers.urls().into_iter().map(url));
-    let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().acquire().unwrap().unwrap();
-    servers[0].command(&["DEL", "b"]);
-    both.extend(LONG).unwrap();
-    assert!(eventually(LIMIT, || value(&servers[0], "b").is_some()));
-    both.extend(Duration::from_secs(1)).unwrap();
-    assert_eq!(both.release().unwrap(), Released::InTime);
-    assert!(gone(&servers, "a") && gone(&servers, "b"));
-
-    // Keys that the user may not have are named as the reason, and the other is left alone.
-    for server in &servers[..] {
-        assert_eq!(server.command(&["ACL", "SETUSER", "app", "resetkeys", "~a"]).text(), "OK");
-    }
-    let error = client.request_all(["a", "b"]).ttl(LONG).acquire().unwrap_err();
-    assert!(error.to_string().contains("NOPERM"), "{error}");
-    assert_eq!(holders(&servers, "a"), 0);
 }

@@ -5,6 +5,7 @@
 //! this connection, or answers that it does not know it. The digests are written down here and
 //! checked against the sources by a test.
 
+#[cfg(feature = "embedded")]
 pub(crate) use crate::engine::FENCE_MAX;
 
 /// A script and the name a node knows it by.
@@ -60,8 +61,8 @@ pub const CLAIM: Script =
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the number, `ARGV[4]` the counters' time to live in
-/// milliseconds. Answers 1 if the locks are ours and 0 if one is not. A counter that is no number is
-/// an error.
+/// milliseconds. Answers 1 if the locks are ours and 0 if one is not. A counter that is no number
+/// is an error.
 pub const FENCE: Script =
     Script { source: include_str!("fence.lua"), sha1: "96d4a4ddf7382104a38b9e97a270bc51908f1270" };
 
@@ -77,9 +78,9 @@ pub const EXTEND_ALL: Script = Script {
     sha1: "ea4c397fec1efcb7205028635622bc2cbaebd34f",
 };
 
-/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live. Of a
-/// value that is longer than any of ours it answers the beginning, and of what is no string an empty
-/// one: whatever is there, it keeps the lock from being had.
+/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live. Of
+/// a value that is longer than any of ours it answers the beginning, and of what is no string an
+/// empty one: whatever is there, it keeps the lock from being had.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
     sha1: "7a55d236ccf53f026179ef7c84a921c99fd11b2e",
