@@ -166,8 +166,9 @@ impl Session {
         if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
     }
 
-    /// Has a later command made this one harmful? Behind its own undo, what takes a lock would plant
-    /// a key that nobody removes; behind a longer extension, a shorter one would take time away.
+    /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
+    /// plant a key that nobody removes; behind a longer extension, a shorter one would take time
+    /// away.
     fn is_overtaken(&self, command: &InFlight) -> bool {
         let token = &command.request.token;
         match command.request.verb {
