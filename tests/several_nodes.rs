@@ -129,3 +129,37 @@ fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
     assert!(error.to_string().contains("NOPERM"), "{error}");
     assert_eq!(holders(&servers, "a"), 0);
 }
+
+#[test]
+fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    // A name as long as names may be: the error must not be longer than a line.
+    let long = "x".repeat(65_000);
+    let odd = ["nan", "inf", "-1", "1.5", "", " 7", "0x10", "1e3", "9007199254740991"];
+    for (number, odd) in odd.into_iter().enumerate() {
+        let name = if number == 0 { long.as_str() } else { "name" };
+        let counter = format!("{name}:redlatch:fence");
+        let request = client.request_all(["a", name]).ttl(LONG).fenced();
+        // On a minority it is in nobody's way.
+        servers[0].command(&["SET", &counter, odd]);
+        let lock = request.clone().acquire().unwrap().unwrap();
+        assert!(lock.fencing_token().is_some());
+        assert_eq!(lock.release().unwrap(), Released::InTime);
+        servers[1].command(&["SET", &counter, odd]);
+        // It would wait for ever, but this is for ever.
+        let LockError::NoQuorum(error) = request.acquire().unwrap_err() else { panic!() };
+        let is_counter = |index: usize| match &error.reports()[index].answer {
+            NodeAnswer::Failed(Problem::Server(error)) => error.kind == ServerErrorKind::Counter,
+            _ => false,
+        };
+        assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
+        assert!(gone(&servers, "a") && gone(&servers, name));
+        // A lock that is not fenced does not care.
+        let plain = client.request_all(["a", name]).ttl(LONG).one_attempt().acquire().unwrap();
+        assert_eq!(plain.expect("it is free").release().unwrap(), Released::InTime);
+        assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");
+        servers.iter().for_each(|server| drop(server.command(&["DEL", &counter])));
+    }
+    assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
+}
