@@ -34,8 +34,9 @@ use std::time::{Duration, Instant};
 /// another thread of this client holds it. If too few answered to know, that is
 /// [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource is any non-empty string of bytes, and the lock's key on the nodes is its name with
-/// the [prefix](Builder::key_prefix) before it: 64 KiB at most. A ttl counts in whole milliseconds,
+/// A resource is any non-empty string of bytes that does not end in `:redlatch:fence`, and the
+/// lock's key on the nodes is its name with the [prefix](Builder::key_prefix) before it: 64 KiB at
+/// most. A ttl counts in whole milliseconds,
 /// what is below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2
 /// ms, and is at most [`max_ttl`](Builder::max_ttl).
 ///
@@ -139,19 +140,29 @@ impl LockClient {
         LockRequest::new(self, self.key(resource.as_ref()).map(|key| (key, Vec::new())))
     }
 
-    /// A request for the locks of several resources at once: all of them, or none. One that is
-    /// named twice is locked once; at most 64, with 64 KiB of keys in all.
+    /// A request for the locks of several resources at once: all of them, or none. At most 64, with
+    /// 64 KiB of keys in all; one that is named twice is locked once.
     ///
     /// On each node, one script takes all or nothing, and a majority of such nodes wins. There is
-    /// one guard with one validity, and whoever asks for the same resources in another order, or
-    /// for some of them, cannot bring about a deadlock: nobody holds some while waiting for others.
+    /// one guard with one validity for all of them; it extends and releases them together. Whoever
+    /// asks for the same resources in another order, or for some of them, cannot bring about a
+    /// deadlock: nobody holds some while waiting for others.
     ///
-    /// This is a two-phase commit in which the nodes' expiry is the time-out: the script prepares,
-    /// the majority commits, and the removal that follows a failed attempt rolls back. It does not
-    /// make work on several resources atomic: whoever dies half way through it leaves half of it
-    /// done, and the locks expire. Threads of this client that ask for the same set are served in
-    /// the order they came; against those that ask for another set with a resource in common, and
-    /// against single locks, chance decides.
+    /// This is a two-phase commit of which the nodes' expiry is the time-out: the script prepares,
+    /// on all keys or none of a node; the majority commits; the removal that follows a failed
+    /// attempt rolls back, and where it does not arrive the ttl does it, so that no node is left
+    /// in doubt for longer than that.
+    ///
+    /// What it does not give:
+    ///
+    /// * Atomic work. It locks resources and does not change them: whoever dies half way through
+    ///   the work leaves half of it done, and the locks expire. Write a journal, or use a
+    ///   transaction where there is one.
+    /// * Order between sets. Threads of this client that ask for the same set are served in the
+    ///   order they came; against those that ask for another set with a resource in common, and
+    ///   against locks of one resource, chance decides, and who asks for many waits longer.
+    /// * Servers of a cluster, unless all keys are in one slot: the nodes are servers that know
+    ///   nothing of each other.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))
     }

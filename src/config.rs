@@ -236,8 +236,9 @@ impl Builder {
     /// counted from the last grant: from [`max_ttl`](Self::max_ttl) to 365 days, by default 7 days.
     ///
     /// A counter that has expired begins again at the wall clock of the client that asks next,
-    /// which is above all that were counted before. The longer counters live, the less depends on
-    /// wall clocks; the shorter, the fewer keys are kept for resources that nobody locks any more.
+    /// which is above all that were counted before if the clients' wall clocks agree. The longer
+    /// counters live, the less depends on that; the shorter, the fewer keys are kept for resources
+    /// that nobody locks any more.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
         self.fencing_expiry = expiry;
         self

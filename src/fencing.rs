@@ -29,9 +29,11 @@ use std::fmt;
 /// # What is guaranteed
 ///
 /// No two grants of a resource get the same token, and a grant that was asked for after another had
-/// been given gets the larger one. This holds across expiry, restarts and lost data, as long as the
-/// clients' wall clocks do not go back by more than the time since the counters were begun: a node
-/// that has lost its counter begins again at the client's wall clock, in microseconds since 1970.
+/// been given gets the larger one. This holds however wrong the clients' wall clocks are, as long
+/// as a majority of the nodes keeps its counters; and it holds across lost data as long as the wall
+/// clocks agree, to within the time that passes between two grants of which the first is forgotten:
+/// a counter is never below the wall clock of the client that was granted the lock, in microseconds
+/// since 1970.
 ///
 /// # What is not
 ///

@@ -38,8 +38,8 @@
 //! * **A lease ends by the clock, not when you are ready.** A thread can be stopped between its
 //!   last look at the clock and its write, and write after another client has got the lock. Call
 //!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small,
-//!   and let the resource itself refuse what comes late where it must never happen: a condition on
-//!   a version number in the same statement, for instance.
+//!   and let the resource itself refuse what comes late where it must never happen: with a
+//!   [`FencingToken`], or a condition on a version number in the same statement.
 //! * **A node that forgets can grant a lock twice.** Flushed, with eviction of keys with a ttl, or
 //!   failed over to a replica that lagged, it may give away what is still held. With one node of
 //!   five that needs bad luck as well; with a majority it needs none. Use masters without automatic
@@ -74,6 +74,7 @@
 //! |---|---|
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
+//! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
 //! | `node` | the conversation with the nodes: bytes in, bytes out |
 //! | `resp` | RESP2 and RESP3 syntax |

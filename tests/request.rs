@@ -70,5 +70,5 @@ fn a_name_that_cannot_be_used_is_told_when_the_lock_is_asked_for() {
     let client = thorough(servers.urls());
     let refused = client.request("").acquire().unwrap_err();
     assert_eq!(refused, LockError::Resource(ResourceError::Empty));
-    assert!(format!("{:?}", client.request([0xFF, b'\n'])).contains("\\xff\\n"));
+    assert!(format!("{:?}", client.request([0xFF, b'\n'])).contains("\\\\xff\\\\n"));
 }

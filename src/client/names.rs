@@ -4,6 +4,7 @@ use super::LockClient;
 use super::request::Keys;
 use crate::config::KEY_MAX;
 use crate::error::ResourceError;
+use crate::node::command::COUNTER_SUFFIX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,7 +21,9 @@ impl LockClient {
         } else if length > KEY_MAX {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
-            Ok(self.shared.key_prefix.iter().chain(resource).copied().collect())
+            let key: Arc<[u8]> = self.shared.key_prefix.iter().chain(resource).copied().collect();
+            // Locked together with the resource it counts for, the counter would take its place.
+            if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
         }
     }
 

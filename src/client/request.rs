@@ -183,11 +183,9 @@ impl<'a> LockRequest<'a> {
 
 impl fmt::Debug for LockRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.keys.as_ref().map_or(&[][..], |(key, _)| key);
-        f.debug_struct("LockRequest")
-            .field("key", &format_args!("\"{}\"", key.escape_ascii()))
-            .field("terms", &self.terms)
-            .finish()
+        let keys = self.keys.iter().flat_map(|(first, more)| std::iter::once(first).chain(more));
+        let keys: Vec<String> = keys.map(|key| key.escape_ascii().to_string()).collect();
+        f.debug_struct("LockRequest").field("keys", &keys).field("terms", &self.terms).finish()
     }
 }
 

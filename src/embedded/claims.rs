@@ -9,6 +9,9 @@ use super::scripts::{Raised, Words};
 use super::strings::set;
 use crate::node::script::FENCE_MAX;
 
+/// As much of a value as `inspect.lua` shows.
+const SHOWN_MAX: usize = 1024;
+
 type Outcome = Result<OwnedReply, Raised>;
 
 fn malformed() -> Raised {
@@ -57,34 +60,54 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     let mut fence = 0;
     for key in counters {
-        let next = match value(call, key, 11) {
-            Ok(None) => number(words, 4)?,
-            Ok(Some(text)) => match counter(&text) {
-                Some(counter) => counter + 1,
-                None => return Ok(no_counter(key)),
-            },
-            Err(_) => return Ok(no_counter(key)),
+        let next = match counter(call, key) {
+            Counter::None => 0,
+            Counter::Number(number) if number < FENCE_MAX => number + 1,
+            Counter::Number(_) | Counter::Other => {
+                return Ok(no_counter("is no number that can be raised"));
+            }
         };
-        fence = next.max(fence);
+        fence = next.max(number(words, 4)?).max(fence);
     }
+    let limit = i64::try_from(number(words, 3)?).map_err(|_| malformed())?;
     for key in locks {
-        put(call, key, ours, ttl, 19)?;
+        let now_ms = call.now_ms;
+        if before != ours || remaining_ms(call.database(), now_ms, key) < limit {
+            put(call, key, ours, ttl, 19)?;
+        }
     }
     for key in counters {
-        put(call, key, fence.to_string().as_bytes(), life, 22)?;
+        put(call, key, fence.to_string().as_bytes(), life, 23)?;
     }
     let state = if held == locks.len() { 1 } else { 2 };
     Ok(answer(state, i64::try_from(fence).map_err(|_| malformed())?))
 }
 
-/// A counter that can be raised.
-fn counter(text: &[u8]) -> Option<u64> {
-    let number: u64 = std::str::from_utf8(text).ok()?.parse().ok()?;
-    (number < FENCE_MAX).then_some(number)
+/// What is found under a counter's key.
+enum Counter {
+    None,
+    /// Decimal digits and nothing else. More than fit count as the largest number there is.
+    Number(u64),
+    Other,
 }
 
-fn no_counter(key: &[u8]) -> OwnedReply {
-    Failure::new([b"FENCE ", key, b" is no counter"].concat()).into()
+fn counter(call: &mut Call<'_>, key: &[u8]) -> Counter {
+    let now_ms = call.now_ms;
+    let text = match call.database().string(now_ms, key) {
+        Ok(None) => return Counter::None,
+        Ok(Some(text)) => text,
+        Err(_) => return Counter::Other,
+    };
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return Counter::Other;
+    }
+    let digits = text.iter().map(|digit| u64::from(digit - b'0'));
+    let add = |sum: u64, digit| sum.saturating_mul(10).saturating_add(digit);
+    Counter::Number(digits.fold(0, add))
+}
+
+fn no_counter(complaint: &str) -> OwnedReply {
+    Failure::new(format!("FENCE a counter of this lock {complaint}")).into()
 }
 
 /// `fence.lua`
@@ -97,11 +120,16 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         }
     }
     for key in counters {
-        let found = value(call, key, 8)?;
-        let found = found.and_then(|text| std::str::from_utf8(&text).ok()?.parse::<u64>().ok());
-        if found.is_none_or(|found| number(words, 2).is_ok_and(|token| found < token)) {
-            put(call, key, token, life, 10)?;
+        match counter(call, key) {
+            Counter::Number(found) if found > number(words, 2)? => {
+                return Ok(OwnedReply::Integer(0));
+            }
+            Counter::None | Counter::Number(_) => {}
+            Counter::Other => return Ok(no_counter("is no number")),
         }
+    }
+    for key in counters {
+        put(call, key, token, life, 18)?;
     }
     Ok(OwnedReply::Integer(1))
 }
@@ -142,8 +170,13 @@ pub(super) fn extend_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 /// `inspect.lua`
 pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(malformed)?;
-    let found = value(call, key, 1)?.map_or(OwnedReply::Null, OwnedReply::bulk);
     let now_ms = call.now_ms;
+    let found = match call.database().string(now_ms, key) {
+        Ok(None) => OwnedReply::Null,
+        Ok(Some(value)) => OwnedReply::bulk(&value[..value.len().min(SHOWN_MAX)]),
+        // Something is there that is no lock's.
+        Err(_) => OwnedReply::bulk([]),
+    };
     let left = remaining_ms(call.database(), now_ms, key);
     Ok(OwnedReply::Array(vec![found, OwnedReply::Integer(left)]))
 }

@@ -11,7 +11,7 @@
 mod failing;
 mod fencing;
 
-use super::{Backoff, Ballot, Draw, Extras, FENCE_MAX, Input, Jitter, Lease, NodeSet};
+use super::{Backoff, Ballot, Draw, Extras, Input, Jitter, Lease, NodeSet};
 use super::{Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
@@ -151,7 +151,7 @@ impl Acquire {
             key: Arc::clone(&self.key),
             token: draw.token,
             extras: self.extras.clone(),
-            fence: if self.is_fenced() { draw.wall.clamp(1, FENCE_MAX - 1) } else { 0 },
+            fence: if self.is_fenced() { fencing::seed(draw.wall) } else { 0 },
             predecessor: before
                 .map(|lease| Predecessor { token: lease.token, extras: lease.extras.clone() }),
             ttl: self.ttl,

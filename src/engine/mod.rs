@@ -140,8 +140,8 @@ pub struct Request {
     pub token: Token,
     /// What the lock has beyond that.
     pub extras: Option<Arc<Extras>>,
-    /// For a fenced lock, what its counters begin with where there are none; to be written to them
-    /// if they are below it, when the token is [confirmed](Verb::Fence).
+    /// For a fenced lock, what its counters are at least; when the token is
+    /// [confirmed](Verb::Fence), the token.
     pub fence: u64,
     /// Whose lock it was, if it is to be handed over.
     pub predecessor: Option<Predecessor>,

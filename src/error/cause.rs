@@ -88,6 +88,8 @@ pub enum ResourceError {
         /// How many are possible.
         most: usize,
     },
+    /// It ends in `:redlatch:fence`, as the keys of fencing counters do.
+    Reserved,
     /// Several resources were asked for, and there are none of them.
     None,
     /// Too many resources were asked for at once.
@@ -112,6 +114,9 @@ impl fmt::Display for ResourceError {
             Self::Empty => f.write_str("the resource has no name"),
             Self::TooLong { length, most } => {
                 write!(f, "the resource's name has {length} bytes, more than {most}")
+            }
+            Self::Reserved => {
+                f.write_str("the resource's name ends in \":redlatch:fence\", as counters' keys do")
             }
             Self::None => f.write_str("no resource was named"),
             Self::TooMany { count, most } => {

@@ -3,6 +3,8 @@
 
 mod several;
 
+pub use several::COUNTER_SUFFIX;
+
 use super::problem::Problem;
 use super::report::Sighting;
 use super::script::{self, Script};

@@ -5,9 +5,16 @@ for i = 1, locks do
   end
 end
 for i = locks + 1, #KEYS do
-  local counter = redis.call('GET', KEYS[i])
-  if not counter or tonumber(counter) < tonumber(ARGV[3]) then
-    redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+  local counter = redis.pcall('GET', KEYS[i])
+  local digits = type(counter) == 'string' and string.match(counter, '^%d+$')
+  if counter and not digits then
+    return redis.error_reply('FENCE a counter of this lock is no number')
   end
+  if counter and tonumber(digits) > tonumber(ARGV[3]) then
+    return 0
+  end
+end
+for i = locks + 1, #KEYS do
+  redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
 end
 return 1

@@ -50,13 +50,21 @@ impl fmt::Display for NodeAnswer {
 }
 
 /// What a node holds under a lock's key.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sighting {
     /// The key's value, if there is one.
     pub value: Option<Vec<u8>>,
     /// How many milliseconds it has to live: -1 if it has no end, -2 if there is none.
     pub left: i64,
+}
+
+/// Whoever knows the token in a value can release the lock.
+impl fmt::Debug for Sighting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let length = self.value.as_ref().map(Vec::len);
+        f.debug_struct("Sighting").field("bytes", &length).field("left", &self.left).finish()
+    }
 }
 
 /// How a client stands with one of its nodes.

@@ -5,6 +5,7 @@
 //! this connection, or answers that it does not know it. The digests are written down here and
 //! checked against the sources by a test.
 
+#[cfg(feature = "embedded")]
 pub(crate) use crate::engine::FENCE_MAX;
 
 /// A script and the name a node knows it by.
@@ -46,20 +47,25 @@ pub const HAND_OVER: Script = Script {
 /// Takes locks that have more to them than one key and a token, all of them or none: `KEYS` the
 /// locks' keys and then their counters', `ARGV[1]` how many of them are locks', `ARGV[2]` the value
 /// of the lock that is handed over or nothing, `ARGV[3]` our value, `ARGV[4]` its time to live in
-/// milliseconds, `ARGV[5]` what a counter begins with, `ARGV[6]` the counters' time to live.
+/// milliseconds, `ARGV[5]` what a counter is at least, `ARGV[6]` the counters' time to live. Where
+/// the value handed over is ours, which puts back the keys that a node has lost, no key's life is
+/// shortened.
 ///
 /// Answers two numbers: 1 if all keys held the value that is handed over, 2 if some of them did not
-/// exist, and 0 if one is another's; and, if there are counters, the largest of them after each was
-/// raised by one. A counter that is no number, or has no room above it, is an error, and nothing is
-/// written then.
+/// exist, and 0 if one is another's; and, if there are counters, what all of them are now: one more
+/// than the largest was. A counter is decimal digits and nothing else, whatever else Lua would read
+/// as a number. One that is none, or has no room above it, is an error, and nothing is written
+/// then. The error does not quote the key: that may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "faf4f3cb03b1bb7a3c454026b07c672cbe801860" };
+    Script { source: include_str!("claim.lua"), sha1: "f88021fd5c0e596b0a93e67846ec4002af8970a8" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the number, `ARGV[4]` the counters' time to live in
-/// milliseconds. Answers 1 if the locks are ours and 0 if one is not.
+/// milliseconds. Answers 1 if that was done, and 0 if a lock is not ours or a counter is above the
+/// number: then it may have been at the number before, for somebody else. A counter that is no
+/// number is an error.
 pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "80ad03f267e90ed1792af68b0cfd688b0a7ec742" };
+    Script { source: include_str!("fence.lua"), sha1: "e188c953c6769a193555699cc012155ba33bf81a" };
 
 /// As [`RELEASE`], for several keys. Answers 1 if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
@@ -73,10 +79,12 @@ pub const EXTEND_ALL: Script = Script {
     sha1: "ea4c397fec1efcb7205028635622bc2cbaebd34f",
 };
 
-/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live.
+/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live. Of
+/// a value that is longer than any of ours it answers the beginning, and of what is no string an
+/// empty one: whatever is there, it keeps the lock from being had.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "2170fc65895d14f2eac3a77defa9568bea1a34a5",
+    sha1: "7a55d236ccf53f026179ef7c84a921c99fd11b2e",
 };
 
 /// Every script of this library.

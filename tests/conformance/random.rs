@@ -21,7 +21,7 @@ impl Generator {
     /// The next command, and whether to wait after it for something to expire.
     pub(crate) fn command(&mut self) -> (Words, bool) {
         let mut wait = false;
-        let mut words = match self.below(24) {
+        let mut words = match self.below(30) {
             0..=6 => self.set(&mut wait),
             7 | 8 => vec![b"GET".to_vec(), self.key()],
             9 => self.over_keys("DEL"),
@@ -34,6 +34,9 @@ impl Generator {
             18 | 19 => self.script(script::EXTEND, true, &mut wait),
             20 => self.hand_over(&mut wait),
             21 => self.script_command(),
+            // Not with a word too many or too few: these are held against the Lua in the ways in
+            // which the library calls them.
+            22..=27 => return (self.claim(&mut wait), wait),
             _ => self.sundry(),
         };
         match self.below(40) {
@@ -49,6 +52,11 @@ impl Generator {
     }
 
     fn set(&mut self, wait: &mut bool) -> Words {
+        if self.below(8) == 0 {
+            let counter = self.pick(&["f1", "f2", "f3"]);
+            let number = self.pick(&["5", "900", "007", "-1", "1.5", "x", "9007199254740990"]);
+            return vec![b"SET".to_vec(), counter, number];
+        }
         let mut words = vec![b"SET".to_vec(), self.key(), self.value()];
         for _ in 0..self.below(4) {
             let option = self.pick(&["NX", "XX", "GET", "KEEPTTL", "PX", "EX", "px", "nx", "PX"]);
@@ -94,6 +102,60 @@ impl Generator {
         let mut words = self.script(script::HAND_OVER, false, wait);
         words.extend([self.value(), self.ttl(false, wait)]);
         words
+    }
+
+    /// A script about several keys: one of five, with one to three locks and their counters.
+    fn claim(&mut self, wait: &mut bool) -> Words {
+        let scripts = [
+            script::CLAIM,
+            script::FENCE,
+            script::RELEASE_ALL,
+            script::EXTEND_ALL,
+            script::INSPECT,
+        ];
+        let kind = self.below(5) as usize;
+        let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
+        let (name, source) = match self.below(3) {
+            0 => ("EVAL", script.source),
+            _ => ("EVALSHA", script.sha1),
+        };
+        let locks = if kind == 4 { 1 } else { 1 + self.below(3) as usize };
+        let counters = if is_counted { locks } else { 0 };
+        let number = |number: usize| number.to_string().into_bytes();
+        let mut words =
+            vec![name.as_bytes().to_vec(), source.as_bytes().to_vec(), number(locks + counters)];
+        let mut keys = ["k1", "k2", "k3", "{tag}:k\r\n4"].map(|key| key.as_bytes().to_vec());
+        keys.rotate_left(self.below(4) as usize);
+        words.extend_from_slice(&keys[..locks]);
+        for _ in 0..counters {
+            let counter = self.pick(&["f1", "f2", "f3", "k1"]);
+            words.push(counter);
+        }
+        let ttl = self.long_ttl(false);
+        let (ours, before) = (self.value(), self.value());
+        let first = self.pick(&["1", "7", "1000000"]);
+        match kind {
+            0 => words.extend([number(locks), before, ours, self.claimed_for(wait), first, ttl]),
+            1 => words.extend([number(locks), ours, first, ttl]),
+            2 => words.push(ours),
+            3 => {
+                words.extend([ours, ttl]);
+                if self.below(2) == 0 {
+                    words.push(b"shorter".to_vec());
+                }
+            }
+            _ => {}
+        }
+        words
+    }
+
+    /// Long, or over when everyone has waited.
+    fn claimed_for(&mut self, wait: &mut bool) -> Vec<u8> {
+        if self.below(10) > 0 {
+            return self.long_ttl(false);
+        }
+        *wait = true;
+        self.pick(&["1", "2", "3"])
     }
 
     fn script_command(&mut self) -> Words {
@@ -154,14 +216,17 @@ impl Generator {
                 *wait = true;
                 self.pick(&["1", "2", "3"])
             }
-            _ => {
-                // The step and the modulus are prime, so a million draws are all different.
-                self.long_ttls = (self.long_ttls + 7919) % 1_000_003;
-                let thousands = self.long_ttls + 1;
-                let unit = if seconds { "000" } else { "000000" };
-                format!("{thousands}{unit}").into_bytes()
-            }
+            _ => self.long_ttl(seconds),
         }
+    }
+
+    /// One that no other is like.
+    fn long_ttl(&mut self, seconds: bool) -> Vec<u8> {
+        // The step and the modulus are prime, so a million draws are all different.
+        self.long_ttls = (self.long_ttls + 7919) % 1_000_003;
+        let thousands = self.long_ttls + 1;
+        let unit = if seconds { "000" } else { "000000" };
+        format!("{thousands}{unit}").into_bytes()
     }
 
     fn pick(&mut self, choices: &[&str]) -> Vec<u8> {

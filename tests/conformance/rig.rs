@@ -131,18 +131,35 @@ impl Sequence {
     }
 }
 
+/// The names under which the table knows the scripts.
+const SCRIPTS: [(&str, script::Script); 8] = [
+    ("release", script::RELEASE),
+    ("extend", script::EXTEND),
+    ("hand_over", script::HAND_OVER),
+    ("claim", script::CLAIM),
+    ("fence", script::FENCE),
+    ("release_all", script::RELEASE_ALL),
+    ("extend_all", script::EXTEND_ALL),
+    ("inspect", script::INSPECT),
+];
+
 /// A word of the table with its placeholder filled in.
 fn filled_in(word: &str) -> Vec<u8> {
+    let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).unwrap_or_default();
+    for (script, is_meant) in SCRIPTS.map(|(meant, script)| (script, name.strip_prefix(meant))) {
+        match is_meant {
+            Some("") => return script.source.into(),
+            Some(".sha1") => return script.sha1.into(),
+            _ => {}
+        }
+    }
     match word {
-        "{release}" => script::RELEASE.source.into(),
-        "{release.sha1}" => script::RELEASE.sha1.into(),
-        "{extend}" => script::EXTEND.source.into(),
-        "{extend.sha1}" => script::EXTEND.sha1.into(),
         "{RELEASE.SHA1}" => script::RELEASE.sha1.to_ascii_uppercase().into(),
-        "{hand_over}" => script::HAND_OVER.source.into(),
-        "{hand_over.sha1}" => script::HAND_OVER.sha1.into(),
         "{empty}" => Vec::new(),
+        "{space}" => b" ".into(),
         "{long}" => vec![b'x'; 300],
+        "{digits}" => vec![b'9'; 400],
+        "{huge}" => vec![b'x'; 3_000],
         word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),
     }
 }
@@ -160,6 +177,16 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
     match (name.as_str(), subcommand.as_str()) {
         ("pttl", _) => near(&real, &other, TOLERANCE_MS),
         ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
+        ("eval" | "evalsha", _) => match (&real, &other) {
+            // What `inspect.lua` answers: a value and a time to live.
+            (Value::Array(real), Value::Array(other)) => match (&real[..], &other[..]) {
+                ([value, left], [others_value, others_left]) if names_inspect(&subcommand) => {
+                    value == others_value && near(left, others_left, TOLERANCE_MS)
+                }
+                _ => false,
+            },
+            _ => false,
+        },
         ("hello", _) => without_id(real) == without_id(other),
         // What INFO and its like say differs; that it is text, and of which kind, does not.
         ("info", _) | ("client", "list" | "info" | "id") => {
@@ -168,6 +195,10 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
         }
         _ => false,
     }
+}
+
+fn names_inspect(word: &str) -> bool {
+    word == script::INSPECT.sha1 || word == script::INSPECT.source.to_ascii_lowercase()
 }
 
 fn value(bytes: &[u8]) -> Value {

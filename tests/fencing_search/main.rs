@@ -1,6 +1,6 @@
-//! Every history of fencing tokens, up to a size: three nodes, two clients that ask again and again,
-//! claims that arrive when nobody waits for them any more, keys that expire at any moment, and
-//! either nodes that lose all their data at any moment, or clients whose wall clocks disagree.
+//! Every history of fencing tokens, up to a size: three nodes, two clients that ask again and
+//! again, claims that arrive when nobody waits for them any more, keys that expire at any moment,
+//! and either nodes that lose all their data at any moment, or clients whose wall clocks disagree.
 //!
 //! The scheme is that of `engine/acquire/fencing.rs` and `node/claim.lua`, written down a second
 //! time, as small as it can be. Two things must hold in every state: no two grants have the same
@@ -39,8 +39,8 @@ fn tokens_are_unique_and_grow_in_every_history() {
     for scheme in [LOST_DATA, WRONG_CLOCKS] {
         for has_late_claims in [false, true] {
             let found = search(Scheme { has_late_claims, ..scheme }, states());
-            eprintln!("{found:?}");
-            assert!(matches!(found, Found::Nothing { .. }), "{found:?}");
+            eprintln!("{found}");
+            assert!(matches!(found, Found::Nothing { .. }), "{found}");
         }
     }
 }
@@ -48,8 +48,8 @@ fn tokens_are_unique_and_grow_in_every_history() {
 #[track_caller]
 fn expect_broken(mistake: &str, scheme: Scheme) {
     let found = search(scheme, ENOUGH);
-    eprintln!("{mistake}: {found:?}");
-    assert!(matches!(found, Found::Violation { .. }), "{mistake}: {found:?}");
+    eprintln!("{mistake}: {found}");
+    assert!(matches!(found, Found::Violation { .. }), "{mistake}: {found}");
 }
 
 #[test]

@@ -2,15 +2,25 @@
 
 use crate::world::{Scheme, World};
 use std::collections::{HashSet, VecDeque};
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// What was found.
-#[derive(Debug)]
 pub(crate) enum Found {
     /// Nothing wrong in so many states; all there are, or as many as were to be looked at.
     Nothing { states: usize, all: bool },
     /// Something wrong after so many.
     Violation { states: usize, what: String },
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing { states, all: true } => write!(f, "nothing in all {states} states"),
+            Self::Nothing { states, all: false } => write!(f, "nothing in {states} states"),
+            Self::Violation { states, what } => write!(f, "after {states} states: {what}"),
+        }
+    }
 }
 
 /// Looks at up to `most` states.

@@ -1,18 +1,30 @@
 //! Fencing tokens: numbers that grow with every grant of a lock.
 //!
-//! Each node counts the grants of a lock that it has seen, and answers a grant with its counter.
-//! The largest counter is the token, and must be known to a majority before the lock is held: the
-//! next one to be granted it asks a majority, one of which then answers with more. If a majority
-//! has answered with the largest, that is so already. If not, a second round writes it back, on
-//! each node only if the lock's key still holds our token.
+//! Each node has a counter for the lock. A grant raises it by one, or to the wall clock of the
+//! client that asks, in microseconds, if that is more; and answers with it. The largest answer is
+//! the token, and must be known to a majority before the lock is held: whoever is granted it next
+//! asks a majority too, and so hears of more. If a majority has answered with the largest, that is
+//! so already. If not, a second round writes it back, on each node only if the lock's key still
+//! holds our token and the counter is not above it.
 //!
-//! Nodes that have lost their data begin to count from the client's wall clock, in microseconds,
-//! which is above every counter that began earlier, as long as there are fewer grants than
-//! microseconds and the clients' wall clocks do not go back.
+//! The wall clock is what makes tokens grow where nodes have lost their data, as long as there are
+//! fewer grants than microseconds; the counters are what makes them grow where clients' wall clocks
+//! disagree. `tests/fencing_search` goes through all histories of a certain size for both. A clock
+//! that counts only where there is no counter is not enough: a claim that was under way while a
+//! node lost its data would begin a counter below tokens that were given meanwhile.
 
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
-use crate::engine::{Ballot, Counters, Lease, NodeSet, Request, Verb, Verdict, quorum};
+use crate::engine::{Ballot, Counters, FENCE_MAX, Lease, NodeSet, Request, Verb, Verdict, quorum};
+
+/// The most that a wall clock counts for: a time in the year 2112. A clock that is wrong by more
+/// must not use up what counters have room for.
+const SEED_MAX: u64 = FENCE_MAX / 2;
+
+/// What a counter is at least, by this wall clock.
+pub(super) fn seed(wall: u64) -> u64 {
+    wall.clamp(1, SEED_MAX)
+}
 
 impl Acquire {
     pub(super) fn is_fenced(&self) -> bool {

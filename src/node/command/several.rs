@@ -6,8 +6,8 @@ use crate::node::report::Sighting;
 use crate::node::script::{self, Script};
 use crate::resp::{Elements, Reply, encode_command};
 
-/// What follows a lock's key in its counter's.
-const COUNTER: &[u8] = b":redlatch:fence";
+/// What follows a lock's key in its counter's. No lock's key may end so.
+pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
 
 /// Does it take more than one key?
 pub(super) fn is_about(request: &Request) -> bool {
@@ -60,7 +60,7 @@ fn counters(request: &Request, keys: &[&[u8]]) -> Vec<Vec<u8>> {
     let counts = matches!(request.verb, Verb::Plant | Verb::HandOver | Verb::Fence);
     let is_fenced = request.extras.as_ref().is_some_and(|extras| extras.fence.is_some());
     let keys = keys.iter().filter(|_| counts && is_fenced);
-    keys.map(|key| [key, COUNTER].concat()).collect()
+    keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }
 
 /// What a list means as the answer of this script.

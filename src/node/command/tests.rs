@@ -168,3 +168,13 @@ fn a_hand_over_tells_a_key_that_was_ours_from_one_that_nobody_had() {
     assert!(matches!(read(b":3\r\n"), Meaning::Nonsense(_)));
     assert!(matches!(read(b"+OK\r\n"), Meaning::Nonsense(_)));
 }
+
+#[test]
+fn what_was_seen_does_not_show_the_token_in_it() {
+    let bytes = b"*2\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
+    let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+    let seen = meaning(&request(Verb::Inspect, 7, at(0)), &reply, None);
+    assert!(matches!(&seen, Meaning::Seen(sighting) if sighting.left == 1));
+    let text = format!("{seen:?}");
+    assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");
+}

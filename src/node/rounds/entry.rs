@@ -106,7 +106,9 @@ impl<W> Entry<W> {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
         }
         self.problems[node.index()] = answer.problem;
-        self.sightings[node.index()] = answer.sighting;
+        // What a server shows by its second name has been seen.
+        let counts = answer.vote == Vote::Granted;
+        self.sightings[node.index()] = answer.sighting.filter(|_| counts);
         true
     }
 
@@ -118,6 +120,7 @@ impl<W> Entry<W> {
             self.tally.failed.insert(node);
             self.hopeless.insert(node);
             self.problems[node.index()] = Some(problem.clone());
+            self.sightings[node.index()] = None;
         }
     }
 

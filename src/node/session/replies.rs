@@ -105,7 +105,13 @@ impl Session {
                 let sighting = Some(sighting);
                 self.answers.extend(answer.map(|answer| Answer { sighting, ..answer }));
             }
-            Meaning::Vote(vote) => self.answers.extend(answer(vote, None)),
+            Meaning::Vote(vote) => {
+                self.answers.extend(answer(vote, None));
+                // If one of several keys is another's, the rest may still be the lock before's.
+                if vote == Vote::Refused && command.request.keys().nth(1).is_some() {
+                    self.owe_predecessor(now, command.request);
+                }
+            }
             Meaning::UnknownScript
                 if command.form == Form::Digest && !self.is_overtaken(&command) =>
             {

@@ -4,6 +4,7 @@ mod hand_over;
 mod limits;
 mod quarantine;
 mod refusals;
+mod several;
 mod silence;
 
 use crate::engine::{Verb, Vote};

@@ -8,6 +8,7 @@ mod redlatch;
 mod rslock;
 
 use crate::work::{self, Plan, Slice};
+use redlatch::Way;
 
 /// Who takes locks, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +17,10 @@ pub enum Peer {
     Redlatch,
     /// This library, given back by dropping the guard, which waits for nothing.
     RedlatchDrop,
+    /// This library, each lock with a fencing token.
+    RedlatchFenced,
+    /// This library, two resources at once.
+    RedlatchTwo,
     /// rslock on tokio's default runtime, one worker per processor.
     Rslock,
     /// rslock on tokio's current-thread runtime.
@@ -36,9 +41,11 @@ pub enum Peer {
     Local,
 }
 
-pub const ALL: [Peer; 11] = [
+pub const ALL: [Peer; 13] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
+    Peer::RedlatchFenced,
+    Peer::RedlatchTwo,
     Peer::Rslock,
     Peer::RslockSingle,
     Peer::RslockThreads,
@@ -56,6 +63,8 @@ impl Peer {
         match self {
             Self::Redlatch => "redlatch, release()",
             Self::RedlatchDrop => "redlatch, drop",
+            Self::RedlatchFenced => "redlatch, fenced",
+            Self::RedlatchTwo => "redlatch, two resources",
             Self::Rslock => "rslock 0.10, tokio multi-thread",
             Self::RslockSingle => "rslock 0.10, tokio current-thread",
             Self::RslockThreads => "rslock 0.10, threads in block_on",
@@ -80,8 +89,10 @@ impl Peer {
     /// Connects to these servers, if it ever does, and hands out what runs slices.
     pub fn start(self, urls: &[String], threads: usize) -> Box<dyn FnMut(&Plan) -> Slice> {
         match self {
-            Self::Redlatch => blocking(redlatch::Redlatch::new(urls, true)),
-            Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, false)),
+            Self::Redlatch => blocking(redlatch::Redlatch::new(urls, Way::Release)),
+            Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, Way::Drop)),
+            Self::RedlatchFenced => blocking(redlatch::Redlatch::new(urls, Way::Fenced)),
+            Self::RedlatchTwo => blocking(redlatch::Redlatch::new(urls, Way::Two)),
             Self::Redlock => blocking(blocking::Redlock::new(urls)),
             Self::Redsync => blocking(blocking::Redsync::new(urls)),
             Self::Floor => blocking(floor::Floor::new(urls)),

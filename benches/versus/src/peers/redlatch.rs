@@ -6,12 +6,24 @@ use ::redlatch::{LockClient, LockGuard, Released};
 /// One client for all threads.
 pub struct Redlatch {
     client: LockClient,
-    /// Is a lock given back with `release()`, or dropped?
-    waits: bool,
+    way: Way,
+}
+
+/// What is asked for, and how it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// With `release()`, which waits for a majority's answer. So do the next two.
+    Release,
+    /// With a fencing token.
+    Fenced,
+    /// Two resources at once.
+    Two,
+    /// By dropping the guard, which waits for nothing.
+    Drop,
 }
 
 impl Redlatch {
-    pub fn new(urls: &[String], waits: bool) -> Self {
+    pub fn new(urls: &[String], way: Way) -> Self {
         // The servers have just been started, and nothing that they forgot is still held. With the
         // guard, everything is asked of them in the same way, but only in a minute.
         let client = LockClient::builder().nodes(urls).restart_guard(false).build();
@@ -19,7 +31,7 @@ impl Redlatch {
         // Connects, with the patience that a busy machine may call for: what is measured has none.
         let resource = format!("versus:connect:{}", std::process::id());
         drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
-        Self { client, waits }
+        Self { client, way }
     }
 }
 
@@ -30,13 +42,19 @@ impl Blocking for Redlatch {
         if is_contended {
             self.client.lock(resource, TTL).expect("a majority of the servers answers")
         } else {
-            let guard = self.client.try_lock(resource, TTL);
+            let request = match self.way {
+                Way::Release | Way::Drop => self.client.request(resource),
+                Way::Fenced => self.client.request(resource).fenced(),
+                Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
+            };
+            let guard = request.ttl(TTL).one_attempt().acquire();
             guard.expect("a majority of the servers answers").expect("the lock is free")
         }
     }
 
     fn release(&self, held: LockGuard) {
-        if self.waits {
+        if self.way != Way::Drop {
+            assert_eq!(held.fencing_token().is_some(), self.way == Way::Fenced);
             assert_eq!(held.release().expect("a majority answers"), Released::InTime);
         } else {
             assert!(held.ensure_held().is_ok());

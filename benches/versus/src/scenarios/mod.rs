@@ -2,6 +2,7 @@
 
 mod ceiling;
 mod contended;
+mod fenced;
 mod refused;
 mod rtt;
 mod shared;
@@ -30,8 +31,9 @@ pub struct Scenario {
     pub run: fn(&Context) -> Vec<Findings>,
 }
 
-pub const ALL: [Scenario; 7] = [
+pub const ALL: [Scenario; 8] = [
     Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
+    Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
     Scenario { name: "contended", about: "8 threads or processes, one lock", run: contended::run },
     Scenario { name: "stopped", about: "one server answers nothing", run: stopped::run },

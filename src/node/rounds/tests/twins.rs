@@ -62,3 +62,30 @@ fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
     nodes.hear(0, &greeting("another", 1));
     assert_eq!(nodes.commands(0), ["SET 2"]);
 }
+
+#[test]
+fn one_server_is_looked_at_once() {
+    const SEEN: &str = "*2\r\n$1\r\nx\r\n:5\r\n";
+    let mut nodes = Nodes::down(false);
+    nodes.open(1, Verb::Inspect, 1);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.hear(0, &greeting("same", 1_000));
+    nodes.hear(1, &greeting("other", 1_000));
+    nodes.hear(2, &greeting("same", 1_000));
+    (0..3).for_each(|index| nodes.hear(index, SEEN));
+    let seen: Vec<_> = nodes.over().sightings.iter().map(Option::is_some).collect();
+    assert_eq!(seen, [true, true, false]);
+
+    // Also if it was looked at before it was recognised.
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.pass(500);
+    nodes.open(1, Verb::Inspect, 1);
+    nodes.hear(2, SEEN);
+    nodes.connect(0);
+    nodes.hear(0, &greeting("run 2", 1_000));
+    nodes.hear(0, SEEN);
+    nodes.hear(1, SEEN);
+    let seen: Vec<_> = nodes.over().sightings.iter().map(Option::is_some).collect();
+    assert_eq!(seen, [true, true, false]);
+}

@@ -1,8 +1,9 @@
 //! Hand-overs that a node does not take: nothing of either lock may stay there.
 
-use crate::engine::{Predecessor, Request, Token, Verb, Vote};
+use crate::engine::{Extras, Predecessor, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
 use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
+use std::sync::Arc;
 
 /// The request by which the lock of `before` becomes that of `owner`.
 fn hand_over(before: u8, owner: u8, talk: &Talk) -> Request {
@@ -109,4 +110,25 @@ fn a_hand_over_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() 
     assert!(talk.written().contains("EVAL\r\n"));
     talk.hear(":0\r\n:1\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+}
+
+#[test]
+fn a_hand_over_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
+    // One of the keys is another's. Of the rest, the lock before may still have some.
+    for refusal in ["*2\r\n:0\r\n:0\r\n", "-WRONGTYPE Operation against a key\r\n"] {
+        let mut talk = Talk::ready();
+        let mut request = hand_over(4, 5, &talk);
+        let more_keys = vec![Arc::from(&b"more"[..])];
+        request.extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+        let before = request.predecessor.as_mut().expect("it is handed over");
+        before.extras.clone_from(&request.extras);
+        talk.session.send(talk.now, Some(ticket(1)), &request);
+        assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
+        talk.hear(refusal);
+        assert_eq!(talk.votes(), [(1, Vote::Refused)]);
+        let removal = talk.written();
+        assert!(removal.contains("more") && removal.contains(&"\u{4}".repeat(Token::LEN)));
+        talk.hear(":0\r\n");
+        assert_eq!(talk.session.load(), (0, 0));
+    }
 }

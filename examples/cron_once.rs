@@ -1,0 +1,105 @@
+//! A job that several machines have in their crontabs, and that one of them runs.
+//!
+//! ```sh
+//! cargo run --example cron_once
+//! cargo run --example cron_once -- redis://a redis://b redis://c
+//! ```
+//!
+//! Without arguments it starts five Redis-like nodes inside this process.
+//!
+//! The lock is named after the job and the time it is due, and it is kept when the job is done: a
+//! machine whose clock is behind asks a moment later, and must not find it free. So it lives for
+//! longer than the machines' clocks differ.
+
+use redlatch::embedded::Nodes;
+use redlatch::{LockClient, LockError, LockGuard};
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const MACHINES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
+
+/// By more than the machines' clocks differ, and shorter than the time from one run to the next.
+const TTL: Duration = Duration::from_secs(30);
+
+/// How long a machine asks.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let urls: Vec<String> = std::env::args().skip(1).collect();
+    if urls.is_empty() {
+        let nodes = Nodes::start(5)?;
+        story(&nodes.urls())
+    } else {
+        story(&urls)
+    }
+}
+
+/// The job is due three times, on every machine.
+pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
+    let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::connect(urls)).collect();
+    let clients = clients?;
+    for due in ["02:00", "03:00", "04:00"] {
+        // Of one start of this program, so that the next one has a story to tell as well.
+        let resource = format!("cron:report:{due}:{}", std::process::id());
+        let runs = AtomicUsize::new(0);
+        let kept = thread::scope(|scope| {
+            let machines: Vec<_> = clients
+                .iter()
+                .zip(MACHINES)
+                .map(|(client, name)| {
+                    let (resource, runs) = (&resource, &runs);
+                    scope.spawn(move || {
+                        if name == "delta" {
+                            thread::sleep(Duration::from_millis(100)); // its clock is behind
+                        }
+                        run_once(client, resource, || job(name, due, runs))
+                    })
+                })
+                .collect();
+            let results = machines.into_iter().map(|machine| machine.join().expect("no panic"));
+            results.collect::<Result<Vec<_>, _>>()
+        })?;
+        let runs = runs.into_inner();
+        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", kept.len()));
+        if runs != 1 {
+            return Err("it should have run once".into());
+        }
+        drop(kept); // the story is over; a machine would leave the lock to its ttl
+    }
+    Ok(())
+}
+
+/// Does the work if nobody else does. The guard is to be kept until no machine can come late.
+///
+/// It asks for a while, and not once: machines that ask at the same moment can get some servers
+/// each and a majority none of them.
+fn run_once(
+    client: &LockClient,
+    resource: &str,
+    work: impl FnOnce(),
+) -> Result<Option<LockGuard>, LockError> {
+    let lock = match client.try_lock_for(resource, TTL, PATIENCE) {
+        Err(LockError::NoQuorum(error)) => {
+            // Nobody can know who has it. Better not to run than to run twice.
+            say(&format!("   not run: {error}"));
+            None
+        }
+        answer => answer?,
+    };
+    if lock.is_some() {
+        work();
+    }
+    Ok(lock)
+}
+
+fn job(machine: &str, due: &str, runs: &AtomicUsize) {
+    runs.fetch_add(1, Ordering::SeqCst);
+    say(&format!("   {machine} writes the report of {due}."));
+}
+
+#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+fn say(line: &str) {
+    println!("{line}");
+}

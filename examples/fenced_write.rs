@@ -1,0 +1,92 @@
+//! A write that comes too late, and a table that refuses it.
+//!
+//! ```sh
+//! cargo run --example fenced_write
+//! cargo run --example fenced_write -- redis://a redis://b redis://c
+//! ```
+//!
+//! Without arguments it starts five Redis-like nodes inside this process.
+//!
+//! A lock ends by the clock, and no lock can stop a thread that was held up between its last look
+//! at the clock and its write. With a fencing token the table can: it remembers the largest one it
+//! has seen, and refuses what comes with a smaller one.
+
+use redlatch::embedded::Nodes;
+use redlatch::{FencingToken, LockClient, LockGuard};
+use std::error::Error;
+use std::thread;
+use std::time::Duration;
+
+/// Short, so that this program need not run for long.
+const TTL: Duration = Duration::from_millis(500);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let urls: Vec<String> = std::env::args().skip(1).collect();
+    if urls.is_empty() {
+        let nodes = Nodes::start(5)?;
+        story(&nodes.urls())
+    } else {
+        story(&urls)
+    }
+}
+
+/// What is written to. In a database it is a row with a column for the token, and one statement:
+/// `UPDATE t SET state = ?, fence = ? WHERE id = ? AND fence <= ?`.
+#[derive(Default)]
+struct Table {
+    state: String,
+    fence: Option<FencingToken>,
+}
+
+impl Table {
+    /// Writes, unless somebody with a larger token has written before.
+    fn write(&mut self, state: &str, fence: FencingToken) -> bool {
+        let is_late = self.fence.is_some_and(|largest| fence < largest);
+        if !is_late {
+            self.fence = Some(fence);
+            state.clone_into(&mut self.state);
+        }
+        !is_late
+    }
+}
+
+/// Alice is held up, Bob gets the lock meanwhile, and then Alice writes.
+pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
+    let (alice, bob) = (LockClient::connect(urls)?, LockClient::connect(urls)?);
+    let mut table = Table::default();
+
+    let (alices_lock, alices_token) = take(&alice)?;
+    say(&format!("Alice holds the lock, with the token {alices_token}."));
+    thread::sleep(TTL); // the machine is busy, the disk is slow, the lid of the laptop was closed
+    say("She was held up for longer than her lock is good for.");
+
+    let (bobs_lock, bobs_token) = take(&bob)?;
+    say(&format!("Bob holds the lock now, with the token {bobs_token}."));
+    expect(table.write("Bob's", bobs_token), "the table takes what Bob writes")?;
+    say("Bob has written.");
+
+    // A careful Alice would ask her guard first; it says that the lock is lost.
+    expect(alices_lock.ensure_held().is_err(), "Alice's guard knows that it is over")?;
+    // But a thread can be stopped between that question and this line.
+    expect(!table.write("Alice's", alices_token), "the table refuses what Alice writes")?;
+    say(&format!("Alice's write is refused; the table holds what is {}.", table.state));
+    expect(table.write("Bob's, again", bobs_token), "Bob may write more than once")?;
+    drop(bobs_lock);
+    Ok(())
+}
+
+fn take(client: &LockClient) -> Result<(LockGuard, FencingToken), Box<dyn Error>> {
+    let lock = client.request("row:42").ttl(TTL).fenced().acquire()?;
+    let lock = lock.expect("a request that waits for ever does not end without the lock");
+    let token = lock.fencing_token().expect("it was asked for");
+    Ok((lock, token))
+}
+
+fn expect(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
+    if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
+}
+
+#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+fn say(line: &str) {
+    println!("{line}");
+}

@@ -1,0 +1,138 @@
+//! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
+
+use crate::engine::{Extras, Request, Verb, Vote};
+use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::node::{IN_FLIGHT_BYTES_MAX, Problem, SessionOptions};
+use std::sync::Arc;
+
+/// A request about `key`, and as many more of this length.
+fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
+    let name = |number: usize| format!("{number:0length$}").into_bytes().into();
+    let more_keys = (0..more).map(name).collect();
+    let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+    Request { extras, ..request(verb, owner, at(0)) }
+}
+
+fn send(talk: &mut Talk, serial: u64, verb: Verb) {
+    let request = about(verb, serial as u8, 1, 4);
+    talk.session.send(talk.now, Some(ticket(serial)), &request);
+}
+
+fn post(talk: &mut Talk, owner: u8, verb: Verb) {
+    talk.session.send(talk.now, None, &about(verb, owner, 1, 4));
+}
+
+/// A node that has run the script.
+fn experienced() -> Talk {
+    let mut talk = Talk::ready();
+    send(&mut talk, 90, Verb::Plant);
+    talk.hear("*2\r\n:2\r\n:0\r\n");
+    assert_eq!(
+        (talk.commands(), talk.votes()),
+        (vec!["EVAL 90".into()], vec![(90, Vote::Granted)])
+    );
+    talk
+}
+
+#[test]
+fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
+    let mut talk = experienced();
+    send(&mut talk, 1, Verb::Plant);
+    assert_eq!(talk.commands(), ["EVALSHA 1"]);
+    talk.hear("-NOSCRIPT No matching script.\r\n");
+    assert_eq!(talk.commands(), ["EVAL 1"]);
+    talk.hear("*2\r\n:2\r\n:0\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+
+    let mut talk = experienced();
+    send(&mut talk, 1, Verb::Plant);
+    post(&mut talk, 1, Verb::Undo);
+    assert_eq!(talk.commands(), ["EVALSHA 1", "EVAL 1"]);
+    talk.hear("-NOSCRIPT No matching script.\r\n:0\r\n");
+    assert_eq!(talk.commands(), [""; 0], "behind the undo it would plant keys that nobody removes");
+    assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 0)));
+}
+
+#[test]
+fn what_is_owed_is_owed_for_all_keys() {
+    let mut talk = Talk::ready();
+    send(&mut talk, 1, Verb::Plant);
+    talk.lose();
+    post(&mut talk, 1, Verb::Undo);
+    assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
+    talk.pass(20);
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    let removal = talk.written();
+    assert!(removal.contains("$1\r\n2\r\n$3\r\nkey\r\n$4\r\n0000\r\n"), "{removal}");
+    talk.hear(":1\r\n");
+    assert_eq!(talk.session.load(), (0, 0));
+}
+
+#[test]
+fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() {
+    let mut talk = Talk::ready();
+    send(&mut talk, 1, Verb::Plant);
+    talk.hear("-FENCE a counter of this lock is no number\r\n");
+    let problem = talk.problem();
+    assert!(problem.is_permanent() && matches!(problem, Problem::Server(_)), "{problem}");
+    assert!(!talk.session.is_down());
+}
+
+#[test]
+fn all_keys_count_in_what_a_silent_node_is_sent() {
+    let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
+    // To one that is connected, and to one that is yet to answer the greeting.
+    for mut talk in [Talk::ready(), Talk::new(SessionOptions::new("redis://node", 7))] {
+        let sent = (1..200).take_while(|serial| {
+            talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Plant, *serial));
+            talk.answers().is_empty()
+        });
+        let sent = sent.count();
+        assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
+        // What was planted can be taken back all the same, and is forgotten sooner or later.
+        for serial in 0..200 {
+            talk.session.send(talk.now, None, &large(Verb::Undo, serial));
+        }
+        let (unanswered, owed) = talk.session.load();
+        assert!((sent..=18).contains(&(unanswered.max(owed))), "{unanswered}, {owed}");
+        assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 70_000);
+    }
+}
+
+#[test]
+fn a_request_of_several_that_was_refused_owes_nothing() {
+    for refusal in ["*2\r\n:0\r\n:0\r\n", "-WRONGTYPE Operation against a key\r\n"] {
+        let mut talk = Talk::ready();
+        send(&mut talk, 1, Verb::Plant);
+        talk.hear(refusal);
+        assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Refused)], (0, 0)));
+    }
+}
+
+#[test]
+fn lists_that_no_script_of_ours_answers_end_the_connection() {
+    let table = [
+        (Verb::Plant, "*1\r\n:1\r\n"),
+        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Plant, "*2\r\n:3\r\n:1\r\n"),
+        (Verb::Plant, "*2\r\n:1\r\n:-1\r\n"),
+        (Verb::Plant, "*2\r\n:1\r\n:9007199254740992\r\n"),
+        (Verb::Plant, "*2\r\n$1\r\n1\r\n:1\r\n"),
+        (Verb::Plant, "+OK\r\n"),
+        (Verb::Plant, "$-1\r\n"),
+        (Verb::Plant, ":1\r\n"),
+        (Verb::Release, "*2\r\n:1\r\n:1\r\n"),
+        (Verb::Extend, "*2\r\n:1\r\n:1\r\n"),
+        (Verb::Inspect, "*2\r\n:1\r\n:1\r\n"),
+        (Verb::Inspect, "*2\r\n$1\r\nx\r\n$1\r\n5\r\n"),
+        (Verb::Inspect, ":1\r\n"),
+    ];
+    for (verb, reply) in table {
+        let mut talk = Talk::ready();
+        send(&mut talk, 1, verb);
+        talk.hear(reply);
+        assert!(matches!(talk.problem(), Problem::UnexpectedReply(_)), "{verb:?} {reply:?}");
+        assert!(talk.session.is_down(), "{verb:?} {reply:?}");
+    }
+}

@@ -1,0 +1,53 @@
+//! The examples tell the truth: each story is told on embedded nodes, and ends as it says.
+
+use redlatch::embedded::Nodes;
+use std::time::{Duration, Instant};
+
+#[path = "../examples/cron_once.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod cron_once;
+#[path = "../examples/fenced_write.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod fenced_write;
+#[path = "../examples/leader_election.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod leader_election;
+#[path = "../examples/transfer.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod transfer;
+
+/// For a machine that is worse than busy; on an idle one each takes a few seconds at most.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Tells a story, whose own checks say whether it went as it should.
+#[track_caller]
+fn tell<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
+    let nodes = Nodes::start(3).expect("nodes can be started");
+    let start = Instant::now();
+    if let Err(error) = story(&nodes.urls()) {
+        panic!("the story did not go as it should: {error}");
+    }
+    assert!(start.elapsed() < LIMIT, "it took {:?}", start.elapsed());
+    // It asked these nodes, and not others: without them there is no story.
+    (0..3).for_each(|node| nodes.stop(node));
+}
+
+#[test]
+fn a_job_runs_once() {
+    tell(cron_once::story);
+}
+
+#[test]
+fn a_late_write_is_refused() {
+    tell(fenced_write::story);
+}
+
+#[test]
+fn another_one_leads() {
+    tell(leader_election::story);
+}
+
+#[test]
+fn no_money_is_lost() {
+    tell(transfer::story);
+}

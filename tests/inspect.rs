@@ -1,0 +1,261 @@
+//! Looking at locks, and taking them away by force.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use redlatch::error::{NodeAnswer, ResourceError};
+use redlatch::{
+    ExtendError, Holder, InspectError, Inspection, LockClient, LockError, LockState, Lost, Problem,
+    Released,
+};
+use support::locks::{LIMIT, LONG, holders, patient, take, thorough, value};
+use support::servers::Servers;
+
+#[track_caller]
+fn look(client: &LockClient, resource: &str) -> Inspection {
+    client.inspect(resource).unwrap_or_else(|error| panic!("a majority answers: {error}"))
+}
+
+#[track_caller]
+fn holder(client: &LockClient, resource: &str) -> Holder {
+    match look(client, resource).state {
+        LockState::Held(holder) => holder,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn free_or_held_and_by_whom() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let free = look(&other, "job");
+    assert_eq!(free.state, LockState::Free);
+    for (view, url) in free.nodes.iter().zip(servers.urls()) {
+        assert!(view.endpoint.starts_with(&url), "{} is {url}", view.endpoint);
+        assert_eq!((&view.holder, view.agrees), (&Ok(None), false));
+    }
+
+    let request = client.request("job").ttl(LONG).owner("host-7:cron\n\0").one_attempt();
+    let lock = request.acquire().unwrap().unwrap();
+    let held = look(&other, "job");
+    let LockState::Held(holder) = &held.state else { panic!("{held:?}") };
+    assert_eq!(holder.owner.as_deref(), Some(&b"host-7:cron\n\0"[..]));
+    let remaining = holder.remaining.expect("it has an end");
+    assert!(remaining <= LONG && remaining > LONG - LIMIT, "{remaining:?}");
+    for view in &held.nodes {
+        let holder = view.holder.as_ref().unwrap().as_ref().unwrap();
+        assert!(view.agrees && holder.owner.as_deref() == Some(b"host-7:cron\n\0"));
+    }
+    assert_eq!(lock.release().unwrap(), Released::InTime, "it was only looked at");
+    assert_eq!(look(&other, "job").state, LockState::Free);
+
+    let lock = take(&client, "job", LONG);
+    assert_eq!(self::holder(&other, "job").owner, None, "nobody said so");
+    drop(lock);
+    let both = client.request_all(["a", "b"]).owner("me").one_attempt().acquire().unwrap();
+    assert_eq!(self::holder(&other, "b").owner.as_deref(), Some(&b"me"[..]));
+    drop(both);
+}
+
+#[test]
+fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let first = client.request("job").ttl(LONG).owner("first").acquire().unwrap().unwrap();
+    let waiting = {
+        let client = client.clone();
+        support::queue::stand(move || {
+            client.request("job").ttl(LONG).owner("second").acquire().unwrap().unwrap()
+        })
+    };
+    assert_eq!(first.release().unwrap(), Released::InTime);
+    let mut second = support::queue::finish(waiting);
+    assert_eq!(holder(&client, "job").owner.as_deref(), Some(&b"second"[..]));
+    // Its release and its extension know of the label: they compare the whole value.
+    servers[0].command(&["DEL", "job"]);
+    second.extend(LONG).unwrap();
+    let is_back = || value(&servers[0], "job") == value(&servers[1], "job");
+    assert!(support::eventually(LIMIT, is_back));
+    assert_eq!(second.release().unwrap(), Released::InTime);
+    assert_eq!(holders(&servers, "job"), 0);
+}
+
+#[test]
+fn whatever_is_under_the_key_is_shown_as_what_it_is() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let all = |words: &[&str]| servers.iter().for_each(|server| drop(server.command(words)));
+
+    // Different values, none of them a majority's.
+    for (server, foreign) in servers.iter().zip(["x", "y", "z"]) {
+        server.command(&["SET", "k", foreign, "PX", "50000"]);
+    }
+    let seen = look(&client, "k");
+    assert_eq!(seen.state, LockState::Undecided);
+    assert!(seen.nodes.iter().all(|view| matches!(&view.holder, Ok(Some(_))) && !view.agrees));
+    servers[0].command(&["DEL", "k"]);
+    assert_eq!(look(&client, "k").state, LockState::Undecided, "no majority has it free");
+    servers[1].command(&["DEL", "k"]);
+    assert_eq!(look(&client, "k").state, LockState::Free);
+
+    // A foreign value, shorter than a token, without an end, and empty; none looks like a label.
+    for foreign in ["short", ""] {
+        all(&["SET", "k", foreign]);
+        let holder = holder(&client, "k");
+        assert_eq!((holder.owner, holder.remaining), (None, None), "{foreign:?}");
+    }
+    // One that is longer than a reply may be.
+    all(&["SET", "k", &"x".repeat(1_000_000), "PX", "50000"]);
+    assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
+
+    // No string: nobody gets the lock, so it is held.
+    all(&["DEL", "k"]);
+    all(&["LPUSH", "k", "x"]);
+    let seen = holder(&client, "k");
+    assert_eq!((seen.owner, seen.remaining), (None, None));
+    assert!(client.try_lock("k", LONG).unwrap().is_none());
+    all(&["PEXPIRE", "k", "50000"]);
+    assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
+    assert!(client.nodes().iter().all(|node| node.last_error.is_none()), "no connection was lost");
+}
+
+#[test]
+fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let lock = client.request("job").ttl(LONG).owner("me").acquire().unwrap().unwrap();
+    servers[2].kill();
+    let seen = look(&client, "job");
+    assert!(matches!(&seen.state, LockState::Held(holder) if holder.owner.is_some()), "{seen:?}");
+    let agreeing: Vec<bool> = seen.nodes.iter().map(|view| view.agrees).collect();
+    assert_eq!(agreeing, [true, true, false]);
+    let problem = seen.nodes[2].holder.as_ref().unwrap_err();
+    assert!(matches!(problem, Problem::Disconnected(_) | Problem::Unreachable { .. }), "{problem}");
+
+    servers[1].kill();
+    let InspectError::NoQuorum(error) = client.inspect("job").unwrap_err() else { panic!() };
+    assert_eq!((error.reports().len(), error.answered(), error.needed()), (3, 1, 2));
+    let failed = |index: usize| matches!(error.reports()[index].answer, NodeAnswer::Failed(_));
+    assert!(!failed(0) && failed(1) && failed(2), "{error}");
+    let InspectError::NoQuorum(error) = client.force_release("job").unwrap_err() else { panic!() };
+    assert_eq!(error.answered(), 1);
+    drop(lock);
+}
+
+#[test]
+fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
+    let servers = Servers::start(3);
+    let lock = take(&thorough(servers.urls()), "job", LONG);
+    let hurried = patient(servers.urls()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    assert!(matches!(look(&hurried, "job").state, LockState::Held(_)));
+    servers[0].pause();
+    let start = Instant::now();
+    let seen = look(&hurried, "job");
+    assert!(start.elapsed() < LIMIT);
+    assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
+    assert!(matches!(seen.nodes[0].holder, Err(Problem::TimedOut(_))), "{seen:?}");
+    servers[0].resume();
+    drop(lock);
+}
+
+#[test]
+fn nothing_that_is_printed_shows_the_token() {
+    let servers = Servers::start(1);
+    let client = thorough(servers.urls());
+    let request = client.request("job").ttl(LONG).owner("me").one_attempt();
+    let shown_request = format!("{request:?}");
+    let lock = request.acquire().unwrap().unwrap();
+    let value = value(&servers[0], "job").expect("it is held");
+    let (token, label) = value.split_at(20);
+    assert_eq!(label, b"me");
+    let seen = look(&client, "job");
+    let texts = [format!("{lock:?}"), format!("{client:?}"), format!("{seen:?}"), shown_request];
+    // As bytes, as digits, and as text with escapes, each in two consecutive bytes.
+    let numbers = format!("{}, {}, {}", token[0], token[1], token[2]);
+    let digits: String = token[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let escaped = token[..4].escape_ascii().to_string();
+    for text in texts {
+        for secret in [&numbers, &digits, &escaped] {
+            assert!(!text.contains(secret.as_str()), "{text} shows {secret}");
+        }
+    }
+}
+
+#[test]
+fn labels_are_as_long_as_agreed_and_no_longer() {
+    let servers = Servers::start(1);
+    let client = thorough(servers.urls());
+    let longest = vec![b'x'; 256];
+    let lock = client.request("job").owner(&longest).one_attempt().acquire().unwrap().unwrap();
+    assert_eq!(holder(&client, "job").owner.as_ref(), Some(&longest));
+    assert_eq!(lock.release().unwrap(), Released::InTime);
+    let refused = client.request("job").owner([b'x'; 257]).acquire().unwrap_err();
+    let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
+    assert_eq!(refused, LockError::Resource(too_long));
+    // An empty label is none.
+    let lock = client.request("job").owner("").one_attempt().acquire().unwrap();
+    assert_eq!(holder(&client, "job").owner, None);
+    drop(lock);
+}
+
+#[test]
+fn this_thread_has_a_name() {
+    let servers = Servers::start(1);
+    let client = thorough(servers.urls());
+    let label = |name: &str| {
+        let client = client.clone();
+        let work = move || {
+            let request = client.request("job").owned_by_this_thread().one_attempt();
+            let lock = request.acquire().unwrap().unwrap();
+            let owner = holder(&client, "job").owner.expect("it says so");
+            lock.release().unwrap();
+            String::from_utf8(owner).expect("a label that is text")
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work).unwrap();
+        thread.join().unwrap()
+    };
+    let owner = label("worker 7");
+    assert!(owner.ends_with(&format!(":{}:worker 7", std::process::id())), "{owner}");
+    assert!(!owner.starts_with(':'), "the host has a name: {owner}");
+    // A long one is cut between two characters.
+    let owner = label(&"\u{20ac}".repeat(200));
+    assert!(owner.len() <= 256 && owner.len() > 252, "{}", owner.len());
+    assert!(owner.ends_with('\u{20ac}'));
+}
+
+#[test]
+fn by_force_a_lock_is_taken_from_whoever_has_it() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    assert!(!other.force_release("job").unwrap(), "nobody holds it");
+    let (released, mut extended) = (take(&client, "job", LONG), take(&client, "more", LONG));
+    assert!(other.force_release("job").unwrap() && other.force_release("more").unwrap());
+    assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
+    let next = take(&other, "job", LONG);
+    // Who had it is told when it asks, and does no harm to the next.
+    assert_eq!(released.release().unwrap(), Released::TooLate);
+    assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(Lost::Gone));
+    assert_eq!(next.release().unwrap(), Released::InTime);
+
+    // A key on one node is enough to say that there was one; what it holds does not matter.
+    servers[1].command(&["LPUSH", "odd", "x"]);
+    assert!(other.force_release("odd").unwrap());
+    assert_eq!(servers[1].command(&["EXISTS", "odd"]).integer(), 0);
+    for name in ["", "job:redlatch:fence"] {
+        let refused = other.force_release(name).unwrap_err();
+        assert!(matches!(refused, InspectError::Resource(_)), "{refused}");
+        assert!(matches!(other.inspect(name), Err(InspectError::Resource(_))));
+    }
+}
+
+#[test]
+fn by_force_a_fencing_counter_is_not_taken() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let first = client.request("job").ttl(LONG).fenced().acquire().unwrap().unwrap();
+    assert!(other.force_release("job").unwrap());
+    let next = other.request("job").ttl(LONG).fenced().one_attempt().acquire().unwrap().unwrap();
+    assert!(next.fencing_token() > first.fencing_token(), "the late writer can be told apart");
+    assert_eq!(first.release().unwrap(), Released::TooLate);
+}

@@ -1,0 +1,233 @@
+//! Several resources at once: all of them or none, on each node and on all.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use redlatch::error::ResourceError;
+use redlatch::{ExtendError, LockClient, LockError, LockGuard, Lost, Released};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, value};
+use support::queue::{finish, stand};
+use support::servers::Servers;
+
+/// Takes locks that have to be free.
+#[track_caller]
+fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
+    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    taken.expect("a majority answers").expect("nobody else holds any of them")
+}
+
+/// Are they held by others?
+#[track_caller]
+fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
+    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    taken.expect("a majority answers").is_none()
+}
+
+#[test]
+fn all_or_none() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let held = take(&other, "b", LONG);
+    assert!(is_refused(&client, &["a", "b"]) && is_refused(&client, &["b", "c", "a"]));
+    assert_eq!((holders(&servers, "a"), holders(&servers, "c")), (0, 0), "none of the others");
+    assert_eq!(holders(&servers, "b"), 3);
+    assert_eq!(held.release().unwrap(), Released::InTime, "nor was the other's lock touched");
+
+    let both = take_all(&client, &["b", "a"]);
+    assert_eq!(both.resources().collect::<Vec<_>>(), [b"a", b"b"], "in the order of their bytes");
+    assert_eq!(both.resource(), b"a");
+    for server in &servers[..] {
+        assert!(value(server, "a").is_some() && value(server, "a") == value(server, "b"));
+    }
+    assert!(is_refused(&other, &["a"]) && is_refused(&other, &["b", "c"]));
+    assert!(other.try_lock("b", LONG).unwrap().is_none());
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0));
+
+    drop(take_all(&client, &["a", "b"]));
+    assert!(gone(&servers, "a") && gone(&servers, "b"));
+}
+
+#[test]
+fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
+    let guard = client.request_all(names).ttl(LONG).one_attempt().acquire().unwrap().unwrap();
+    for name in names {
+        assert_eq!(holders(&servers, name), 3);
+    }
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert!(names.iter().all(|name| holders(&servers, name) == 0));
+    // The prefix is before each of them.
+    let prefixed = patient(servers.urls()).key_prefix("app:").wait_for_all(true).build().unwrap();
+    let guard = take_all(&prefixed, &["a", "b"]);
+    assert_eq!((holders(&servers, "app:a"), holders(&servers, "app:b")), (3, 3));
+    assert_eq!(guard.resources().collect::<Vec<_>>(), [b"a", b"b"]);
+}
+
+#[test]
+fn what_a_minority_holds_is_in_nobodys_way() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    // One node has what another has left there under one key; a second one has it under the other.
+    for foreign in ["foreign", ""] {
+        servers[0].command(&["SET", "a", foreign, "PX", "50000"]);
+        let both = take_all(&client, &["a", "b"]);
+        assert_eq!((holders(&servers[1..], "a"), holders(&servers, "b")), (2, 2));
+        assert_eq!(both.release().unwrap(), Released::InTime);
+        assert_eq!(value(&servers[0], "a").as_deref(), Some(foreign.as_bytes()));
+        // With a second one there is no majority that has both, though each is free on one.
+        servers[1].command(&["SET", "b", foreign]);
+        assert!(is_refused(&client, &["a", "b"]));
+        assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "what was foreign");
+        servers[1].command(&["DEL", "b"]);
+    }
+    // What is no string is another's as well.
+    servers[0].command(&["DEL", "a"]);
+    servers[0].command(&["LPUSH", "b", "x"]);
+    let mut both = take_all(&client, &["a", "b"]);
+    both.extend(LONG).unwrap();
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    assert_eq!(holders(&servers, "a"), 0);
+    servers[1].command(&["LPUSH", "b", "x"]);
+    assert!(is_refused(&client, &["a", "b"]));
+}
+
+#[test]
+fn they_are_extended_together() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30)).one_attempt();
+    let mut both = request.acquire().unwrap().unwrap();
+    both.extend(LONG).unwrap();
+    assert!(both.remaining() > Duration::from_secs(40));
+    let shortest = |key| servers.iter().map(|server| pttl(server, key)).min().unwrap();
+    assert!(shortest("a") > 40_000 && shortest("b") > 40_000);
+    // By less than is left: neither gets less.
+    both.extend(Duration::from_secs(1)).unwrap();
+    assert!(shortest("a") > 20_000 && shortest("b") > 20_000);
+    assert!(both.remaining() > Duration::from_secs(20));
+
+    // A node that has lost one of them gets it back, and the other keeps what it has to live.
+    servers[2].command(&["DEL", "b"]);
+    both.extend(Duration::from_secs(1)).unwrap();
+    assert!(eventually(LIMIT, || value(&servers[2], "b").is_some()), "planted again");
+    assert!(pttl(&servers[2], "a") > 20_000, "the other lives on as long as before");
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0));
+}
+
+#[test]
+fn with_one_of_them_lost_on_a_majority_all_are_lost() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let lose =
+        |key: &str| servers[..2].iter().for_each(|server| drop(server.command(&["DEL", key])));
+    let both = take_all(&client, &["a", "b"]);
+    lose("b");
+    assert_eq!(both.release().unwrap(), Released::TooLate);
+    assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0), "no key stays behind");
+
+    let mut both = take_all(&client, &["a", "b"]);
+    lose("a");
+    let stolen = take(&other, "a", LONG);
+    assert_eq!(both.extend(LONG).unwrap_err(), ExtendError::Lost(Lost::Gone));
+    assert!(both.ensure_held().is_err() && both.remaining().is_zero());
+    drop(both);
+    assert!(gone(&servers, "b"));
+    assert_eq!(stolen.release().unwrap(), Released::InTime, "nobody else's key is deleted");
+}
+
+#[test]
+fn bad_input_is_told_before_anything_is_sent() {
+    let servers = Servers::start(1);
+    let client = thorough(servers.urls());
+    let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).acquire() {
+        Err(LockError::Resource(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    let name = |number: usize| number.to_string().into_bytes();
+    assert_eq!(refusal(vec![]), ResourceError::None);
+    assert_eq!(refusal(vec![name(1), Vec::new()]), ResourceError::Empty);
+    let too_many = ResourceError::TooMany { count: 65, most: 64 };
+    assert_eq!(refusal((0..65).map(name).collect()), too_many);
+    assert_eq!(refusal(vec![name(1); 65]), too_many, "names are counted, not resources");
+    let endless = client.request_all(std::iter::repeat("again")).acquire().unwrap_err();
+    assert_eq!(endless, LockError::Resource(too_many));
+    let long = |byte| vec![byte; 32 * 1024];
+    let (length, most) = (64 * 1024 + 1, 64 * 1024);
+    let too_long = ResourceError::TooLong { length, most };
+    assert_eq!(refusal(vec![long(b'a'), long(b'b'), name(1)]), too_long);
+    let counter = b"account:redlatch:fence".to_vec();
+    assert_eq!(refusal(vec![b"account".to_vec(), counter.clone()]), ResourceError::Reserved);
+    let plain = client.request(&counter).acquire().unwrap_err();
+    assert_eq!(plain, LockError::Resource(ResourceError::Reserved));
+    for error in [too_many, too_long, ResourceError::None, ResourceError::Reserved] {
+        assert!(!error.to_string().is_empty() && !error.to_string().ends_with('.'));
+    }
+    assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
+
+    // As much as there may be, fenced as well; and duplicates, which are one.
+    let most = client.request_all((0..64).map(name)).fenced().one_attempt().acquire().unwrap();
+    assert_eq!(most.expect("they are free").release().unwrap(), Released::InTime);
+    let most = client.request_all([long(b'a'), long(b'b')]).fenced().one_attempt();
+    assert_eq!(most.acquire().unwrap().unwrap().release().unwrap(), Released::InTime);
+    let twice = take_all(&client, &["a", "b", "a", "a"]);
+    assert_eq!(twice.resources().count(), 2);
+    assert_eq!(twice.release().unwrap(), Released::InTime);
+    let one = take_all(&client, &["a", "a"]);
+    assert!(client.try_lock("a", LONG).unwrap().is_none(), "one of one is a lock like any other");
+    assert_eq!(one.release().unwrap(), Released::InTime);
+}
+
+#[test]
+fn who_waits_waits_no_longer_than_agreed() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let held = take(&other, "b", LONG);
+    let start = Instant::now();
+    let wait = Duration::from_millis(200);
+    assert!(client.request_all(["a", "b"]).wait_for(wait).acquire().unwrap().is_none());
+    assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
+    // A thread of the same client that holds the same set, or one that overlaps, is no other case.
+    drop(held);
+    let held = take_all(&other, &["b", "c"]);
+    for set in [&["b", "c"][..], &["c", "d"], &["b"]] {
+        let start = Instant::now();
+        assert!(other.request_all(set).wait_for(wait).acquire().unwrap().is_none(), "{set:?}");
+        assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
+    }
+    assert_eq!(holders(&servers, "d"), 0);
+    let waiting = stand(move || client.request_all(["d", "c"]).acquire().unwrap().is_some());
+    drop(held);
+    assert!(finish(waiting));
+}
+
+#[test]
+fn threads_that_want_the_same_set_hand_it_on() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = client.build().unwrap();
+    let held = take_all(&client, &["a", "b"]);
+    let waiting = {
+        let client = client.clone();
+        // The same set in another order.
+        stand(move || client.request_all(["b", "a"]).ttl(LONG).acquire().unwrap().unwrap())
+    };
+    // On one node, one of the keys has become another's meanwhile.
+    servers[0].command(&["SET", "b", "foreign"]);
+    let before = value(&servers[1], "a");
+    assert_eq!(held.release().unwrap(), Released::InTime);
+    let next = finish(waiting);
+    for server in &servers[1..] {
+        assert!(value(server, "a").is_some() && value(server, "a") != before, "another token");
+        assert_eq!(value(server, "a"), value(server, "b"));
+    }
+    let is_cleared = || value(&servers[0], "a").is_none();
+    assert!(eventually(LIMIT, is_cleared), "what the lock before had there is taken back");
+    assert_eq!(next.release().unwrap(), Released::InTime);
+    assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 1));
+}

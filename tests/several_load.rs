@@ -1,0 +1,135 @@
+//! Overlapping sets of resources from many threads and several clients: no deadlock, whatever the
+//! order in which they are named, and no lost update of what they protect.
+
+mod support;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockClient, Released};
+use support::locks::{LIMIT, LONG, gone, patient};
+use support::servers::Servers;
+
+const RESOURCES: [&str; 5] = ["r0", "r1", "r2", "r3", "r4"];
+
+/// What a resource's lock protects: counted up by reading, waiting, and writing, so that two who do
+/// it at once lose an update.
+#[derive(Default)]
+struct Counters([AtomicU64; RESOURCES.len()]);
+
+impl Counters {
+    fn count(&self, chosen: &[usize]) {
+        let before = chosen.iter().map(|index| self.0[*index].load(Ordering::SeqCst));
+        let before: Vec<u64> = before.collect();
+        thread::yield_now();
+        for (index, before) in chosen.iter().zip(before) {
+            self.0[*index].store(before + 1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// SplitMix64, by Steele, Lea and Flood.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) % limit as u64) as usize
+    }
+
+    /// One to three different ones in any order.
+    fn choose(&mut self) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..RESOURCES.len()).collect();
+        let count = 1 + self.below(3);
+        (0..count).map(|_| all.swap_remove(self.below(all.len()))).collect()
+    }
+}
+
+/// Works on sets until time is over, and says how often it counted each resource.
+fn work(
+    client: &LockClient,
+    counters: &Counters,
+    mut chance: Chance,
+    end: Instant,
+) -> [u64; RESOURCES.len()] {
+    let mut counted = [0; RESOURCES.len()];
+    let mut turns = 0;
+    // Everybody gets something, however late it is.
+    while turns < 3 || Instant::now() < end {
+        let chosen = chance.choose();
+        let names: Vec<&str> = chosen.iter().map(|index| RESOURCES[*index]).collect();
+        let request = match (&names[..], chance.below(2)) {
+            // Locks of one resource are among them.
+            ([name], 0) => client.request(name),
+            _ => client.request_all(&names),
+        };
+        let request = if chance.below(2) == 0 { request.fenced() } else { request };
+        let guard = request.ttl(LONG).wait_for(3 * LIMIT).acquire().expect("a majority answers");
+        let guard = guard.expect("nobody waits for ever");
+        counters.count(&chosen);
+        chosen.iter().for_each(|index| counted[*index] += 1);
+        turns += 1;
+        if chance.below(2) == 0 {
+            drop(guard);
+        } else {
+            assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
+        }
+    }
+    counted
+}
+
+#[test]
+fn overlapping_sets_in_any_order_neither_block_each_other_nor_lose_an_update() {
+    let servers = Servers::start(3);
+    let counters = Counters::default();
+    let end = Instant::now() + Duration::from_secs(3);
+    let clients: Vec<LockClient> =
+        (0..3).map(|_| patient(servers.urls()).build().expect("the settings are good")).collect();
+    let counted = thread::scope(|scope| {
+        let workers: Vec<_> = (0..12)
+            .map(|number| {
+                let (client, counters) = (&clients[number % clients.len()], &counters);
+                let chance = Chance(number as u64 + 1);
+                scope.spawn(move || work(client, counters, chance, end))
+            })
+            .collect();
+        let counted = workers.into_iter().map(|worker| worker.join().expect("it does not panic"));
+        counted.collect::<Vec<_>>()
+    });
+    for (index, counter) in counters.0.iter().enumerate() {
+        let expected: u64 = counted.iter().map(|counted| counted[index]).sum();
+        assert_eq!(counter.load(Ordering::SeqCst), expected, "{}", RESOURCES[index]);
+        assert!(expected > 0, "{} was never locked", RESOURCES[index]);
+    }
+    drop(clients);
+    assert!(RESOURCES.iter().all(|name| gone(&servers, name)));
+}
+
+#[test]
+fn threads_of_one_client_with_one_set_lose_no_update() {
+    let servers = Servers::start(3);
+    let counters = Counters::default();
+    let client = patient(servers.urls()).hand_over_limit(5, LONG).build().unwrap();
+    let other = patient(servers.urls()).build().unwrap();
+    thread::scope(|scope| {
+        for number in 0..6 {
+            let (client, counters) = (if number < 4 { &client } else { &other }, &counters);
+            scope.spawn(move || {
+                for turn in 0..40 {
+                    let names = if turn % 2 == 0 { ["r0", "r1"] } else { ["r1", "r0"] };
+                    let guard = client.request_all(names).ttl(LONG).acquire().unwrap().unwrap();
+                    counters.count(&[0, 1]);
+                    drop(guard);
+                }
+            });
+        }
+    });
+    assert_eq!(counters.0[0].load(Ordering::SeqCst), 240);
+    assert_eq!(counters.0[1].load(Ordering::SeqCst), 240);
+    drop((client, other));
+    assert!(gone(&servers, "r0") && gone(&servers, "r1"));
+}

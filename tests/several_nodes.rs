@@ -1,0 +1,171 @@
+//! Several resources at once on nodes that go away, forget, hang, or refuse.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use redlatch::error::{NodeAnswer, ServerErrorKind};
+use redlatch::{LockClient, LockError, LockGuard, NodeStatus, Problem, Released};
+use support::eventually;
+use support::locks::{LIMIT, LONG, gone, holders, patient, thorough, value};
+use support::servers::Servers;
+
+/// Takes locks that have to be free.
+#[track_caller]
+fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
+    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    taken.expect("a majority answers").expect("nobody else holds any of them")
+}
+
+#[test]
+fn one_node_down_killed_or_forgetful_makes_no_difference() {
+    let mut servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    let ready = |client: &LockClient, count: usize| {
+        let is_up = |node: &NodeStatus| node.is_connected;
+        eventually(LIMIT, || client.nodes().into_iter().filter(is_up).count() >= count)
+    };
+    assert!(ready(&client, 3));
+    drop(take_all(&client, &["a", "b"]));
+    // They have forgotten the scripts, before each of the three that are needed.
+    let flush = |servers: &Servers| {
+        servers.iter().for_each(|server| drop(server.command(&["SCRIPT", "FLUSH"])));
+    };
+    flush(&servers);
+    let mut both = take_all(&client, &["a", "b"]);
+    flush(&servers);
+    both.extend(LONG).unwrap();
+    flush(&servers);
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    let is_gone = || {
+        // Who released it has gone away with a majority's answers. If the third is that it does not
+        // know the script, that is read, and the source sent, with the next call.
+        let _ = client.nodes();
+        holders(&servers, "a") + holders(&servers, "b") == 0
+    };
+    assert!(eventually(LIMIT, is_gone), "released on all of them");
+
+    let mut both = take_all(&client, &["a", "b"]);
+    servers[0].kill();
+    both.extend(LONG).unwrap();
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    let mut both = take_all(&client, &["a", "b"]);
+    servers[0].restart();
+    assert!(ready(&client, 3));
+    both.extend(LONG).unwrap();
+    let is_back = || {
+        // Nobody reads a late answer while nobody calls.
+        let _ = client.nodes();
+        value(&servers[0], "a").is_some() && value(&servers[0], "b").is_some()
+    };
+    assert!(eventually(LIMIT, is_back), "planted on the node that came back empty");
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    assert!(gone(&servers, "a") && gone(&servers, "b"));
+}
+
+#[test]
+fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
+    let mut servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    drop(take_all(&client, &["a", "b"]));
+    assert!(gone(&servers, "a"));
+    servers[0].kill();
+    servers[1].kill();
+    let request = client.request_all(["a", "b"]).ttl(LONG).one_attempt();
+    let error = request.acquire().unwrap_err();
+    assert!(matches!(&error, LockError::NoQuorum(error) if error.reports().len() == 3), "{error}");
+    assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
+}
+
+#[test]
+fn a_node_that_comes_to_itself_late_keeps_no_key() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).node_timeout(LIMIT).build().unwrap();
+    assert!(client.nodes().iter().all(|node| node.is_connected));
+    drop(take_all(&client, &["a", "b"]));
+    assert!(gone(&servers, "a") && gone(&servers, "b"));
+    servers[0].pause();
+    let both = take_all(&client, &["a", "b"]);
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    drop(take_all(&client, &["b", "c"]));
+    servers[0].resume();
+    assert!(["a", "b", "c"].iter().all(|key| gone(&servers, key)));
+}
+
+#[test]
+fn nodes_of_a_cluster_say_that_they_are() {
+    let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
+    let client = patient(servers.urls()).build().unwrap();
+    let start = Instant::now();
+    // It waits as long as it takes, but this is for ever.
+    let error = client.request_all(["a", "b"]).acquire().unwrap_err();
+    assert!(start.elapsed() < LIMIT);
+    let LockError::NoQuorum(error) = error else { panic!("{error}") };
+    let NodeAnswer::Failed(problem) = &error.reports()[0].answer else { panic!("{error}") };
+    let kind = match problem {
+        Problem::Server(error) => error.kind,
+        other => panic!("{other}"),
+    };
+    assert!(matches!(kind, ServerErrorKind::CrossSlot | ServerErrorKind::ClusterDown), "{error}");
+    assert!(problem.is_permanent());
+}
+
+#[test]
+fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
+    let servers = Servers::start(3);
+    let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
+    let mut words = vec!["ACL", "SETUSER", "app"];
+    words.extend(rights.split(' '));
+    servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
+    let url = |url: String| url.replace("redis://", "redis://app:secret@");
+    let client = thorough(servers.urls().into_iter().map(url));
+    let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().acquire().unwrap().unwrap();
+    servers[0].command(&["DEL", "b"]);
+    both.extend(LONG).unwrap();
+    assert!(eventually(LIMIT, || value(&servers[0], "b").is_some()));
+    both.extend(Duration::from_secs(1)).unwrap();
+    assert_eq!(both.release().unwrap(), Released::InTime);
+    assert!(gone(&servers, "a") && gone(&servers, "b"));
+
+    // Keys that the user may not have are named as the reason, and the other is left alone.
+    for server in &servers[..] {
+        assert_eq!(server.command(&["ACL", "SETUSER", "app", "resetkeys", "~a"]).text(), "OK");
+    }
+    let error = client.request_all(["a", "b"]).ttl(LONG).acquire().unwrap_err();
+    assert!(error.to_string().contains("NOPERM"), "{error}");
+    assert_eq!(holders(&servers, "a"), 0);
+}
+
+#[test]
+fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    // A name as long as names may be: the error must not be longer than a line.
+    let long = "x".repeat(65_000);
+    let odd = ["nan", "inf", "-1", "1.5", "", " 7", "0x10", "1e3", "9007199254740991"];
+    for (number, odd) in odd.into_iter().enumerate() {
+        let name = if number == 0 { long.as_str() } else { "name" };
+        let counter = format!("{name}:redlatch:fence");
+        let request = client.request_all(["a", name]).ttl(LONG).fenced();
+        // On a minority it is in nobody's way.
+        servers[0].command(&["SET", &counter, odd]);
+        let lock = request.clone().acquire().unwrap().unwrap();
+        assert!(lock.fencing_token().is_some());
+        assert_eq!(lock.release().unwrap(), Released::InTime);
+        servers[1].command(&["SET", &counter, odd]);
+        // It would wait for ever, but this is for ever.
+        let LockError::NoQuorum(error) = request.acquire().unwrap_err() else { panic!() };
+        let is_counter = |index: usize| match &error.reports()[index].answer {
+            NodeAnswer::Failed(Problem::Server(error)) => error.kind == ServerErrorKind::Counter,
+            _ => false,
+        };
+        assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
+        assert!(gone(&servers, "a") && gone(&servers, name));
+        // A lock that is not fenced does not care.
+        let plain = client.request_all(["a", name]).ttl(LONG).one_attempt().acquire().unwrap();
+        assert_eq!(plain.expect("it is free").release().unwrap(), Released::InTime);
+        assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");
+        servers.iter().for_each(|server| drop(server.command(&["DEL", &counter])));
+    }
+    assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
+}
