@@ -69,6 +69,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
@@ -87,6 +88,7 @@ pub mod embedded;
 mod endpoint;
 mod engine;
 pub mod error;
+pub mod event;
 mod guard;
 mod line;
 mod net;
@@ -96,6 +98,7 @@ mod resp;
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{ConfigError, ExtendError, LockError, Lost, NoQuorum, Problem, ReleaseError};
+pub use event::Event;
 pub use guard::{LockGuard, Released};
 pub use node::NodeStatus;
 

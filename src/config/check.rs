@@ -37,6 +37,7 @@ impl Builder {
             wait_for_all: self.wait_for_all,
             restart_guard: self.restart_guard,
             hand_over_limit: self.hand_over_limit,
+            listener: self.listener,
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod leftovers;
 mod twins;
+mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};
