@@ -8,6 +8,8 @@ mod support;
 
 use allocation_counter::{AllocationInfo, measure};
 use redlatch::{LockClient, LockGuard, Released};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use support::servers::Servers;
 
@@ -80,4 +82,21 @@ fn a_lock_that_is_released_takes_one_allocation() {
 #[test]
 fn a_lock_that_is_dropped_takes_one_allocation() {
     check(drop, DROPPED);
+}
+
+#[test]
+fn listening_takes_no_allocation() {
+    let servers = Servers::start(5);
+    let events = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&events);
+    let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
+    let builder = builder.on_event(move |_| _ = counting.fetch_add(1, Ordering::Relaxed));
+    let client = builder.build().expect("the URLs can be used");
+    for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
+        pairs(&client, b"orders:42", 2_000, give_back);
+        let before = events.load(Ordering::Relaxed);
+        let info = pairs(&client, b"orders:42", 10_000, give_back);
+        assert_about(&info, per_pair * 10_000);
+        assert!(events.load(Ordering::Relaxed) - before >= 30_000, "an attempt, a lock, its end");
+    }
 }

@@ -37,7 +37,7 @@ impl LockGuard {
         if !self.client.is_heard() {
             return;
         }
-        // Who is told may want this lock, and must not stand in line behind this guard.
+        // The next in line need not wait for those who are told.
         drop(self.place.take());
         if outcome == Some(Released::TooLate) {
             let is_over = self.remaining().is_zero() && !self.is_gone;

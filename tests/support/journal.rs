@@ -67,7 +67,7 @@ impl Journal {
         self.0.lock().expect("nothing panics with this lock held")
     }
 
-    /// Takes out what has been told about locks, in its order. What has been told about nodes stays.
+    /// Takes out what has been told about locks, in its order, and leaves the nodes.
     pub fn of_locks(&self) -> Vec<Entry> {
         let mut entries = self.entries();
         let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));
