@@ -7,10 +7,11 @@
 mod support;
 
 use allocation_counter::{AllocationInfo, measure};
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{Builder, Event, LockClient, LockGuard, Released};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use support::locks::patient;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -27,6 +28,11 @@ const DROPPED: u64 = 1;
 /// pairs that may come to this many allocations and this many bytes, and to no more over a million.
 const SLACK: u64 = 200;
 const SLACK_BYTES: i64 = 1024 * 1024;
+
+/// The default settings, but for rounds that end because the machine is busy.
+fn builder(servers: &Servers) -> Builder {
+    patient(servers.urls()).restart_guard(false)
+}
 
 fn release(guard: LockGuard) {
     assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
@@ -52,7 +58,7 @@ fn assert_about(info: &AllocationInfo, expected: u64) {
 #[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
 fn check(give_back: fn(LockGuard), per_pair: u64) {
     let servers = Servers::start(5);
-    let client = LockClient::connect(servers.urls()).expect("the URLs can be used");
+    let client = builder(&servers).build().expect("the settings are good");
     pairs(&client, b"orders:42", 2_000, give_back);
 
     let info = pairs(&client, b"orders:42", 10_000, give_back);
@@ -89,9 +95,8 @@ fn listening_takes_no_allocation() {
     let servers = Servers::start(5);
     let events = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&events);
-    let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
-    let builder = builder.on_event(move |_| _ = counting.fetch_add(1, Ordering::Relaxed));
-    let client = builder.build().expect("the URLs can be used");
+    let count = move |_: &Event<'_>| _ = counting.fetch_add(1, Ordering::Relaxed);
+    let client = builder(&servers).on_event(count).build().expect("the settings are good");
     for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
         pairs(&client, b"orders:42", 2_000, give_back);
         let before = events.load(Ordering::Relaxed);
