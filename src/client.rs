@@ -1,5 +1,6 @@
 //! The client, and the loop that every operation runs through.
 
+mod account;
 mod acquire;
 mod look;
 mod names;
@@ -10,7 +11,8 @@ pub use request::LockRequest;
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config};
 use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ConfigError, LockError, TtlError};
+use crate::error::{ConfigError, LockError, Lost, TtlError};
+use crate::event::{Event, Listener};
 use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
@@ -57,6 +59,7 @@ struct Shared {
     rules: Arc<Rules>,
     max_ttl: Duration,
     key_prefix: Vec<u8>,
+    listener: Option<Listener>,
 }
 
 impl LockClient {
@@ -172,7 +175,12 @@ impl LockClient {
     /// [`node_timeout`](Builder::node_timeout).
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
-        self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses
+        let statuses =
+            self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
+        if let Some(listener) = &self.shared.listener {
+            listener.tell_changes(&self.shared.net);
+        }
+        statuses
     }
 
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
@@ -193,7 +201,9 @@ impl LockClient {
             (endpoint.address().clone(), Session::new(options))
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
-        let net = Net::new(nodes, config.wait_for_all, patience).map_err(ConfigError::System)?;
+        let is_heard = config.listener.is_some();
+        let net = Net::new(nodes, config.wait_for_all, patience, is_heard);
+        let net = net.map_err(ConfigError::System)?;
         let shared = Shared {
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
@@ -202,6 +212,7 @@ impl LockClient {
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
+            listener: config.listener,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
@@ -239,6 +250,29 @@ impl LockClient {
 
     pub(crate) fn rules(&self) -> &Arc<Rules> {
         &self.shared.rules
+    }
+
+    /// Does somebody listen to what this client does in this thread?
+    pub(crate) fn is_heard(&self) -> bool {
+        self.shared.listener.is_some() && !Listener::is_telling()
+    }
+
+    /// The time, if somebody listens.
+    pub(crate) fn heard_at(&self) -> Option<Time> {
+        self.is_heard().then(clock::now)
+    }
+
+    /// Tells an event, if somebody listens. What it is about must be complete: who is told may use
+    /// this client, and may panic.
+    pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(listener) = self.shared.listener.as_ref().filter(|_| self.is_heard()) {
+            listener.tell(&self.shared.net, &event());
+        }
+    }
+
+    /// Tells that a lock was lost which was asked for at `since`, if somebody listens.
+    pub(crate) fn tell_lost(&self, resource: &[u8], since: Time, lost: Lost) {
+        self.tell(|| Event::Lost { resource, held: clock::now().since(since), lost });
     }
 
     /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of

@@ -6,6 +6,7 @@ use crate::client::LockClient;
 use crate::endpoint::Endpoint;
 use crate::engine::{Rules, Ttl};
 use crate::error::ConfigError;
+use crate::event::{Event, Listener};
 use crate::line::HandOverLimit;
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct Builder {
     restart_guard: bool,
     hand_over_limit: HandOverLimit,
     fencing_expiry: Duration,
+    listener: Option<Listener>,
 }
 
 /// Settings that have been checked.
@@ -58,6 +60,7 @@ pub(crate) struct Config {
     pub(crate) restart_guard: bool,
     pub(crate) hand_over_limit: HandOverLimit,
     pub(crate) fencing_expiry: Ttl,
+    pub(crate) listener: Option<Listener>,
 }
 
 impl Builder {
@@ -76,6 +79,7 @@ impl Builder {
             restart_guard: true,
             hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
             fencing_expiry: Duration::from_secs(7 * 24 * 60 * 60),
+            listener: None,
         }
     }
 
@@ -241,6 +245,27 @@ impl Builder {
     /// that nobody locks any more.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
         self.fencing_expiry = expiry;
+        self
+    }
+
+    /// Calls `tell` with each [`Event`]: for counters, histograms and logs. By default nobody
+    /// listens, and then events cost nothing. Of several callbacks the last one counts.
+    ///
+    /// It is called in the thread whose call caused the event, before that call returns, so it
+    /// should not take long. Changes of nodes are noticed while any thread talks to them, and told
+    /// by a thread that is done with that: soon while there are calls, and not at all while there
+    /// are none.
+    ///
+    /// It may use this client, with three things to know. What it does is not told: there are no
+    /// events of events. It does not stand in line with the other threads of this client, but asks
+    /// the nodes. And while it is told of a lock that was acquired, that lock is taken. A callback
+    /// that owns a clone of its own client keeps it from ever being dropped; let it have a
+    /// [`Weak`](std::sync::Weak) reference.
+    ///
+    /// If it panics, so does the call, and a lock that it had just taken is given back; except that
+    /// dropping a guard never panics.
+    pub fn on_event(mut self, tell: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Listener::new(Arc::new(tell)));
         self
     }
 

@@ -1,9 +1,12 @@
 //! A lock that is held.
 
+mod telling;
+
 use crate::client::LockClient;
 use crate::clock;
 use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
+use crate::event;
 use crate::fencing::FencingToken;
 use crate::line::Place;
 use std::fmt;
@@ -27,6 +30,8 @@ pub struct LockGuard {
     /// Did the nodes say that the lock is lost, before its validity ended?
     is_gone: bool,
     is_released: bool,
+    /// Has it been told that the lock is lost?
+    is_loss_told: bool,
     /// The place at the head of the line of threads that want this lock. Dropped last: the next is
     /// called when the release has been written.
     place: Option<Place>,
@@ -39,7 +44,8 @@ impl LockGuard {
         prefix: usize,
         place: Option<Place>,
     ) -> Self {
-        Self { client, lease, prefix, is_gone: false, is_released: false, place }
+        let (is_gone, is_released, is_loss_told) = (false, false, false);
+        Self { client, lease, prefix, is_gone, is_released, is_loss_told, place }
     }
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
@@ -101,6 +107,13 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+        let began = self.client.heard_at();
+        let result = self.renew(ttl);
+        self.tell_extended(began, &result);
+        result
+    }
+
+    fn renew(&mut self, ttl: Duration) -> Result<(), ExtendError> {
         let rules = self.client.rules().clone();
         let ttl = self.client.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
         self.ensure_held().map_err(ExtendError::Lost)?;
@@ -145,6 +158,12 @@ impl LockGuard {
     /// Too few nodes answered. The others are told as soon as they can be reached again; their key
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
+        let result = self.give_back();
+        self.tell_released(result.as_ref().ok().copied());
+        result
+    }
+
+    fn give_back(&mut self) -> Result<Released, ReleaseError> {
         self.is_released = true;
         if self.pass_on() {
             return Ok(Released::InTime);
@@ -179,8 +198,20 @@ pub enum Released {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if !self.is_released && !self.pass_on() {
-            self.client.post(self.lease.undo(clock::now(), self.client.rules()));
+        if self.is_released {
+            return;
+        }
+        let outcome = if self.pass_on() {
+            Some(Released::InTime)
+        } else {
+            let now = clock::now();
+            self.client.post(self.lease.undo(now, self.client.rules()));
+            // More than what the clock says is not known: nobody waits for the nodes' answers.
+            (now >= self.lease.valid_until).then_some(Released::TooLate)
+        };
+        if self.client.is_heard() {
+            // This may run because the thread panics, and a second panic would end the process.
+            event::contain(|| self.tell_released(outcome));
         }
     }
 }

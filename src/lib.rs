@@ -72,6 +72,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
@@ -91,6 +92,7 @@ pub mod embedded;
 mod endpoint;
 mod engine;
 pub mod error;
+pub mod event;
 mod fencing;
 mod guard;
 #[doc = include_str!("guarantees.md")]
@@ -106,6 +108,7 @@ pub use config::Builder;
 pub use error::{
     ConfigError, ExtendError, InspectError, LockError, Lost, NoQuorum, Problem, ReleaseError,
 };
+pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::{LockGuard, Released};
 pub use inspect::{Holder, Inspection, LockState, NodeView};

@@ -7,7 +7,9 @@
 mod support;
 
 use allocation_counter::{AllocationInfo, measure};
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{Builder, Event, LockClient, LockGuard, Released};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use support::locks::patient;
 use support::servers::Servers;
@@ -26,6 +28,11 @@ const DROPPED: u64 = 1;
 /// pairs that may come to this many allocations and this many bytes, and to no more over a million.
 const SLACK: u64 = 200;
 const SLACK_BYTES: i64 = 1024 * 1024;
+
+/// The default settings, but for rounds that end because the machine is busy.
+fn builder(servers: &Servers) -> Builder {
+    patient(servers.urls()).restart_guard(false)
+}
 
 fn release(guard: LockGuard) {
     assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
@@ -51,7 +58,7 @@ fn assert_about(info: &AllocationInfo, expected: u64) {
 #[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
 fn check(give_back: fn(LockGuard), per_pair: u64) {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().expect("the URLs can be used");
+    let client = builder(&servers).build().expect("the settings are good");
     pairs(&client, b"orders:42", 2_000, give_back);
 
     let info = pairs(&client, b"orders:42", 10_000, give_back);
@@ -81,4 +88,20 @@ fn a_lock_that_is_released_takes_one_allocation() {
 #[test]
 fn a_lock_that_is_dropped_takes_one_allocation() {
     check(drop, DROPPED);
+}
+
+#[test]
+fn listening_takes_no_allocation() {
+    let servers = Servers::start(5);
+    let events = Arc::new(AtomicU64::new(0));
+    let counting = Arc::clone(&events);
+    let count = move |_: &Event<'_>| _ = counting.fetch_add(1, Ordering::Relaxed);
+    let client = builder(&servers).on_event(count).build().expect("the settings are good");
+    for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
+        pairs(&client, b"orders:42", 2_000, give_back);
+        let before = events.load(Ordering::Relaxed);
+        let info = pairs(&client, b"orders:42", 10_000, give_back);
+        assert_about(&info, per_pair * 10_000);
+        assert!(events.load(Ordering::Relaxed) - before >= 30_000, "an attempt, a lock, its end");
+    }
 }

@@ -112,10 +112,11 @@ fn only_the_client_draws_entropy() {
 fn arrows_between_layers_run_one_way() {
     let above = [
         ("resp", vec!["engine", "node", "net", "client", "guard", "config", "clock", "error"]),
-        ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error"]),
-        ("node", vec!["net", "client", "guard", "config", "error", "endpoint"]),
-        ("net", vec!["client", "guard", "config", "error", "line"]),
-        ("line", vec!["net", "node", "resp", "client", "guard", "config", "error"]),
+        ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error", "event"]),
+        ("node", vec!["net", "client", "guard", "config", "error", "endpoint", "event"]),
+        ("net", vec!["client", "guard", "config", "error", "event", "line"]),
+        ("line", vec!["net", "node", "resp", "client", "guard", "config", "error", "event"]),
+        ("event", vec!["engine", "resp", "client", "config", "line"]),
         ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
         ("endpoint", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
         ("clock", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),

@@ -1,10 +1,12 @@
 //! Taking a lock: the four ways are one.
 
+use super::account::Account;
 use super::request::Terms;
-use super::{LockClient, draw};
+use super::{LastRound, LockClient, draw};
 use crate::clock::{self, Time};
 use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
 use crate::error::{LockError, NoQuorum};
+use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::line::{Joined, Lines, Place};
 use std::sync::Arc;
@@ -23,6 +25,24 @@ impl LockClient {
         extras: Option<Arc<Extras>>,
         terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
+        if !self.is_heard() {
+            return self.take(key, extras, terms, |acquire| self.run(acquire));
+        }
+        let mut account = Account::begin(self, &key[self.shared.key_prefix.len()..]);
+        let result = self.take(key, extras, terms, |acquire| account.run(acquire));
+        if !matches!(result, Err(LockError::Ttl(_))) {
+            account.conclude(&result);
+        }
+        result
+    }
+
+    fn take(
+        &self,
+        key: &Arc<[u8]>,
+        extras: Option<Arc<Extras>>,
+        terms: &Terms,
+        run: impl FnOnce(Acquire) -> (Acquired, LastRound),
+    ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.shared.rules;
         let least = terms.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
@@ -39,7 +59,7 @@ impl LockClient {
         let Some((place, acquire)) = stood else {
             return Ok(None);
         };
-        let (outcome, last) = self.run(acquire);
+        let (outcome, last) = run(acquire);
         match outcome {
             Acquired::Held(lease) => {
                 if let Some(place) = &place {
@@ -69,6 +89,10 @@ impl LockClient {
         patience: Patience,
         mut acquire: Acquire,
     ) -> Option<(Option<Place>, Acquire)> {
+        if self.shared.listener.is_some() && Listener::is_telling() {
+            // The call that is being told about may have the place before this one in line.
+            return Some((None, acquire));
+        }
         let deadline = match patience {
             Patience::Once => Some(Time::ZERO),
             Patience::Until(deadline) => Some(deadline),

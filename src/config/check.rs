@@ -39,6 +39,7 @@ impl Builder {
             restart_guard: self.restart_guard,
             hand_over_limit: self.hand_over_limit,
             fencing_expiry,
+            listener: self.listener,
         })
     }
 

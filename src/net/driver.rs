@@ -2,6 +2,7 @@
 //! and what the replies mean is for [`Rounds`] to say.
 
 use super::link::Link;
+use super::mailbox::Mailbox;
 use super::resolver::Resolver;
 use super::seat::Seat;
 use super::turn::Drive;
@@ -40,6 +41,8 @@ pub(super) struct Driver {
     buffer: Box<[u8]>,
     /// How long a node may take to answer that it has removed what it was told to.
     patience: Duration,
+    /// Where to leave what changes about the nodes, if somebody wants to know.
+    mailbox: Option<Arc<Mailbox>>,
     is_abandoned: bool,
 }
 
@@ -49,6 +52,7 @@ impl Driver {
         links: Vec<Link>,
         rounds: Rounds<Arc<Seat<Delivery>>>,
         patience: Duration,
+        mailbox: Option<Arc<Mailbox>>,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -60,6 +64,7 @@ impl Driver {
             resolver: Resolver::new(Arc::clone(&waker)),
             buffer: vec![0; READ_SIZE].into_boxed_slice(),
             patience,
+            mailbox,
             is_abandoned: false,
         };
         Ok((driver, waker))
@@ -114,6 +119,12 @@ impl Driver {
     /// Hands out what is finished, and says whether there was anything.
     fn deliver(&mut self) -> bool {
         let mut is_any = false;
+        if let Some(mailbox) = &self.mailbox {
+            // First: who is handed an outcome may look there next.
+            while let Some(change) = self.rounds.poll_change() {
+                mailbox.push(change);
+            }
+        }
         while let Some((seat, returns)) = self.rounds.poll() {
             // Only a ping wants to know about every node, and only a ping is never early.
             let is_ping = returns.is_ping;

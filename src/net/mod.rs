@@ -8,12 +8,14 @@
 //! | `turn`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
 //! | `driver` | the poll, all sockets, the rounds that run over them |
 //! | `link` | one node's socket, kept in step with what its session wants |
+//! | `mailbox` | what has changed about the nodes, for those who listen |
 //! | `stream` | the kinds of socket |
 //! | `resolver` | names, away from the thread that drives |
 
 mod driver;
 mod inbox;
 mod link;
+mod mailbox;
 mod resolver;
 mod seat;
 mod stream;
@@ -24,8 +26,9 @@ pub(crate) use driver::Delivery;
 
 use crate::endpoint::Address;
 use crate::engine::Request;
-use crate::node::{Rounds, Session};
+use crate::node::{NodeChange, Rounds, Session};
 use driver::Driver;
+use mailbox::Mailbox;
 use mio::Waker;
 use std::io;
 use std::sync::Arc;
@@ -36,11 +39,15 @@ use turn::{Turn, Wake};
 #[derive(Debug)]
 pub(crate) struct Net {
     turn: Turn<Driver, Arc<Waker>>,
+    /// `None` if nobody wants to know.
+    mailbox: Option<Arc<Mailbox>>,
 }
 
 impl Net {
     /// Connections to these nodes, made when they are needed. When this is dropped, it waits for up
-    /// to `patience` for the nodes to answer that they have removed what they were told to.
+    /// to `patience` for the nodes to answer that they have removed what they were told to. With
+    /// `is_watched`, what changes about the nodes is collected; one that has been silent for
+    /// `patience` is slow.
     ///
     /// # Errors
     ///
@@ -49,11 +56,17 @@ impl Net {
         nodes: Vec<(Address, Session)>,
         wait_for_all: bool,
         patience: Duration,
+        is_watched: bool,
     ) -> io::Result<Self> {
         let (addresses, sessions) = nodes.into_iter().unzip();
-        let rounds = Rounds::new(sessions, wait_for_all);
-        let (driver, waker) = Driver::new(driver::links(addresses), rounds, patience)?;
-        Ok(Self { turn: Turn::new(driver, waker) })
+        let mut rounds = Rounds::new(sessions, wait_for_all);
+        let mailbox = is_watched.then(Arc::<Mailbox>::default);
+        if is_watched {
+            rounds.watch(patience);
+        }
+        let links = driver::links(addresses);
+        let (driver, waker) = Driver::new(links, rounds, patience, mailbox.clone())?;
+        Ok(Self { turn: Turn::new(driver, waker), mailbox })
     }
 
     /// Puts a request to all nodes and waits until it is decided, or until its deadline.
@@ -64,6 +77,14 @@ impl Net {
     /// Writes a request to all nodes without waiting for anything.
     pub(crate) fn post(&self, request: Request) {
         self.turn.post(request);
+    }
+
+    /// Tells what has changed about the nodes. To be called when nothing is held and nothing owed:
+    /// `tell` may come back here, and may panic.
+    pub(crate) fn drain_changes(&self, tell: impl FnMut(&NodeChange)) {
+        if let Some(mailbox) = &self.mailbox {
+            mailbox.drain(tell);
+        }
     }
 }
 

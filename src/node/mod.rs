@@ -8,6 +8,7 @@
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
+mod change;
 pub mod command;
 #[cfg(test)]
 mod fixture;
@@ -21,6 +22,7 @@ mod server_error;
 mod session;
 mod waiting;
 
+pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use handshake::{Credentials, Identity};
 pub use problem::{OtherProtocol, Phase, Problem};

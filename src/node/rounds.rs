@@ -10,9 +10,11 @@
 
 mod entry;
 mod twins;
+mod watching;
 
 pub use entry::Returns;
 
+use super::change::Watch;
 use super::problem::Problem;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
@@ -34,6 +36,8 @@ pub struct Rounds<W> {
     duplicates: NodeSet,
     twins: Option<(Node, Node)>,
     round_trips: Vec<Option<Duration>>,
+    /// What changes about the nodes, if somebody wants to know.
+    watch: Option<Watch>,
 }
 
 impl<W> Rounds<W> {
@@ -49,6 +53,7 @@ impl<W> Rounds<W> {
             wait_for_all,
             duplicates: NodeSet::EMPTY,
             twins: None,
+            watch: None,
         }
     }
 
@@ -126,6 +131,7 @@ impl<W> Rounds<W> {
     pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
+            self.note_greeting(node);
             self.compare_identities();
             self.retract_duplicates(now);
         }
@@ -155,6 +161,7 @@ impl<W> Rounds<W> {
         for index in 0..self.nodes() {
             self.sessions[index].tick(now);
             self.collect(now, Node::new(index));
+            self.note_silence(now, Node::new(index));
         }
     }
 
@@ -183,8 +190,10 @@ impl<W> Rounds<W> {
     /// Passes on the answers of one node's session.
     fn collect(&mut self, now: Time, node: Node) {
         while let Some(answer) = self.sessions[node.index()].poll_answer() {
+            self.note_answer(node, &answer);
             self.count(now, node, answer);
         }
+        self.note_loss(node);
     }
 
     fn count(&mut self, now: Time, node: Node, mut answer: Answer) {

@@ -3,6 +3,7 @@
 mod leftovers;
 mod quarantine;
 mod twins;
+mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};

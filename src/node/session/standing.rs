@@ -3,7 +3,7 @@
 use super::{Session, State};
 use crate::clock::Time;
 use crate::engine::Request;
-use crate::node::problem::Phase;
+use crate::node::problem::{Phase, Problem};
 use crate::node::report::NodeStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +51,20 @@ impl Session {
     /// Is there a connection that can be used at once?
     pub(in crate::node) fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready)
+    }
+
+    /// Why there is no connection, if there is none and one was tried.
+    pub(in crate::node) fn loss(&self) -> Option<&Problem> {
+        self.problem.as_ref().filter(|_| self.is_down())
+    }
+
+    /// Since when the node owes an answer: to the oldest command, or to the one who connects.
+    pub(in crate::node) fn unanswered_since(&self) -> Option<Time> {
+        match &self.state {
+            State::Down { .. } => None,
+            State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
+            State::Ready => self.flight.oldest(),
+        }
     }
 
     /// The random name of the server, as of the last connection.

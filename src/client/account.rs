@@ -1,0 +1,109 @@
+//! An acquisition that somebody listens to: the same, with an account of its attempts.
+
+use super::{LastRound, LockClient};
+use crate::clock::{self, Time};
+use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
+use crate::error::LockError;
+use crate::event::{AttemptOutcome, Event};
+use crate::guard::LockGuard;
+use std::time::Duration;
+
+/// What is told about one call.
+pub(super) struct Account<'a> {
+    client: &'a LockClient,
+    resource: &'a [u8],
+    began: Time,
+    attempts: u64,
+    attempt_began: Time,
+    /// The latest attempt, as long as it has not been told: how long it took, and the votes.
+    untold: Option<(Duration, Ballot)>,
+}
+
+impl<'a> Account<'a> {
+    pub(super) fn begin(client: &'a LockClient, resource: &'a [u8]) -> Self {
+        let now = clock::now();
+        Self { client, resource, began: now, attempts: 0, attempt_began: now, untold: None }
+    }
+
+    pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
+        let client = self.client;
+        client.run(Accounted { acquire, account: self })
+    }
+
+    /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives
+    /// the lock back.
+    pub(super) fn conclude(mut self, result: &Result<Option<LockGuard>, LockError>) {
+        let outcome = match result {
+            Ok(Some(_)) => AttemptOutcome::Granted,
+            Ok(None) => AttemptOutcome::Contended,
+            Err(LockError::TooLate { .. }) => AttemptOutcome::TooLate,
+            Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
+            Err(_) => AttemptOutcome::NoQuorum,
+        };
+        self.tell_attempt(|_| outcome);
+        let (resource, attempts) = (self.resource, self.attempts);
+        let waited = clock::now().since(self.began);
+        self.client.tell(|| match result {
+            Ok(Some(guard)) => {
+                Event::Acquired { resource, attempts, waited, validity: guard.remaining() }
+            }
+            Ok(None) => Event::Contended { resource, attempts, waited },
+            Err(error) => Event::Failed { resource, attempts, waited, error },
+        });
+    }
+
+    fn tell_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
+        if let Some((took, ballot)) = self.untold.take() {
+            let (resource, number, outcome) = (self.resource, self.attempts, outcome(&ballot));
+            self.client.tell(|| Event::Attempt { resource, number, outcome, took });
+        }
+    }
+}
+
+/// An acquisition, and the account of it.
+struct Accounted<'a, 'b> {
+    acquire: Acquire,
+    account: &'a mut Account<'b>,
+}
+
+impl Operation for Accounted<'_, '_> {
+    type Outcome = Acquired;
+
+    fn handle(&mut self, now: Time, input: Input) {
+        match &input {
+            Input::Attempt(_) => self.account.attempt_began = now,
+            Input::Ballot(ballot) => {
+                self.account.untold = Some((now.since(self.account.attempt_began), *ballot));
+            }
+            Input::NoEntropy => {}
+        }
+        self.acquire.handle(now, input);
+    }
+
+    fn poll(&mut self) -> Step<Acquired> {
+        let step = self.acquire.poll();
+        // A fenced lock may take a second round, and that is no second attempt.
+        if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
+            self.account.attempts += 1;
+        }
+        if matches!(step, Step::Wait(_)) {
+            // There will be another one. Only now: what this one left behind has been removed, and
+            // nothing is owed if who is told panics.
+            self.account.tell_attempt(failure);
+        }
+        step
+    }
+}
+
+/// What an attempt came to that was not the last: it failed.
+fn failure(ballot: &Ballot) -> AttemptOutcome {
+    if ballot.same_server {
+        AttemptOutcome::SameServer
+    } else if ballot.tally.granted_by_majority() == Verdict::Won {
+        AttemptOutcome::TooLate
+    } else if ballot.tally.answered_by_majority() == Verdict::Won {
+        AttemptOutcome::Contended
+    } else {
+        AttemptOutcome::NoQuorum
+    }
+}

@@ -1,0 +1,282 @@
+//! What a client tells about its work while it works: see [`Builder::on_event`].
+//!
+//! Events are for counters, histograms and logs. Whatever a program needs to know to go on, it is
+//! told by what its calls return; an event repeats it for whoever watches the program.
+//!
+//! ```
+//! use redlatch::{Event, LockClient};
+//!
+//! let client = LockClient::builder().node("redis://10.0.0.1").on_event(|event| match event {
+//!     Event::Acquired { waited, .. } => eprintln!("waited for {waited:?}"),
+//!     Event::NodeDown { .. } => eprintln!("{event}"),
+//!     _ => {}
+//! });
+//! # drop(client);
+//! ```
+//!
+//! [`Builder::on_event`]: crate::Builder::on_event
+
+mod listener;
+
+pub(crate) use listener::{Listener, contain};
+
+use crate::error::{ExtendError, LockError, Lost};
+use crate::guard::Released;
+use crate::node::Problem;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that happened to a lock or to a node.
+///
+/// What it says it borrows, so that telling it allocates nothing. Resources are named without the
+/// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password.
+/// There is no password and no token in any event, also not in what it looks like as text.
+///
+/// The `Display` text is one line for a log.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// The nodes have been asked once for a lock, and have answered or had their time.
+    #[non_exhaustive]
+    Attempt {
+        /// What was to be locked.
+        resource: &'a [u8],
+        /// Which attempt of this call it was, from 1.
+        number: u64,
+        /// What came of it.
+        outcome: AttemptOutcome,
+        /// How long the nodes took.
+        took: Duration,
+    },
+    /// A call has taken the lock, from the nodes or from another thread of this client.
+    #[non_exhaustive]
+    Acquired {
+        /// What is locked.
+        resource: &'a [u8],
+        /// How many attempts it took.
+        attempts: u64,
+        /// From the call to now.
+        waited: Duration,
+        /// For how long the lock may be relied on.
+        validity: Duration,
+    },
+    /// A call has come back without the lock, because others hold it.
+    #[non_exhaustive]
+    Contended {
+        /// What was to be locked.
+        resource: &'a [u8],
+        /// How many attempts were made. None if another thread of this client held it all along.
+        attempts: u64,
+        /// From the call to now.
+        waited: Duration,
+    },
+    /// A call has come back with an error of the nodes or the system. What was refused before
+    /// anything was asked, such as a ttl that is too long, is not told.
+    #[non_exhaustive]
+    Failed {
+        /// What was to be locked.
+        resource: &'a [u8],
+        /// How many attempts were made.
+        attempts: u64,
+        /// From the call to now.
+        waited: Duration,
+        /// What the call returns.
+        error: &'a LockError,
+    },
+    /// A majority confirmed that a lock lives on.
+    #[non_exhaustive]
+    Extended {
+        /// What is locked.
+        resource: &'a [u8],
+        /// How long the call took.
+        took: Duration,
+        /// For how long the lock may be relied on.
+        validity: Duration,
+    },
+    /// A lock was not extended, and is as good as it was. If it was lost, that is
+    /// [`Lost`](Self::Lost) instead.
+    #[non_exhaustive]
+    NotExtended {
+        /// What is locked.
+        resource: &'a [u8],
+        /// How long the call took.
+        took: Duration,
+        /// For how long the lock may be relied on.
+        validity: Duration,
+        /// What the call returns.
+        error: &'a ExtendError,
+    },
+    /// It was noticed that a lock had been lost while there still was a guard: when it was to be
+    /// extended or released. Told once for each guard.
+    #[non_exhaustive]
+    Lost {
+        /// What was locked.
+        resource: &'a [u8],
+        /// From when it was asked for to now, so for longer than it was really held.
+        held: Duration,
+        /// How it was lost.
+        lost: Lost,
+    },
+    /// A lock was given back: by a release or by dropping its guard, to the nodes or to another
+    /// thread of this client that waited for it.
+    #[non_exhaustive]
+    Released {
+        /// What was locked.
+        resource: &'a [u8],
+        /// From when it was asked for to now.
+        held: Duration,
+        /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
+        /// nobody waited for their answers.
+        outcome: Option<Released>,
+    },
+    /// There is a connection to a node, and it has answered the greeting.
+    #[non_exhaustive]
+    NodeUp {
+        /// The node's URL.
+        endpoint: &'a str,
+    },
+    /// The connection to a node was lost, or the first one could not be made. Told once until the
+    /// node is up again, and not for each time that it is tried in vain.
+    #[non_exhaustive]
+    NodeDown {
+        /// The node's URL.
+        endpoint: &'a str,
+        /// Why.
+        problem: &'a Problem,
+    },
+    /// A node has been silent for longer than [`node_timeout`](crate::Builder::node_timeout), with
+    /// something to answer. Told once until it has answered something in time.
+    #[non_exhaustive]
+    NodeSlow {
+        /// The node's URL.
+        endpoint: &'a str,
+        /// For how long it has been silent.
+        silent: Duration,
+    },
+}
+
+/// What came of one attempt to take a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AttemptOutcome {
+    /// A majority granted the lock, in time.
+    Granted,
+    /// A majority answered, and others hold the lock.
+    Contended,
+    /// Too few nodes answered to know.
+    NoQuorum,
+    /// A majority granted the lock, but with too little validity left.
+    TooLate,
+    /// Two of the nodes are one server.
+    SameServer,
+}
+
+impl<'a> Event<'a> {
+    /// What kind of event it is, in a word that can be a label: `acquired`, `node_down`.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Attempt { .. } => "attempt",
+            Self::Acquired { .. } => "acquired",
+            Self::Contended { .. } => "contended",
+            Self::Failed { .. } => "failed",
+            Self::Extended { .. } => "extended",
+            Self::NotExtended { .. } => "not_extended",
+            Self::Lost { .. } => "lost",
+            Self::Released { .. } => "released",
+            Self::NodeUp { .. } => "node_up",
+            Self::NodeDown { .. } => "node_down",
+            Self::NodeSlow { .. } => "node_slow",
+        }
+    }
+
+    /// The resource that it is about, if it is about a lock.
+    #[must_use]
+    pub fn resource(&self) -> Option<&'a [u8]> {
+        match self {
+            Self::Attempt { resource, .. }
+            | Self::Acquired { resource, .. }
+            | Self::Contended { resource, .. }
+            | Self::Failed { resource, .. }
+            | Self::Extended { resource, .. }
+            | Self::NotExtended { resource, .. }
+            | Self::Lost { resource, .. }
+            | Self::Released { resource, .. } => Some(resource),
+            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
+        }
+    }
+
+    /// The node that it is about, if it is about one.
+    #[must_use]
+    pub fn endpoint(&self) -> Option<&'a str> {
+        match self {
+            Self::NodeUp { endpoint }
+            | Self::NodeDown { endpoint, .. }
+            | Self::NodeSlow { endpoint, .. } => Some(endpoint),
+            _ => None,
+        }
+    }
+}
+
+impl AttemptOutcome {
+    /// In a word that can be a label: `granted`, `no_quorum`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Granted => "granted",
+            Self::Contended => "contended",
+            Self::NoQuorum => "no_quorum",
+            Self::TooLate => "too_late",
+            Self::SameServer => "same_server",
+        }
+    }
+}
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.resource(), self.endpoint()) {
+            (Some(resource), _) => write!(f, "'{}' ", resource.escape_ascii())?,
+            (None, endpoint) => write!(f, "{} ", endpoint.unwrap_or_default())?,
+        }
+        match self {
+            Self::Attempt { number, outcome, took, .. } => {
+                write!(f, "attempt {number}: {}, took {took:.1?}", outcome.name())
+            }
+            Self::Acquired { attempts, waited, validity, .. } => write!(
+                f,
+                "acquired: attempts {attempts}, waited {waited:.1?}, valid for {validity:.1?}"
+            ),
+            Self::Contended { attempts, waited, .. } => {
+                write!(f, "contended: attempts {attempts}, waited {waited:.1?}")
+            }
+            Self::Failed { attempts, waited, error, .. } => {
+                write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
+            }
+            Self::Extended { took, validity, .. } => {
+                write!(f, "extended: took {took:.1?}, valid for {validity:.1?}")
+            }
+            Self::NotExtended { took, validity, error, .. } => {
+                write!(f, "not extended: took {took:.1?}, valid for {validity:.1?}, {error}")
+            }
+            Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
+            Self::Released { held, outcome, .. } => {
+                let how = match outcome {
+                    Some(Released::InTime) => ", in time",
+                    Some(Released::TooLate) => ", too late",
+                    None => "",
+                };
+                write!(f, "released: held {held:.1?}{how}")
+            }
+            Self::NodeUp { .. } => f.write_str("is up"),
+            Self::NodeDown { problem, .. } => write!(f, "is down: {problem}"),
+            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
+        }
+    }
+}
+
+/// As its text: resources are bytes, and lists of numbers help nobody.
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({self})")
+    }
+}

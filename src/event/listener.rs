@@ -1,0 +1,101 @@
+//! Who listens to events, and how they are told.
+//!
+//! What must stay true: nothing of the client is held while somebody is told something, and nothing
+//! is left half done. A callback may use the client, and it may panic. So events are told by the
+//! thread whose call they belong to, when what they are about is complete: a lock that was granted
+//! is in its guard, and what a failed attempt left behind has been removed.
+
+use super::Event;
+use crate::net::Net;
+use crate::node::NodeState;
+use std::cell::Cell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+thread_local! {
+    /// Is this thread in a callback? Without a destructor, so it is there as long as the thread is.
+    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What is called with each event.
+pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
+
+/// Who listens to the events of a client.
+#[derive(Clone)]
+pub(crate) struct Listener {
+    callback: Arc<Callback>,
+}
+
+impl Listener {
+    pub(crate) fn new(callback: Arc<Callback>) -> Self {
+        Self { callback }
+    }
+
+    /// Is this thread in a callback? What it does there is not told, or telling it might never end;
+    /// and it does not stand in line, where it might stand behind itself.
+    pub(crate) fn is_telling() -> bool {
+        IS_TELLING.get()
+    }
+
+    /// Tells an event, after what has changed about the nodes until now.
+    pub(crate) fn tell(&self, net: &Net, event: &Event<'_>) {
+        if !Self::is_telling() {
+            self.tell_changes(net);
+            self.call(event);
+        }
+    }
+
+    /// Tells what has changed about the nodes.
+    pub(crate) fn tell_changes(&self, net: &Net) {
+        if Self::is_telling() {
+            return;
+        }
+        net.drain_changes(|change| {
+            let endpoint = &*change.endpoint;
+            self.call(&match &change.state {
+                NodeState::Up => Event::NodeUp { endpoint },
+                NodeState::Down(problem) => Event::NodeDown { endpoint, problem },
+                NodeState::Slow(silent) => Event::NodeSlow { endpoint, silent: *silent },
+            });
+        });
+    }
+
+    fn call(&self, event: &Event<'_>) {
+        let _telling = Telling::begin();
+        (self.callback)(event);
+    }
+}
+
+/// Calls what may tell something, and keeps a panic of the callback from going further: for places
+/// that a panic must not come out of, such as the drop of a guard while its thread panics.
+pub(crate) fn contain(tell: impl FnOnce()) {
+    // The panic has been reported, by the hook that sees every panic first.
+    drop(catch_unwind(AssertUnwindSafe(tell)));
+}
+
+/// A thread that is in a callback.
+struct Telling;
+
+impl Telling {
+    fn begin() -> Self {
+        IS_TELLING.set(true);
+        Self
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        IS_TELLING.set(false);
+    }
+}
+
+/// A callback that panicked may have left something of its own half done, but nothing of ours.
+impl UnwindSafe for Listener {}
+impl RefUnwindSafe for Listener {}
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
+}

@@ -1,0 +1,102 @@
+//! Where the one who drives leaves what has changed about the nodes, for whoever has put the driver
+//! down: those who are told may use the client, and must not find its driver taken by themselves.
+
+use crate::node::{Changes, NodeChange};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Changes that are still to be told, in their order.
+#[derive(Debug, Default)]
+pub(super) struct Mailbox {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    changes: Changes,
+    /// Is somebody telling one? Two at a time would tell them in any order.
+    is_telling: bool,
+}
+
+impl Mailbox {
+    pub(super) fn push(&self, change: NodeChange) {
+        self.lock().changes.push(change);
+    }
+
+    /// Tells what there is, one after another, unless another thread is at it: that one tells what
+    /// comes meanwhile as well. If `tell` panics, the rest is for the next who comes.
+    pub(super) fn drain(&self, mut tell: impl FnMut(&NodeChange)) {
+        while let Some(change) = self.begin() {
+            let _telling = Telling(self);
+            tell(&change);
+        }
+    }
+
+    fn begin(&self) -> Option<NodeChange> {
+        let mut state = self.lock();
+        let change = if state.is_telling { None } else { state.changes.pop() };
+        state.is_telling |= change.is_some();
+        change
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One change that is being told.
+struct Telling<'a>(&'a Mailbox);
+
+impl Drop for Telling<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_telling = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::NodeState;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    fn change(name: &str) -> NodeChange {
+        NodeChange { endpoint: name.into(), state: NodeState::Up }
+    }
+
+    fn told(mailbox: &Mailbox) -> Vec<String> {
+        let mut told = Vec::new();
+        mailbox.drain(|change| told.push(change.endpoint.to_string()));
+        told
+    }
+
+    #[test]
+    fn each_change_is_told_once_and_in_order() {
+        let mailbox = Mailbox::default();
+        ["a", "b"].iter().for_each(|name| mailbox.push(change(name)));
+        assert_eq!(told(&mailbox), ["a", "b"]);
+        assert_eq!(told(&mailbox), [""; 0]);
+    }
+
+    #[test]
+    fn who_comes_while_another_tells_leaves_it_to_that_one() {
+        let mailbox = Mailbox::default();
+        mailbox.push(change("a"));
+        let mut all = Vec::new();
+        mailbox.drain(|told_now| {
+            all.push(told_now.endpoint.to_string());
+            if all.len() == 1 {
+                mailbox.push(change("b"));
+                assert_eq!(told(&mailbox), [""; 0]);
+            }
+        });
+        assert_eq!(all, ["a", "b"]);
+    }
+
+    #[test]
+    fn a_panic_costs_no_other_change() {
+        let mailbox = Mailbox::default();
+        ["a", "b"].iter().for_each(|name| mailbox.push(change(name)));
+        let panicked = catch_unwind(AssertUnwindSafe(|| mailbox.drain(|_| panic!("on purpose"))));
+        assert!(panicked.is_err());
+        assert_eq!(told(&mailbox), ["b"]);
+    }
+}

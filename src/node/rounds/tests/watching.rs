@@ -1,0 +1,165 @@
+//! What is told about the nodes themselves.
+
+use super::{Nodes, at};
+use crate::engine::Verb;
+use crate::node::fixture::{greeting, node};
+use crate::node::{CHANGES_MAX, NodeState, Phase, Problem};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_millis(50);
+
+fn watched() -> Nodes {
+    let mut nodes = Nodes::down(false);
+    nodes.rounds.watch(PATIENCE);
+    nodes
+}
+
+/// What has changed since the last look: the node's number, and how it stands.
+fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
+    let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
+    let number = |name: &str| name.strip_prefix("redis://").unwrap_or(name).to_owned();
+    changes.map(|change| (number(&change.endpoint), change.state)).collect()
+}
+
+fn greet(nodes: &mut Nodes, index: usize) {
+    nodes.connect(index);
+    nodes.hear(index, &greeting(&format!("run {index}"), 1_000));
+}
+
+fn gone() -> NodeState {
+    NodeState::Down(Problem::Disconnected("gone".to_owned()))
+}
+
+#[test]
+fn if_nobody_wants_to_know_nothing_is_collected() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.pass(60);
+    assert_eq!(changes(&mut nodes), []);
+}
+
+#[test]
+fn a_node_comes_and_goes_once_however_often_it_is_tried() {
+    let mut nodes = watched();
+    assert_eq!(changes(&mut nodes), []);
+    greet(&mut nodes, 0);
+    assert_eq!(changes(&mut nodes), [("0".to_owned(), NodeState::Up)]);
+    nodes.lose(0);
+    for _ in 0..10 {
+        nodes.pass(1_000);
+        nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
+        nodes.lose(0);
+    }
+    assert_eq!(changes(&mut nodes), [("0".to_owned(), gone())]);
+    nodes.pass(1_000);
+    greet(&mut nodes, 0);
+    assert_eq!(changes(&mut nodes), [("0".to_owned(), NodeState::Up)]);
+}
+
+#[test]
+fn a_node_that_was_never_there_goes_without_having_come() {
+    let mut nodes = watched();
+    nodes.rounds.session(node(1)).connecting(nodes.now, Phase::Connecting);
+    nodes.lose(1);
+    assert_eq!(changes(&mut nodes), [("1".to_owned(), gone())]);
+}
+
+#[test]
+fn a_greeting_that_is_refused_is_told_in_the_node_s_own_words() {
+    let mut nodes = watched();
+    nodes.connect(2);
+    nodes.hear(2, "-NOAUTH Authentication required.\r\n");
+    nodes.lose(2);
+    let told = changes(&mut nodes);
+    let [(_, NodeState::Down(Problem::Server(error)))] = &told[..] else { panic!("{told:?}") };
+    assert!(error.text.starts_with("NOAUTH"));
+}
+
+#[test]
+fn what_came_and_went_in_one_breath_is_told_as_both() {
+    let mut nodes = watched();
+    nodes.connect(0);
+    nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
+    let told = changes(&mut nodes);
+    assert_eq!(told[0].1, NodeState::Up);
+    assert!(matches!(told[1].1, NodeState::Down(Problem::UnexpectedReply(_))), "{told:?}");
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn a_silent_node_is_slow_once_until_it_answers_in_time() {
+    let mut nodes = watched();
+    (0..3).for_each(|index| greet(&mut nodes, index));
+    assert_eq!(changes(&mut nodes).len(), 3);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "+OK\r\n");
+    nodes.over();
+    nodes.pass(49);
+    assert_eq!(changes(&mut nodes), []);
+    nodes.pass(1);
+    let slow = NodeState::Slow(PATIENCE);
+    assert_eq!(changes(&mut nodes), [("2".to_owned(), slow.clone())], "though nobody waits for it");
+    nodes.pass(50);
+    assert_eq!(changes(&mut nodes), []);
+
+    // It answers, but late.
+    nodes.hear(2, "+OK\r\n");
+    nodes.open(2, Verb::Plant, 2);
+    nodes.pass(50);
+    assert_eq!(changes(&mut nodes).len(), 2, "the other two, which did answer in time before");
+    nodes.hear(2, "+OK\r\n");
+
+    // In time, and then silent again.
+    nodes.open(3, Verb::Plant, 3);
+    nodes.hear(2, "+OK\r\n");
+    nodes.open(4, Verb::Plant, 4);
+    nodes.pass(50);
+    assert_eq!(changes(&mut nodes), [("2".to_owned(), slow)]);
+}
+
+#[test]
+fn a_node_that_is_given_up_for_its_silence_is_slow_first_and_down_then() {
+    let mut nodes = watched();
+    greet(&mut nodes, 0);
+    nodes.post(Verb::Undo, 1);
+    nodes.pass(60);
+    nodes.pass(440);
+    nodes.pass(1_000);
+    let told = changes(&mut nodes);
+    let zero: Vec<_> =
+        told.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
+    let down = NodeState::Down(Problem::TimedOut(Phase::Answering));
+    let slow = NodeState::Slow(Duration::from_millis(60));
+    assert_eq!(zero, [&NodeState::Up, &slow, &down]);
+}
+
+#[test]
+fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_again() {
+    let mut nodes = watched();
+    for _ in 0..3 {
+        nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
+        nodes.pass(50);
+        nodes.pass(450);
+        nodes.pass(1_000);
+    }
+    let told = changes(&mut nodes);
+    assert_eq!(told[0].1, NodeState::Slow(PATIENCE));
+    assert_eq!(told[1].1, NodeState::Down(Problem::TimedOut(Phase::Connecting)));
+    assert_eq!(told.len(), 2);
+}
+
+#[test]
+fn what_nobody_fetches_is_bounded_and_the_latest_stays() {
+    let mut nodes = watched();
+    for _ in 0..CHANGES_MAX {
+        nodes.pass(1_000);
+        greet(&mut nodes, 0);
+        nodes.lose(0);
+    }
+    assert!(nodes.now > at(0));
+    let told = changes(&mut nodes);
+    assert_eq!(told.len(), CHANGES_MAX);
+    assert_eq!(told.last(), Some(&("0".to_owned(), gone())));
+}

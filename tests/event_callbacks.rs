@@ -1,0 +1,194 @@
+//! What a callback may do: use the client that calls it, and panic.
+
+mod support;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{Builder, Event, LockClient, Released};
+use support::eventually;
+use support::journal::{Entry, Journal, names};
+use support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough};
+use support::queue::finish;
+use support::servers::Servers;
+
+fn builder(servers: &Servers) -> Builder {
+    patient(servers.urls()).wait_for_all(true).restart_guard(false)
+}
+
+/// A client whose callback panics at events of this kind, for as long as it is told to.
+fn panicking(servers: &Servers, kind: &'static str) -> (LockClient, Arc<AtomicUsize>) {
+    let panics = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&panics);
+    let client = builder(servers).on_event(move |event| {
+        if event.name() == kind {
+            count.fetch_add(1, Ordering::Relaxed);
+            panic!("on purpose");
+        }
+    });
+    (client.build().expect("the settings are good"), panics)
+}
+
+#[test]
+fn a_callback_may_use_the_client_that_calls_it() {
+    let servers = Servers::start(3);
+    let cell: Arc<OnceLock<LockClient>> = Arc::default();
+    let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
+    let (write, gots) = (journal.pen(), Arc::new(Mutex::new(Vec::new())));
+    let got = Arc::clone(&gots);
+    let client = builder(&servers).on_event(move |event| {
+        write(event);
+        let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+        // Another lock, and the same: for as long as it takes if it is free.
+        client.lock("other", LONG).unwrap().release().unwrap();
+        client.lock("another", LONG).unwrap().extend(LONG).unwrap();
+        assert_eq!(client.nodes().len(), 3);
+        if event.resource() == Some(b"same") {
+            let is_free = event.name() == "released";
+            let same = if is_free {
+                Some(client.lock("same", LONG).unwrap())
+            } else {
+                client.try_lock("same", LONG).unwrap()
+            };
+            got.lock().unwrap().push((event.name(), same.is_some()));
+        }
+    });
+    let client = cell.get_or_init(|| client.build().unwrap());
+    // What was given back is free by the time that it is told.
+    for give_back in [drop, |guard: redlatch::LockGuard| drop(guard.release())] {
+        let guard = take(client, "same", LONG);
+        gots.lock().unwrap().clear();
+        give_back(guard);
+        assert_eq!(*gots.lock().unwrap(), [("released", true)]);
+    }
+    take(client, "same", LONG).release().unwrap();
+    let told = [("attempt", false), ("acquired", false), ("released", true)];
+    assert_eq!(gots.lock().unwrap()[1..], told);
+    assert!(journal.of_locks().iter().all(|entry| entry.about == "same"), "no events of events");
+    assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
+}
+
+#[test]
+fn a_callback_does_not_wait_behind_the_call_that_it_is_told_about() {
+    let servers = Servers::start(3);
+    let others = thorough(servers.urls());
+    let held = Mutex::new(Some(take(&others, "same", LONG)));
+    let cell: Arc<OnceLock<LockClient>> = Arc::default();
+    let inner: Weak<OnceLock<LockClient>> = Arc::downgrade(&cell);
+    let client = builder(&servers).on_event(move |event| {
+        // Told by a thread that waits for this lock, at the head of its line.
+        if matches!(event, Event::Attempt { number: 1, .. }) {
+            drop(held.lock().unwrap().take());
+            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+            client.lock("same", LONG).unwrap().release().unwrap();
+        }
+    });
+    let client = cell.get_or_init(|| client.build().unwrap()).clone();
+    let guard = finish(thread::spawn(move || client.lock("same", LONG).unwrap()));
+    assert_eq!(holders(&servers, "same"), 3);
+    drop(guard);
+}
+
+#[test]
+fn threads_that_hand_a_lock_round_and_callbacks_that_take_it_all_get_on() {
+    let servers = Servers::start(3);
+    let cell: Arc<OnceLock<LockClient>> = Arc::default();
+    let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
+    let write = journal.pen();
+    let client = builder(&servers).on_event(move |event| {
+        write(event);
+        if matches!(event, Event::Released { .. }) {
+            let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
+            drop(client.lock("round", LONG).unwrap());
+        }
+    });
+    let client = cell.get_or_init(|| client.build().unwrap());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..10).for_each(|_| drop(client.lock("round", LONG).unwrap())));
+        }
+    });
+    let told = journal.of_locks();
+    let count = |name| told.iter().filter(|entry: &&Entry| entry.name == name).count();
+    assert_eq!((count("acquired"), count("released"), count("lost")), (40, 40, 0));
+    assert!(gone(&servers, "round"));
+}
+
+#[test]
+fn a_panic_while_a_lock_is_taken_reaches_the_caller_and_leaves_no_lock() {
+    let servers = Servers::start(3);
+    for kind in ["node_up", "attempt", "acquired"] {
+        let (client, panics) = panicking(&servers, kind);
+        let taking = catch_unwind(AssertUnwindSafe(|| client.try_lock("panic", LONG)));
+        let payload = taking.expect_err("the caller is told");
+        assert_eq!(payload.downcast_ref(), Some(&"on purpose"));
+        // Also while the guard is dropped, if there are more events of this kind.
+        assert!(panics.load(Ordering::Relaxed) > 0);
+        assert!(gone(&servers, "panic"), "{kind}: it was given back");
+        // And nobody is left to wait behind it in line: this comes back, with or without a panic.
+        let other = client.clone();
+        let locking = move || catch_unwind(AssertUnwindSafe(|| other.lock("panic", LONG)));
+        drop(finish(thread::spawn(locking)));
+        assert!(gone(&servers, "panic"));
+    }
+}
+
+#[test]
+fn a_panic_between_two_attempts_leaves_nothing_behind() {
+    let servers = Servers::start(3);
+    let held = take(&thorough(servers.urls()), "panic", LONG);
+    let (client, _) = panicking(&servers, "attempt");
+    let taking = catch_unwind(AssertUnwindSafe(|| client.lock("panic", LONG)));
+    assert!(taking.is_err());
+    held.release().unwrap();
+    assert!(gone(&servers, "panic"));
+}
+
+#[test]
+fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
+    let servers = Servers::start(3);
+    let (client, _) = panicking(&servers, "extended");
+    let mut guard = take(&client, "panic", LONG / 2);
+    assert!(catch_unwind(AssertUnwindSafe(|| guard.extend(LONG))).is_err());
+    assert!(guard.remaining() > LONG / 2, "it was extended all the same");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+
+    let (client, _) = panicking(&servers, "released");
+    let guard = take(&client, "panic", LONG);
+    assert!(catch_unwind(AssertUnwindSafe(|| guard.release())).is_err());
+    assert_eq!(holders(&servers, "panic"), 0, "it was released before");
+    take(&thorough(servers.urls()), "panic", LONG).release().unwrap();
+}
+
+#[test]
+fn a_panic_in_a_drop_goes_no_further() {
+    let servers = Servers::start(3);
+    let (client, panics) = panicking(&servers, "released");
+    drop(take(&client, "panic", LONG));
+    assert_eq!(panics.load(Ordering::Relaxed), 1);
+    assert!(gone(&servers, "panic"));
+    // Not even when the thread is panicking already, which would end the process.
+    let other = client.clone();
+    let working = thread::spawn(move || {
+        let _guard = take(&other, "panic", LONG);
+        panic!("the work went wrong");
+    });
+    assert!(eventually(LIMIT, || working.is_finished()));
+    let payload = working.join().expect_err("that panic is not lost");
+    assert_eq!(payload.downcast_ref(), Some(&"the work went wrong"));
+    assert_eq!(panics.load(Ordering::Relaxed), 2);
+    assert!(gone(&servers, "panic"));
+}
+
+#[test]
+fn the_last_callback_is_the_one_that_counts() {
+    let servers = Servers::start(1);
+    let (first, last) = (Journal::default(), Journal::default());
+    let builder = builder(&servers).on_event(first.pen()).on_event(last.pen());
+    drop(take(&builder.build().unwrap(), "any", Duration::from_secs(1)));
+    assert_eq!(names(&last.entries()), ["node_up", "attempt", "acquired", "released"]);
+    assert_eq!(first.entries().len(), 0);
+}

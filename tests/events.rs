@@ -1,0 +1,231 @@
+//! Events: what a client tells about its locks, in which order, and how often.
+
+mod support;
+
+use std::time::Duration;
+
+use redlatch::event::AttemptOutcome;
+use redlatch::{ExtendError, LockClient, LockError, Lost, Released};
+use support::eventually;
+use support::journal::{Journal, names};
+use support::locks::{LIMIT, LONG, patient, pause, resume, take, thorough, value};
+use support::queue::{finish, stand};
+use support::secret::SECRET;
+use support::servers::Servers;
+
+const SHORT: Duration = Duration::from_millis(100);
+
+/// A patient client that looks at all nodes, and writes down what it has to tell.
+#[track_caller]
+fn told(servers: &Servers) -> (LockClient, Journal) {
+    let journal = Journal::default();
+    let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
+    (builder.on_event(journal.pen()).build().expect("the settings are good"), journal)
+}
+
+#[test]
+fn a_lock_that_is_free_is_told_in_three_events() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    take(&client, "free", LONG).release().unwrap();
+    let told_at_first = names(&journal.entries());
+    assert_eq!(
+        told_at_first,
+        ["node_up", "node_up", "node_up", "attempt", "acquired", "released"],
+        "the nodes come first: they are how it was had"
+    );
+    let told = journal.of_locks();
+    assert!(told.iter().all(|entry| entry.about == "free"));
+    let [attempt, acquired, released] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((attempt.attempts, attempt.outcome), (1, Some(AttemptOutcome::Granted)));
+    assert_eq!(acquired.attempts, 1);
+    assert!(acquired.span >= attempt.span && attempt.span > Duration::ZERO);
+    assert!(acquired.validity < LONG && acquired.validity > LONG / 2);
+    assert_eq!(released.released, Some(Released::InTime));
+    assert!(released.span > attempt.span, "from when it was asked for");
+
+    // One that is dropped, with nobody waiting for the nodes to say how it went.
+    drop(take(&client, "free", LONG));
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["attempt", "acquired", "released"]);
+    assert_eq!(told[2].released, None);
+    assert_eq!(journal.entries().len(), 3, "the nodes are as they were");
+}
+
+#[test]
+fn resources_are_told_without_the_prefix_of_their_keys() {
+    let servers = Servers::start(1);
+    let journal = Journal::default();
+    let builder = patient(servers.urls()).key_prefix("billing:").restart_guard(false);
+    let client = builder.on_event(journal.pen()).build().unwrap();
+    drop(take(&client, [b'a', b'\n', 0xFF], LONG));
+    let told = journal.of_locks();
+    assert_eq!(told.len(), 3);
+    assert!(told.iter().all(|entry| entry.text.starts_with("'a\\n\\xff' ")), "{told:?}");
+}
+
+#[test]
+fn a_lock_that_others_hold_is_told_attempt_by_attempt() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    let held = take(&thorough(servers.urls()), "held", LONG);
+
+    assert!(client.try_lock("held", LONG).unwrap().is_none());
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["attempt", "contended"]);
+    assert_eq!(told[0].outcome, Some(AttemptOutcome::Contended));
+    assert_eq!(told[1].attempts, 1);
+
+    let waiting = std::thread::spawn(move || client.lock("held", LONG).unwrap());
+    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.attempts == 3)));
+    held.release().unwrap();
+    drop(finish(waiting));
+    let told = journal.of_locks();
+    let attempts = told.len() - 2;
+    assert!(attempts > 3);
+    for (index, entry) in told[..attempts].iter().enumerate() {
+        assert_eq!((entry.name, entry.attempts), ("attempt", index as u64 + 1));
+        let is_last = index + 1 == attempts;
+        let expected = if is_last { AttemptOutcome::Granted } else { AttemptOutcome::Contended };
+        assert_eq!(entry.outcome, Some(expected));
+    }
+    assert_eq!(names(&told[attempts..]), ["acquired", "released"]);
+    assert_eq!(told[attempts].attempts, attempts as u64);
+    assert!(told[attempts].span > told.iter().take(attempts).map(|entry| entry.span).sum());
+}
+
+#[test]
+fn a_hand_over_is_released_by_one_and_acquired_by_the_other() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    let guard = take(&client, "line", LONG);
+    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    let waiting = client.clone();
+    let next = stand(move || waiting.lock("line", LONG).unwrap());
+    assert_eq!(names(&journal.of_locks()), ["attempt", "acquired", "contended"]);
+
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    let guard = finish(next);
+    let mut told = journal.of_locks();
+    // By two threads, at the same time.
+    told.sort_by_key(|entry| entry.name);
+    assert_eq!(names(&told), ["acquired", "attempt", "released"]);
+    assert_eq!((told[0].attempts, told[2].released), (1, Some(Released::InTime)));
+    assert!(told[0].span > told[1].span, "it waited in line, and then for the nodes");
+    assert!(told[2].span > Duration::ZERO);
+
+    drop(guard);
+    assert_eq!(names(&journal.of_locks()), ["released"]);
+}
+
+#[test]
+fn who_only_stood_in_line_made_no_attempt() {
+    let servers = Servers::start(1);
+    let (client, journal) = told(&servers);
+    let _guard = take(&client, "line", LONG);
+    journal.of_locks();
+    assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["contended"]);
+    assert!(told[0].attempts == 0 && told[0].span >= SHORT, "{told:?}");
+}
+
+#[test]
+fn extending_is_told_and_a_loss_once() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    let mut guard = take(&client, "extended", LONG / 2);
+    journal.of_locks();
+    guard.extend(LONG).unwrap();
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["extended"]);
+    assert!(told[0].validity > LONG / 2 && told[0].span > Duration::ZERO);
+    assert!(matches!(guard.extend(Duration::MAX), Err(ExtendError::Ttl(_))));
+    assert_eq!(journal.of_locks().len(), 0, "nobody was asked anything");
+
+    servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
+    for _ in 0..2 {
+        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone)));
+    }
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["lost", "released"]);
+    assert!(told[0].text.contains("no majority"), "{}", told[0].text);
+    assert_eq!(told[1].released, Some(Released::TooLate));
+}
+
+#[test]
+fn a_lock_that_is_released_too_late_was_lost() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    type GiveBack = fn(redlatch::LockGuard);
+    let ways: [GiveBack; 2] = [drop, |guard| assert_eq!(guard.release(), Ok(Released::TooLate))];
+    for give_back in ways {
+        let guard = take(&client, "late", SHORT);
+        assert!(eventually(LIMIT, || guard.remaining().is_zero()));
+        give_back(guard);
+        let told = journal.of_locks();
+        assert_eq!(names(&told), ["attempt", "acquired", "lost", "released"]);
+        assert!(told[2].text.contains("its validity has passed"), "{}", told[2].text);
+        assert!(told[3].span >= told[1].validity);
+        assert_eq!(told[3].released, Some(Released::TooLate));
+    }
+    // Not by the clock, but by what the nodes say.
+    let guard = take(&client, "forgotten", LONG);
+    servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
+    guard.release().unwrap();
+    let told = journal.of_locks();
+    assert_eq!(names(&told[2..]), ["lost", "released"]);
+    assert!(told[2].text.contains("no majority"), "{}", told[2].text);
+}
+
+#[test]
+fn nodes_that_do_not_answer_are_told_as_a_failure() {
+    let servers = Servers::start(3);
+    let journal = Journal::default();
+    let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
+    let builder = builder.node_timeout(SHORT * 3).on_event(journal.pen());
+    let client = builder.build().unwrap();
+    let mut guard = client.lock("before", LONG).unwrap();
+    journal.of_locks();
+    pause(&servers, 2);
+    let error = client.try_lock("failed", LONG).unwrap_err();
+    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
+    assert!(guard.release().is_err());
+    resume(&servers, 2);
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["attempt", "failed", "not_extended", "released"]);
+    assert_eq!(told[0].outcome, Some(AttemptOutcome::NoQuorum));
+    assert!(told[1].text.ends_with(&error.to_string()), "{}", told[1].text);
+    assert!(told[2].validity > Duration::ZERO);
+    assert_eq!(told[3].released, None);
+    // What is refused before anybody is asked.
+    assert!(client.try_lock("refused", Duration::MAX).is_err());
+    assert!(client.try_lock("", LONG).is_err());
+    assert_eq!(journal.of_locks().len(), 0);
+}
+
+#[test]
+fn no_event_shows_a_password_or_a_token() {
+    let mut servers = Servers::start_with(3, &["--requirepass", SECRET]);
+    let (client, journal) = told(&servers);
+    let mut guard = take(&client, "quiet", LONG);
+    let token = value(&servers[0], "quiet").expect("it is held");
+    guard.extend(LONG).unwrap();
+    servers[0].kill();
+    guard.extend(LONG).unwrap();
+    guard.release().unwrap();
+    // A server that quotes what it was sent.
+    let wrong = servers[1].url().replace(SECRET, &format!("{SECRET}-wrong"));
+    let journal_of_wrong = Journal::default();
+    let builder = patient([wrong]).restart_guard(false).on_event(journal_of_wrong.pen());
+    assert!(builder.build().unwrap().try_lock("quiet", LONG).is_err());
+
+    // Each has been looked at for the password when it was written down.
+    let (told, wrong) = (journal.entries(), journal_of_wrong.entries());
+    assert!(names(&wrong).contains(&"node_down") && names(&wrong).contains(&"failed"));
+    assert!(names(&told).contains(&"node_down") && names(&told).contains(&"extended"));
+    let token = token.escape_ascii().to_string();
+    assert!(told.iter().all(|entry| !entry.text.contains(&token)), "{told:?}");
+}

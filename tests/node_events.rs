@@ -1,0 +1,126 @@
+//! Events about nodes: once for each change, however often it is noticed.
+
+mod support;
+
+use std::time::Duration;
+
+use redlatch::LockClient;
+use support::eventually;
+use support::journal::Journal;
+use support::locks::{LIMIT, LONG, patient, take};
+use support::redis::Server;
+use support::servers::Servers;
+
+/// Takes and gives back a lock, and says what has been told about the node until then.
+#[track_caller]
+fn after_a_lock(client: &LockClient, journal: &Journal, endpoint: &str) -> Vec<&'static str> {
+    take(client, "any", LONG).release().expect("a majority answers");
+    journal.of_node(endpoint)
+}
+
+#[test]
+fn a_node_that_is_killed_and_restarted_goes_once_and_comes_once() {
+    let mut servers = Servers::start(3);
+    let journal = Journal::default();
+    let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
+    let client = builder.on_event(journal.pen()).build().unwrap();
+    let endpoints: Vec<_> = client.nodes().iter().map(|node| node.endpoint.to_string()).collect();
+    for endpoint in &endpoints {
+        assert_eq!(journal.of_node(endpoint), ["node_up"]);
+    }
+    servers[0].kill();
+    for _ in 0..50 {
+        after_a_lock(&client, &journal, &endpoints[0]);
+    }
+    // More than the pauses between two tries to connect.
+    let tried = || {
+        after_a_lock(&client, &journal, &endpoints[0]);
+        client.nodes()[0].last_error.as_ref().is_some_and(|it| it.to_string().contains("refused"))
+    };
+    assert!(eventually(LIMIT, tried));
+    assert_eq!(journal.of_node(&endpoints[0]), ["node_up", "node_down"]);
+    let down = journal.entries().iter().find(|entry| entry.name == "node_down").cloned();
+    let down = down.expect("it is there").text;
+    assert!(down.contains(&endpoints[0]) && down.contains("connection"), "{down}");
+
+    servers[0].restart();
+    let is_up = || after_a_lock(&client, &journal, &endpoints[0]).len() > 2;
+    assert!(eventually(LIMIT, is_up));
+    for _ in 0..50 {
+        after_a_lock(&client, &journal, &endpoints[0]);
+    }
+    assert_eq!(journal.of_node(&endpoints[0]), ["node_up", "node_down", "node_up"]);
+    for endpoint in &endpoints[1..] {
+        assert_eq!(journal.of_node(endpoint), ["node_up"], "nothing happened to it");
+    }
+}
+
+#[test]
+fn a_node_that_was_never_there_is_down_once() {
+    let servers = Servers::start(2);
+    let mut gone = Server::start(&[]);
+    gone.kill();
+    let urls = servers.urls().into_iter().chain([gone.url()]);
+    let journal = Journal::default();
+    let builder = patient(urls).restart_guard(false).on_event(journal.pen());
+    let client = builder.build().unwrap();
+    let endpoint = client.nodes()[2].endpoint.to_string();
+    for _ in 0..50 {
+        assert_eq!(after_a_lock(&client, &journal, &endpoint), ["node_down"]);
+    }
+}
+
+#[test]
+fn a_node_that_is_stopped_is_slow_once_until_it_answers_again() {
+    let servers = Servers::start(3);
+    let journal = Journal::default();
+    let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
+    let builder = builder.node_timeout(Duration::from_secs(1)).on_event(journal.pen());
+    let client = builder.build().unwrap();
+    let endpoint = client.nodes()[0].endpoint.to_string();
+    for times in 1..=2 {
+        let before = journal.of_node(&endpoint).len();
+        servers[0].pause();
+        let is_slow = || after_a_lock(&client, &journal, &endpoint).len() > before;
+        assert!(eventually(LIMIT, is_slow));
+        for _ in 0..20 {
+            after_a_lock(&client, &journal, &endpoint);
+        }
+        let told = journal.of_node(&endpoint);
+        assert_eq!(told[0], "node_up");
+        assert_eq!(told[1..], vec!["node_slow"; times], "the majority answers meanwhile");
+        let slow = journal.entries().iter().rfind(|entry| entry.name == "node_slow").cloned();
+        let slow = slow.expect("it is there").span;
+        assert!(slow >= Duration::from_secs(1), "{slow:?}");
+
+        servers[0].resume();
+        // What it answers late does not count as an answer in time; what it answers now does.
+        let answers = || {
+            let nodes = client.nodes();
+            nodes[0].round_trip.is_some_and(|trip| trip < Duration::from_millis(500))
+        };
+        assert!(eventually(LIMIT, answers));
+    }
+}
+
+#[test]
+fn what_happened_while_nobody_called_is_told_with_the_next_call() {
+    let mut servers = Servers::start(1);
+    let journal = Journal::default();
+    let builder = patient(servers.urls()).restart_guard(false).on_event(journal.pen());
+    let client = builder.build().unwrap();
+    let endpoint = client.nodes()[0].endpoint.to_string();
+    servers[0].restart();
+    assert_eq!(journal.of_node(&endpoint), ["node_up"]);
+    // With a drop as well, which waits for nothing.
+    let guard = take(&client, "any", LONG);
+    assert_eq!(journal.of_node(&endpoint), ["node_up", "node_down", "node_up"]);
+    servers[0].kill();
+    drop(guard);
+    let is_told = || {
+        drop(client.try_lock("other", LONG));
+        journal.of_node(&endpoint).len() == 4
+    };
+    assert!(eventually(LIMIT, is_told));
+    assert_eq!(journal.of_node(&endpoint)[3], "node_down");
+}

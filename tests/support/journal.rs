@@ -1,0 +1,88 @@
+//! What a client has told, written down.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use redlatch::event::AttemptOutcome;
+use redlatch::{Event, Released};
+
+use super::secret::shown;
+
+/// One event, with what there is of it to be looked at later.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    pub name: &'static str,
+    /// The resource or the node.
+    pub about: String,
+    pub text: String,
+    pub attempts: u64,
+    /// How long it took, was waited for, was held or was silent.
+    pub span: Duration,
+    pub validity: Duration,
+    pub outcome: Option<AttemptOutcome>,
+    pub released: Option<Released>,
+}
+
+impl Entry {
+    pub fn of(event: &Event<'_>) -> Self {
+        let resource = event.resource().map(|resource| String::from_utf8_lossy(resource));
+        let about = resource.map(String::from).or(event.endpoint().map(str::to_owned));
+        let about = about.expect("an event is about a resource or a node");
+        let entry = Self { name: event.name(), about, text: shown(event), ..Self::default() };
+        match *event {
+            Event::Attempt { number, outcome, took, .. } => {
+                Self { attempts: number, outcome: Some(outcome), span: took, ..entry }
+            }
+            Event::Acquired { attempts, waited, validity, .. } => {
+                Self { attempts, span: waited, validity, ..entry }
+            }
+            Event::Contended { attempts, waited, .. } | Event::Failed { attempts, waited, .. } => {
+                Self { attempts, span: waited, ..entry }
+            }
+            Event::Extended { took, validity, .. } | Event::NotExtended { took, validity, .. } => {
+                Self { span: took, validity, ..entry }
+            }
+            Event::Lost { held, .. } => Self { span: held, ..entry },
+            Event::Released { held, outcome, .. } => {
+                Self { span: held, released: outcome, ..entry }
+            }
+            Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },
+            _ => entry,
+        }
+    }
+}
+
+/// All events of one client, or of several.
+#[derive(Clone, Default)]
+pub struct Journal(Arc<Mutex<Vec<Entry>>>);
+
+impl Journal {
+    /// What to give to `on_event`. No event may show a password: see `secret`.
+    pub fn pen(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+        let journal = self.clone();
+        move |event| journal.entries().push(Entry::of(event))
+    }
+
+    pub fn entries(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.0.lock().expect("nothing panics with this lock held")
+    }
+
+    /// Takes out what has been told about locks, in its order, and leaves the nodes.
+    pub fn of_locks(&self) -> Vec<Entry> {
+        let mut entries = self.entries();
+        let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));
+        *entries = nodes;
+        locks
+    }
+
+    /// What has been told about this node, in its order.
+    pub fn of_node(&self, endpoint: &str) -> Vec<&'static str> {
+        let entries = self.entries();
+        entries.iter().filter(|entry| entry.about == endpoint).map(|entry| entry.name).collect()
+    }
+}
+
+/// Their kinds.
+pub fn names(entries: &[Entry]) -> Vec<&'static str> {
+    entries.iter().map(|entry| entry.name).collect()
+}
