@@ -1,6 +1,7 @@
 //! The client, and the loop that every operation runs through.
 
 mod acquire;
+mod keep;
 mod request;
 
 pub use request::LockRequest;
@@ -13,6 +14,7 @@ use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
@@ -27,6 +29,7 @@ use std::time::{Duration, Instant};
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
 /// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
+/// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
 /// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock, or that
 /// another thread of this client holds it. If too few answered to know, that is
@@ -46,7 +49,9 @@ pub struct LockClient {
 }
 
 struct Shared {
-    net: Net,
+    /// Dropped before the connections: its thread ends then, and gives up its share in them.
+    watchdog: Watchdog,
+    net: Arc<Net>,
     lines: Arc<Lines>,
     rules: Arc<Rules>,
     max_ttl: Duration,
@@ -126,7 +131,8 @@ impl LockClient {
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
 
-    /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait.
+    /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait:
+    /// that it is to be kept alive, for instance.
     /// The four methods above are short for this.
     pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
         LockRequest::new(self, self.key(resource.as_ref()))
@@ -159,7 +165,9 @@ impl LockClient {
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
         let net = Net::new(nodes, config.wait_for_all, patience).map_err(ConfigError::System)?;
+        let net = Arc::new(net);
         let shared = Shared {
+            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules)),
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
             rules: config.rules,

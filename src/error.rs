@@ -6,6 +6,7 @@
 //! | [`LockError`] | taking a lock | its variants say |
 //! | [`ExtendError`] | extending one | its variants say |
 //! | [`ReleaseError`] | releasing one | whoever runs the nodes |
+//! | [`NoThread`] | watching one | whoever runs the machine |
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
@@ -17,7 +18,7 @@ pub use crate::node::{
     NodeAnswer, NodeReport, OtherProtocol, Phase, Problem, ServerError, ServerErrorKind,
 };
 pub use crate::resp::ProtocolError;
-pub use cause::{Lost, NoQuorum, ResourceError, TtlError};
+pub use cause::{Lost, NoQuorum, NoThread, ResourceError, TtlError};
 
 use std::error::Error;
 use std::sync::Arc;
@@ -105,6 +106,8 @@ pub enum LockError {
     },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
+    /// The operating system had no thread to keep the lock alive with.
+    NoThread(NoThread),
 }
 
 impl fmt::Display for LockError {
@@ -120,6 +123,7 @@ impl fmt::Display for LockError {
                 write!(f, "{first} and {second} lead to the same server: it must not vote twice")
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
+            Self::NoThread(error) => error.fmt(f),
         }
     }
 }
@@ -130,6 +134,7 @@ impl Error for LockError {
             Self::Resource(error) => Some(error),
             Self::Ttl(error) => Some(error),
             Self::NoQuorum(error) => Some(error),
+            Self::NoThread(error) => Some(error),
             _ => None,
         }
     }

@@ -1,11 +1,15 @@
 //! A lock that is held.
 
+mod watch;
+
 use crate::client::LockClient;
 use crate::clock;
-use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
+use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
 use crate::line::Place;
+use crate::watchdog::Hold;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A lock that is held, until it is released, dropped, or its validity ends.
@@ -14,13 +18,22 @@ use std::time::Duration;
 /// lock, whatever this process is doing. Nothing can stop a thread that was just about to write;
 /// see the guarantees at the top of the crate's documentation for what to do about that.
 ///
+/// Nobody renews it unless that was [asked for](crate::LockRequest::keep_alive). A guard that is
+/// leaked is not released: its lock ends with its validity, and if it is kept alive, with its
+/// [`max_hold`](crate::LockRequest::max_hold).
+///
 /// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
 /// handed to the next thread of this client that waits for it, or the release is written to the
 /// nodes at once, and to those that cannot be reached now with the next call after they can be.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     client: LockClient,
+    /// As long as there is no hold, this says until when the lock is held.
     lease: Lease,
+    /// What the watchdog shares, if it has to do with this lock.
+    hold: OnceLock<Arc<Hold>>,
+    /// For how long extensions may keep the lock.
+    max_hold: Option<Duration>,
     /// How many bytes of the key are the prefix.
     prefix: usize,
     /// Did the nodes say that the lock is lost, before its validity ended?
@@ -37,8 +50,10 @@ impl LockGuard {
         lease: Lease,
         prefix: usize,
         place: Option<Place>,
+        max_hold: Option<Duration>,
     ) -> Self {
-        Self { client, lease, prefix, is_gone: false, is_released: false, place }
+        let hold = OnceLock::new();
+        Self { client, lease, hold, max_hold, prefix, is_gone: false, is_released: false, place }
     }
 
     /// The name of what is locked.
@@ -53,7 +68,11 @@ impl LockGuard {
     /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.lease.valid_until.since(clock::now())
+        let now = clock::now();
+        match self.hold.get() {
+            Some(hold) => hold.check(now).map_or(Duration::ZERO, |end| end.since(now)),
+            None => self.lease.valid_until.since(now),
+        }
     }
 
     /// Is the lock still held? For the line before the one that must not run twice.
@@ -62,7 +81,9 @@ impl LockGuard {
     ///
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), Lost> {
-        if !self.remaining().is_zero() {
+        if let Some(hold) = self.hold.get() {
+            hold.check(clock::now()).map(|_| ())
+        } else if !self.remaining().is_zero() {
             Ok(())
         } else if self.is_gone {
             Err(Lost::Gone)
@@ -84,9 +105,12 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        let rules = self.client.rules().clone();
+        let rules = self.extension_rules();
         let ttl = self.client.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
         self.ensure_held().map_err(ExtendError::Lost)?;
+        if let Some(hold) = self.hold.get() {
+            return self.extend_shared(hold, &rules, ttl);
+        }
         let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
         let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
         let (outcome, last) = self.client.run(extend);
@@ -129,10 +153,11 @@ impl LockGuard {
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
         self.is_released = true;
-        if self.pass_on() {
+        let lease = self.close();
+        if self.pass_on(&lease) {
             return Ok(Released::InTime);
         }
-        let release = Release::new(self.client.rules(), &self.lease, clock::now());
+        let release = Release::new(self.client.rules(), &lease, clock::now());
         match self.client.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
@@ -142,9 +167,25 @@ impl LockGuard {
         }
     }
 
+    /// The lock is given up: from here on nothing is sent for it but its release.
+    fn close(&self) -> Lease {
+        match self.hold.get() {
+            Some(hold) => hold.close(clock::now(), NodeSet::all(self.client.rules().nodes)),
+            None => self.lease.clone(),
+        }
+    }
+
     /// Gives the lock to the next thread in line, if there is one.
-    fn pass_on(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| place.pass(self.lease.clone()).is_ok())
+    fn pass_on(&self, lease: &Lease) -> bool {
+        self.place.as_ref().is_some_and(|place| place.pass(lease.clone()).is_ok())
+    }
+
+    fn extension_rules(&self) -> Arc<Rules> {
+        let rules = self.client.rules();
+        if self.max_hold == rules.hold_max {
+            return Arc::clone(rules);
+        }
+        Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 }
 
@@ -162,8 +203,12 @@ pub enum Released {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if !self.is_released && !self.pass_on() {
-            self.client.post(self.lease.undo(clock::now(), self.client.rules()));
+        if self.is_released {
+            return;
+        }
+        let lease = self.close();
+        if !self.pass_on(&lease) {
+            self.client.post(lease.undo(clock::now(), self.client.rules()));
         }
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Terms {
     pub(super) wait: Wait,
     /// If it is to be another than the client's.
     pub(super) min_validity: Option<Duration>,
+    pub(super) keep_alive: bool,
+    pub(super) max_hold: Option<Duration>,
 }
 
 /// How long to wait for the lock, from when it is asked for.
@@ -70,7 +72,13 @@ impl Wait {
 
 impl<'a> LockRequest<'a> {
     pub(super) fn new(client: &'a LockClient, key: Result<Arc<[u8]>, ResourceError>) -> Self {
-        let terms = Terms { ttl: DEFAULT_TTL, wait: Wait::Forever, min_validity: None };
+        let terms = Terms {
+            ttl: DEFAULT_TTL,
+            wait: Wait::Forever,
+            min_validity: None,
+            keep_alive: false,
+            max_hold: None,
+        };
         Self { client, key, terms }
     }
 
@@ -117,12 +125,44 @@ impl<'a> LockRequest<'a> {
         self
     }
 
+    /// Keeps the lock alive as long as its guard lives: it is extended by its ttl again and again,
+    /// when about a third of that has passed.
+    ///
+    /// That is done by one thread for all locks of the client, started with the first that is kept
+    /// alive; renewals that are due at about the same time are written together. A renewal that too
+    /// few nodes confirm is tried again, after random pauses that grow, as long as the lock is
+    /// valid. What it does not do: bring back a lock whose validity has passed, be it that the
+    /// nodes were silent, or that this process stood still; renew one that is released, dropped or
+    /// passed on; or keep one for longer than [`max_hold`](Self::max_hold), which also ends a lock
+    /// whose guard was leaked. So the holder still asks [`ensure_held`](LockGuard::ensure_held)
+    /// before what must not run twice, or is told with [`on_lost`](LockGuard::on_lost).
+    ///
+    /// With this, [`acquire`](Self::acquire) refuses a ttl whose validity has no room for three
+    /// rounds of [`node_timeout`](crate::Builder::node_timeout) (about 154 ms by default), or which
+    /// is longer than `max_hold`; and it fails if the system has no thread to give.
+    pub fn keep_alive(mut self) -> Self {
+        self.terms.keep_alive = true;
+        self
+    }
+
+    /// For how long the lock may be held in all, counted from when it was asked for: renewals and
+    /// extensions end no later, and with them the lock, less what drift takes and up to a sixth of
+    /// the ttl. By default what [`Builder::max_hold`](crate::Builder::max_hold) says, which also
+    /// bounds what is said here; and if neither says anything, a lock that is kept alive is held
+    /// for 24 hours at most, so that one whose guard was leaked, or whose holder hangs, is free
+    /// again one day.
+    pub fn max_hold(mut self, longest: Duration) -> Self {
+        self.terms.max_hold = Some(longest);
+        self
+    }
+
     /// Asks for the lock. `None` if others hold it, and waiting was not asked for or has not
     /// helped.
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock_for`], or as [`LockClient::lock`] if it waits for ever.
+    /// As [`LockClient::try_lock_for`], or as [`LockClient::lock`] if it waits for ever. What
+    /// [`keep_alive`](Self::keep_alive) refuses.
     pub fn acquire(self) -> Result<Option<LockGuard>, LockError> {
         let key = self.key.map_err(LockError::Resource)?;
         self.client.acquire(&key, &self.terms)

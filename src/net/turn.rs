@@ -1,6 +1,6 @@
 //! Whose turn it is to drive.
 //!
-//! There is no thread in the background. All threads of a client share one driver, which has the
+//! No thread in the background does this. All threads of a client share one driver, which has the
 //! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
 //! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
 //! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
