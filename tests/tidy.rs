@@ -115,6 +115,7 @@ fn arrows_between_layers_run_one_way() {
         ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error"]),
         ("node", vec!["net", "client", "guard", "config", "error", "endpoint"]),
         ("net", vec!["client", "guard", "config", "error", "line"]),
+        ("watchdog", vec!["client", "guard", "config", "node", "resp"]),
         ("line", vec!["net", "node", "resp", "client", "guard", "config", "error"]),
         ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
         ("endpoint", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),

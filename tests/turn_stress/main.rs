@@ -140,9 +140,9 @@ fn many_threads_are_all_served_in_their_order() {
         thread::spawn(move || {
             // Every fourth leaves several requests at a time.
             if thread % 4 == 0 {
-                run_batches(&turn, thread)
+                run_batches(&turn, thread);
             } else {
-                run_thread(&turn, thread)
+                run_thread(&turn, thread);
             }
             done.send(thread).expect("somebody waits for it");
         });
