@@ -116,13 +116,10 @@ fn a_lock_that_is_passed_on_is_not_renewed_by_the_one_who_had_it() {
     let client = client(&servers);
     let guard = keep(&client, "passed on");
     let next = client.clone();
-    let waiting = thread::spawn(move || {
-        let guard = next.request("passed on").ttl(TTL * 10).acquire().unwrap().unwrap();
-        (guard, Instant::now())
-    });
+    let waiting = thread::spawn(move || next.lock("passed on", TTL * 10).unwrap());
     thread::sleep(TTL);
     drop(guard);
-    let (guard, _) = waiting.join().unwrap();
+    let guard = waiting.join().unwrap();
     let after = scripts(&servers);
     thread::sleep(TTL * 3 / 2);
     assert_eq!(scripts(&servers), after);
