@@ -2,21 +2,24 @@
 
 mod account;
 mod acquire;
+mod keep;
 mod look;
 mod names;
 mod request;
+mod telling;
 
 pub use request::LockRequest;
 
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config};
 use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ConfigError, LockError, Lost, TtlError};
-use crate::event::{Event, Listener};
+use crate::error::{ConfigError, LockError, TtlError};
+use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
@@ -31,6 +34,7 @@ use std::time::{Duration, Instant};
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
 /// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
+/// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
 /// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock, or that
 /// another thread of this client holds it. If too few answered to know, that is
@@ -51,7 +55,9 @@ pub struct LockClient {
 }
 
 struct Shared {
-    net: Net,
+    /// Dropped before the connections: its thread ends then, and gives up its share in them.
+    watchdog: Watchdog,
+    net: Arc<Net>,
     lines: Arc<Lines>,
     /// Those for several resources at once.
     set_lines: Arc<Lines>,
@@ -137,39 +143,6 @@ impl LockClient {
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
 
-    /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait.
-    /// The four methods above are short for this.
-    pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
-        LockRequest::new(self, self.key(resource.as_ref()).map(|key| (key, Vec::new())))
-    }
-
-    /// A request for the locks of several resources at once: all of them, or none. At most 64, with
-    /// 64 KiB of keys in all; one that is named twice is locked once.
-    ///
-    /// On each node, one script takes all or nothing, and a majority of such nodes wins. There is
-    /// one guard with one validity for all of them; it extends and releases them together. Whoever
-    /// asks for the same resources in another order, or for some of them, cannot bring about a
-    /// deadlock: nobody holds some while waiting for others.
-    ///
-    /// This is a two-phase commit of which the nodes' expiry is the time-out: the script prepares,
-    /// on all keys or none of a node; the majority commits; the removal that follows a failed
-    /// attempt rolls back, and where it does not arrive the ttl does it, so that no node is left
-    /// in doubt for longer than that.
-    ///
-    /// What it does not give:
-    ///
-    /// * Atomic work. It locks resources and does not change them: whoever dies half way through
-    ///   the work leaves half of it done, and the locks expire. Write a journal, or use a
-    ///   transaction where there is one.
-    /// * Order between sets. Threads of this client that ask for the same set are served in the
-    ///   order they came; against those that ask for another set with a resource in common, and
-    ///   against locks of one resource, chance decides, and who asks for many waits longer.
-    /// * Servers of a cluster, unless all keys are in one slot: the nodes are servers that know
-    ///   nothing of each other.
-    pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
-        LockRequest::new(self, self.keys(resources))
-    }
-
     /// Asks each node for a sign of life and says how this client stands with it, in the order of
     /// the configuration. Connects to nodes that have no connection; takes no longer than
     /// [`node_timeout`](Builder::node_timeout).
@@ -204,7 +177,9 @@ impl LockClient {
         let is_heard = config.listener.is_some();
         let net = Net::new(nodes, config.wait_for_all, patience, is_heard);
         let net = net.map_err(ConfigError::System)?;
+        let net = Arc::new(net);
         let shared = Shared {
+            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules)),
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
             set_lines: Arc::new(Lines::new(config.hand_over_limit)),
@@ -250,29 +225,6 @@ impl LockClient {
 
     pub(crate) fn rules(&self) -> &Arc<Rules> {
         &self.shared.rules
-    }
-
-    /// Does somebody listen to what this client does in this thread?
-    pub(crate) fn is_heard(&self) -> bool {
-        self.shared.listener.is_some() && !Listener::is_telling()
-    }
-
-    /// The time, if somebody listens.
-    pub(crate) fn heard_at(&self) -> Option<Time> {
-        self.is_heard().then(clock::now)
-    }
-
-    /// Tells an event, if somebody listens. What it is about must be complete: who is told may use
-    /// this client, and may panic.
-    pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
-        if let Some(listener) = self.shared.listener.as_ref().filter(|_| self.is_heard()) {
-            listener.tell(&self.shared.net, &event());
-        }
-    }
-
-    /// Tells that a lock was lost which was asked for at `since`, if somebody listens.
-    pub(crate) fn tell_lost(&self, resource: &[u8], since: Time, lost: Lost) {
-        self.tell(|| Event::Lost { resource, held: clock::now().since(since), lost });
     }
 
     /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of

@@ -183,6 +183,8 @@ impl Builder {
 
     /// For how long extensions may keep a lock, counted from when it was asked for: one that would
     /// let it live for longer is refused. By default there is no such limit, and zero refuses all.
+    /// Locks that are [kept alive](crate::LockRequest::keep_alive) end then, and after 24 hours if
+    /// nothing else is said.
     ///
     /// Extensions without end let a client that hangs keep a resource for ever, which the Redlock
     /// description warns of: set this to what the work can possibly take.

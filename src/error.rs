@@ -7,6 +7,7 @@
 //! | [`ExtendError`] | extending one | its variants say |
 //! | [`ReleaseError`] | releasing one | whoever runs the nodes |
 //! | [`InspectError`] | looking at one | its variants say |
+//! | [`NoThread`] | watching one | whoever runs the machine |
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
@@ -18,7 +19,7 @@ pub use crate::node::{
     NodeAnswer, NodeReport, OtherProtocol, Phase, Problem, ServerError, ServerErrorKind,
 };
 pub use crate::resp::ProtocolError;
-pub use cause::{Lost, NoQuorum, ResourceError, TtlError};
+pub use cause::{Lost, NoQuorum, NoThread, ResourceError, TtlError};
 
 use std::error::Error;
 use std::sync::Arc;
@@ -106,6 +107,8 @@ pub enum LockError {
     },
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
+    /// The operating system had no thread to keep the lock alive with.
+    NoThread(NoThread),
 }
 
 impl fmt::Display for LockError {
@@ -121,6 +124,7 @@ impl fmt::Display for LockError {
                 write!(f, "{first} and {second} lead to the same server: it must not vote twice")
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
+            Self::NoThread(error) => error.fmt(f),
         }
     }
 }
@@ -131,6 +135,7 @@ impl Error for LockError {
             Self::Resource(error) => Some(error),
             Self::Ttl(error) => Some(error),
             Self::NoQuorum(error) => Some(error),
+            Self::NoThread(error) => Some(error),
             _ => None,
         }
     }

@@ -1,15 +1,18 @@
 //! A lock that is held.
 
 mod telling;
+mod watch;
 
 use crate::client::LockClient;
 use crate::clock;
-use crate::engine::{Extend, Extended, Lease, Release, ReleaseOutcome};
+use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
 use crate::event;
 use crate::fencing::FencingToken;
 use crate::line::Place;
+use crate::watchdog::Hold;
 use std::fmt;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// A lock that is held, until it is released, dropped, or its validity ends.
@@ -18,13 +21,22 @@ use std::time::Duration;
 /// lock, whatever this process is doing. Nothing can stop a thread that was just about to write;
 /// see the guarantees at the top of the crate's documentation for what to do about that.
 ///
+/// Nobody renews it unless that was [asked for](crate::LockRequest::keep_alive). A guard that is
+/// leaked is not released: its lock ends with its validity, and if it is kept alive, with its
+/// [`max_hold`](crate::LockRequest::max_hold).
+///
 /// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
 /// handed to the next thread of this client that waits for it, or the release is written to the
 /// nodes at once, and to those that cannot be reached now with the next call after they can be.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     client: LockClient,
+    /// As long as there is no hold, this says until when the lock is held.
     lease: Lease,
+    /// What the watchdog shares, if it has to do with this lock.
+    hold: OnceLock<Arc<Hold>>,
+    /// For how long extensions may keep the lock.
+    max_hold: Option<Duration>,
     /// How many bytes of the key are the prefix.
     prefix: usize,
     /// Did the nodes say that the lock is lost, before its validity ended?
@@ -43,9 +55,11 @@ impl LockGuard {
         lease: Lease,
         prefix: usize,
         place: Option<Place>,
+        max_hold: Option<Duration>,
     ) -> Self {
+        let hold = OnceLock::new();
         let (is_gone, is_released, is_loss_told) = (false, false, false);
-        Self { client, lease, prefix, is_gone, is_released, is_loss_told, place }
+        Self { client, lease, hold, max_hold, prefix, is_gone, is_released, is_loss_told, place }
     }
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
@@ -76,7 +90,11 @@ impl LockGuard {
     /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        self.lease.valid_until.since(clock::now())
+        let now = clock::now();
+        match self.hold.get() {
+            Some(hold) => hold.check(now).map_or(Duration::ZERO, |end| end.since(now)),
+            None => self.lease.valid_until.since(now),
+        }
     }
 
     /// Is the lock still held? For the line before the one that must not run twice.
@@ -85,7 +103,9 @@ impl LockGuard {
     ///
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), Lost> {
-        if !self.remaining().is_zero() {
+        if let Some(hold) = self.hold.get() {
+            hold.check(clock::now()).map(|_| ())
+        } else if !self.remaining().is_zero() {
             Ok(())
         } else if self.is_gone {
             Err(Lost::Gone)
@@ -114,9 +134,12 @@ impl LockGuard {
     }
 
     fn renew(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        let rules = self.client.rules().clone();
+        let rules = self.extension_rules();
         let ttl = self.client.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
         self.ensure_held().map_err(ExtendError::Lost)?;
+        if let Some(hold) = self.hold.get() {
+            return self.extend_shared(hold, &rules, ttl);
+        }
         let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
         let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
         let (outcome, last) = self.client.run(extend);
@@ -165,10 +188,11 @@ impl LockGuard {
 
     fn give_back(&mut self) -> Result<Released, ReleaseError> {
         self.is_released = true;
-        if self.pass_on() {
+        let lease = self.close();
+        if self.pass_on(&lease) {
             return Ok(Released::InTime);
         }
-        let release = Release::new(self.client.rules(), &self.lease, clock::now());
+        let release = Release::new(self.client.rules(), &lease, clock::now());
         match self.client.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
@@ -178,9 +202,25 @@ impl LockGuard {
         }
     }
 
+    /// The lock is given up: from here on nothing is sent for it but its release.
+    fn close(&self) -> Lease {
+        match self.hold.get() {
+            Some(hold) => hold.close(clock::now(), NodeSet::all(self.client.rules().nodes)),
+            None => self.lease.clone(),
+        }
+    }
+
     /// Gives the lock to the next thread in line, if there is one.
-    fn pass_on(&self) -> bool {
-        self.place.as_ref().is_some_and(|place| place.pass(self.lease.clone()).is_ok())
+    fn pass_on(&self, lease: &Lease) -> bool {
+        self.place.as_ref().is_some_and(|place| place.pass(lease.clone()).is_ok())
+    }
+
+    fn extension_rules(&self) -> Arc<Rules> {
+        let rules = self.client.rules();
+        if self.max_hold == rules.hold_max {
+            return Arc::clone(rules);
+        }
+        Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 }
 
@@ -201,13 +241,14 @@ impl Drop for LockGuard {
         if self.is_released {
             return;
         }
-        let outcome = if self.pass_on() {
+        let lease = self.close();
+        let outcome = if self.pass_on(&lease) {
             Some(Released::InTime)
         } else {
             let now = clock::now();
-            self.client.post(self.lease.undo(now, self.client.rules()));
+            self.client.post(lease.undo(now, self.client.rules()));
             // More than what the clock says is not known: nobody waits for the nodes' answers.
-            (now >= self.lease.valid_until).then_some(Released::TooLate)
+            (now >= lease.valid_until).then_some(Released::TooLate)
         };
         if self.client.is_heard() {
             // This may run because the thread panics, and a second panic would end the process.

@@ -30,8 +30,13 @@
 //!   answered.
 //! * **It tells.** "Others hold it", here or elsewhere, is `Ok(None)`; "too few nodes answered to
 //!   know" is an error with a report from every node ([`NoQuorum`]).
+//! * **It lasts as long as the work.** A lock that is [kept alive](LockRequest::keep_alive), or
+//!   taken with [`LockClient::with_lock`], is renewed until its guard is given up or
+//!   [`max_hold`](LockRequest::max_hold) is over, and never once its validity has passed.
+//!   [`LockGuard::on_lost`] tells of a loss when it happens.
 //! * **It is no burden.** One connection to each node for all threads of a client, no thread in the
-//!   background, bounded memory whatever a node does, no panic whatever a server sends.
+//!   background unless locks are kept alive or watched, and then one for all of them; bounded
+//!   memory whatever a node does, no panic whatever a server sends.
 //!
 //! # What is not, and what to do about it
 //!
@@ -53,9 +58,11 @@
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.
-//! * **Work for servers that are away while nobody calls.** There is no thread in the background.
-//!   What a server that could not be reached is owed, it is sent with the next call, or its ttl
-//!   sees to it.
+//! * **Work for servers that are away while nobody calls.** The one thread in the background keeps
+//!   locks alive, if there are such, and does nothing else. What a server that could not be reached
+//!   is owed, it is sent with the next call or renewal, or its ttl sees to it.
+//! * **A thread that is stopped when its lock is lost.** [`LockGuard::on_lost`] tells; stopping the
+//!   work is for the work to do.
 //!
 //! # How it works
 //!
@@ -76,6 +83,7 @@
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
+//! | `watchdog` | keeps locks alive, and tells of losses |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
 //! | `node` | the conversation with the nodes: bytes in, bytes out |
 //! | `resp` | RESP2 and RESP3 syntax |
@@ -102,11 +110,13 @@ mod line;
 mod net;
 mod node;
 mod resp;
+mod watchdog;
 
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
-    ConfigError, ExtendError, InspectError, LockError, Lost, NoQuorum, Problem, ReleaseError,
+    ConfigError, ExtendError, InspectError, LockError, Lost, NoQuorum, NoThread, Problem,
+    ReleaseError,
 };
 pub use event::Event;
 pub use fencing::FencingToken;

@@ -61,10 +61,16 @@ struct Head {
 
 /// The place at the head of a line. Dropping it calls the next.
 pub(crate) struct Place {
+    tenure: Tenure,
+    is_after_limit: bool,
+}
+
+/// The same for one who only has to say for how long the lock is held.
+#[derive(Clone)]
+pub(crate) struct Tenure {
     lines: Arc<Lines>,
     key: Arc<[u8]>,
     number: u64,
-    is_after_limit: bool,
 }
 
 /// How joining a line ended.
@@ -152,7 +158,8 @@ impl Lines {
     }
 
     fn place(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> Place {
-        Place { lines: Arc::clone(self), key: Arc::clone(key), number, is_after_limit }
+        let tenure = Tenure { lines: Arc::clone(self), key: Arc::clone(key), number };
+        Place { tenure, is_after_limit }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, Line>> {
@@ -220,23 +227,19 @@ impl Place {
 
     /// The lock is held; `until` is when its key will have expired.
     pub(crate) fn hold(&self, until: Time) {
-        if let Some(line) = self.lines.lock().get_mut(&self.key) {
-            let number = self.number;
-            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
-                if head.until.replace(until).is_none() && line.handed_over == 0 {
-                    line.taken_at = clock::now();
-                }
-                line.alert();
-            }
-        }
+        self.tenure.hold(until);
+    }
+
+    pub(crate) fn tenure(&self) -> &Tenure {
+        &self.tenure
     }
 
     /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if
     /// there is nobody, or it is somebody else's turn.
     pub(crate) fn pass(&self, lease: Lease) -> Result<(), Lease> {
-        let mut lines = self.lines.lock();
-        let limit = self.lines.limit;
-        let Some(line) = lines.get_mut(&self.key).filter(|line| line.is_head(self.number)) else {
+        let Tenure { lines, key, number } = &self.tenure;
+        let (limit, mut lines) = (lines.limit, lines.lock());
+        let Some(line) = lines.get_mut(key).filter(|line| line.is_head(*number)) else {
             return Err(lease);
         };
         let now = clock::now();
@@ -250,24 +253,45 @@ impl Place {
     }
 }
 
+impl Tenure {
+    /// The lock is held; `until` is when its key will have expired.
+    pub(crate) fn hold(&self, until: Time) {
+        if let Some(line) = self.lines.lock().get_mut(&self.key) {
+            let number = self.number;
+            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
+                if head.until.replace(until).is_none() && line.handed_over == 0 {
+                    line.taken_at = clock::now();
+                }
+                line.alert();
+            }
+        }
+    }
+}
+
 impl Drop for Place {
     fn drop(&mut self) {
-        let mut lines = self.lines.lock();
-        let limit = self.lines.limit;
-        let Some(line) = lines.get_mut(&self.key) else { return };
-        if line.is_head(self.number) {
+        let Tenure { lines, key, number } = &self.tenure;
+        let (limit, mut lines) = (lines.limit, lines.lock());
+        let Some(line) = lines.get_mut(key) else { return };
+        if line.is_head(*number) {
             let is_after_limit = line.was_taken() && line.is_after(limit, clock::now());
             line.call(None, is_after_limit);
         }
         if line.head.is_none() && line.waiting.is_empty() {
-            lines.remove(&self.key);
+            lines.remove(key);
         }
     }
 }
 
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("number", &self.number).finish_non_exhaustive()
+        f.debug_struct("Place").field("number", &self.tenure.number).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Tenure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tenure").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

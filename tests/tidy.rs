@@ -117,6 +117,7 @@ fn arrows_between_layers_run_one_way() {
         ("net", vec!["client", "guard", "config", "error", "event", "line"]),
         ("line", vec!["net", "node", "resp", "client", "guard", "config", "error", "event"]),
         ("event", vec!["engine", "resp", "client", "config", "line"]),
+        ("watchdog", vec!["client", "guard", "config", "node", "resp", "event"]),
         ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
         ("endpoint", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
         ("clock", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),

@@ -46,6 +46,7 @@ impl LockClient {
         let rules = &self.shared.rules;
         let least = terms.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
+        self.prepare_keeping(terms, ttl)?;
         let patience = terms.wait.patience();
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
         let acquire = acquire.leaving(least).with(extras.clone());
@@ -65,8 +66,7 @@ impl LockClient {
                 if let Some(place) = &place {
                     place.hold(lease.expires_at(rules));
                 }
-                let prefix = self.shared.key_prefix.len();
-                Ok(Some(LockGuard::new(self.clone(), lease, prefix, place)))
+                self.guard(lease, place, terms).map(Some)
             }
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),

@@ -46,6 +46,42 @@ pub struct LockRequest<'a> {
 /// The keys of what is to be locked: the first, and those to be locked together with it.
 pub(super) type Keys = (Arc<[u8]>, Vec<Arc<[u8]>>);
 
+impl LockClient {
+    /// A request for the lock of `resource`, to say more about it than a ttl and how long to wait:
+    /// that it is to be kept alive, for instance.
+    /// The four methods above are short for this.
+    pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
+        LockRequest::new(self, self.key(resource.as_ref()).map(|key| (key, Vec::new())))
+    }
+
+    /// A request for the locks of several resources at once: all of them, or none. At most 64, with
+    /// 64 KiB of keys in all; one that is named twice is locked once.
+    ///
+    /// On each node, one script takes all or nothing, and a majority of such nodes wins. There is
+    /// one guard with one validity for all of them; it extends and releases them together. Whoever
+    /// asks for the same resources in another order, or for some of them, cannot bring about a
+    /// deadlock: nobody holds some while waiting for others.
+    ///
+    /// This is a two-phase commit of which the nodes' expiry is the time-out: the script prepares,
+    /// on all keys or none of a node; the majority commits; the removal that follows a failed
+    /// attempt rolls back, and where it does not arrive the ttl does it, so that no node is left
+    /// in doubt for longer than that.
+    ///
+    /// What it does not give:
+    ///
+    /// * Atomic work. It locks resources and does not change them: whoever dies half way through
+    ///   the work leaves half of it done, and the locks expire. Write a journal, or use a
+    ///   transaction where there is one.
+    /// * Order between sets. Threads of this client that ask for the same set are served in the
+    ///   order they came; against those that ask for another set with a resource in common, and
+    ///   against locks of one resource, chance decides, and who asks for many waits longer.
+    /// * Servers of a cluster, unless all keys are in one slot: the nodes are servers that know
+    ///   nothing of each other.
+    pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
+        LockRequest::new(self, self.keys(resources))
+    }
+}
+
 /// What is asked for, apart from the resource.
 #[derive(Clone, Debug)]
 pub(super) struct Terms {
@@ -56,6 +92,8 @@ pub(super) struct Terms {
     pub(super) is_fenced: bool,
     /// What the lock's value says of its owner.
     pub(super) owner: Vec<u8>,
+    pub(super) keep_alive: bool,
+    pub(super) max_hold: Option<Duration>,
 }
 
 /// How long to wait for the lock, from when it is asked for.
@@ -87,6 +125,8 @@ impl<'a> LockRequest<'a> {
             min_validity: None,
             is_fenced: false,
             owner: Vec::new(),
+            keep_alive: false,
+            max_hold: None,
         };
         Self { client, keys, terms }
     }
@@ -162,12 +202,44 @@ impl<'a> LockRequest<'a> {
         self.owner(label)
     }
 
+    /// Keeps the lock alive as long as its guard lives: it is extended by its ttl again and again,
+    /// when about a third of that has passed.
+    ///
+    /// That is done by one thread for all locks of the client, started with the first that is kept
+    /// alive; renewals that are due at about the same time are written together. A renewal that too
+    /// few nodes confirm is tried again, after random pauses that grow, as long as the lock is
+    /// valid. What it does not do: bring back a lock whose validity has passed, be it that the
+    /// nodes were silent, or that this process stood still; renew one that is released, dropped or
+    /// passed on; or keep one for longer than [`max_hold`](Self::max_hold), which also ends a lock
+    /// whose guard was leaked. So the holder still asks [`ensure_held`](LockGuard::ensure_held)
+    /// before what must not run twice, or is told with [`on_lost`](LockGuard::on_lost).
+    ///
+    /// With this, [`acquire`](Self::acquire) refuses a ttl whose validity has no room for three
+    /// rounds of [`node_timeout`](crate::Builder::node_timeout) (about 154 ms by default), or which
+    /// is longer than `max_hold`; and it fails if the system has no thread to give.
+    pub fn keep_alive(mut self) -> Self {
+        self.terms.keep_alive = true;
+        self
+    }
+
+    /// For how long the lock may be held in all, counted from when it was asked for: renewals and
+    /// extensions end no later, and with them the lock, less what drift takes and up to a sixth of
+    /// the ttl. By default what [`Builder::max_hold`](crate::Builder::max_hold) says, which also
+    /// bounds what is said here; and if neither says anything, a lock that is kept alive is held
+    /// for 24 hours at most, so that one whose guard was leaked, or whose holder hangs, is free
+    /// again one day.
+    pub fn max_hold(mut self, longest: Duration) -> Self {
+        self.terms.max_hold = Some(longest);
+        self
+    }
+
     /// Asks for the lock. `None` if others hold it, and waiting was not asked for or has not
     /// helped.
     ///
     /// # Errors
     ///
-    /// As [`LockClient::try_lock_for`], or as [`LockClient::lock`] if it waits for ever.
+    /// As [`LockClient::try_lock_for`], or as [`LockClient::lock`] if it waits for ever. What
+    /// [`keep_alive`](Self::keep_alive) refuses.
     pub fn acquire(self) -> Result<Option<LockGuard>, LockError> {
         let (key, more_keys) = self.keys.map_err(LockError::Resource)?;
         let (length, most) = (self.terms.owner.len(), OWNER_MAX);

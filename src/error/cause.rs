@@ -3,8 +3,8 @@
 use crate::engine::quorum;
 use crate::node::{NodeAnswer, NodeReport};
 use std::error::Error;
-use std::fmt;
 use std::time::Duration;
+use std::{fmt, io};
 
 /// Too few nodes gave an answer that counts. Says of each node what it said, or why it said
 /// nothing.
@@ -149,6 +149,20 @@ pub enum TtlError {
         /// What is allowed.
         max_ttl: Duration,
     },
+    /// The lock is to be kept alive, and the ttl has no room for three rounds of `node_timeout`.
+    TooShortToKeep {
+        /// The ttl.
+        ttl: Duration,
+        /// The shortest that is possible with these settings.
+        shortest: Duration,
+    },
+    /// The lock is to be kept alive, and would be held for longer than it may be from the start.
+    BeyondHold {
+        /// The ttl.
+        ttl: Duration,
+        /// For how long it may be held.
+        max_hold: Duration,
+    },
 }
 
 impl fmt::Display for TtlError {
@@ -160,8 +174,42 @@ impl fmt::Display for TtlError {
             Self::TooLong { ttl, max_ttl } => {
                 write!(f, "a ttl of {ttl:?} is longer than the setting max_ttl of {max_ttl:?}")
             }
+            Self::TooShortToKeep { ttl, shortest } => write!(
+                f,
+                "a ttl of {ttl:?} is too short to be renewed: at least {shortest:?} is needed"
+            ),
+            Self::BeyondHold { ttl, max_hold } => {
+                write!(f, "a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")
+            }
         }
     }
 }
 
 impl Error for TtlError {}
+
+/// The operating system had no thread to give to the one that watches over locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoThread {
+    kind: io::ErrorKind,
+    why: String,
+}
+
+impl NoThread {
+    pub(crate) fn new(error: &io::Error) -> Self {
+        Self { kind: error.kind(), why: error.to_string() }
+    }
+
+    /// What kind of failure it was.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.kind
+    }
+}
+
+impl fmt::Display for NoThread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no thread to watch over locks: {}", self.why)
+    }
+}
+
+impl Error for NoThread {}

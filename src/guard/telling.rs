@@ -24,6 +24,12 @@ impl LockGuard {
         }
     }
 
+    /// The watchdog tells if this is lost.
+    pub(crate) fn with_loss_told(mut self) -> Self {
+        self.is_loss_told = true;
+        self
+    }
+
     /// Tells that the lock was lost, if that has not been told.
     pub(super) fn tell_lost(&mut self, lost: Lost) {
         if !std::mem::replace(&mut self.is_loss_told, true) {

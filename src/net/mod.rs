@@ -6,12 +6,16 @@
 //! | file | what it has |
 //! |---|---|
 //! | `turn`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `batch` | many requests of one thread at a time |
+//! | `drive` | what is driven: a trait, so that a model can take its place |
 //! | `driver` | the poll, all sockets, the rounds that run over them |
 //! | `link` | one node's socket, kept in step with what its session wants |
 //! | `mailbox` | what has changed about the nodes, for those who listen |
 //! | `stream` | the kinds of socket |
 //! | `resolver` | names, away from the thread that drives |
 
+mod batch;
+mod drive;
 mod driver;
 mod inbox;
 mod link;
@@ -27,6 +31,7 @@ pub(crate) use driver::Delivery;
 use crate::endpoint::Address;
 use crate::engine::Request;
 use crate::node::{NodeChange, Rounds, Session};
+use batch::Batch;
 use driver::Driver;
 use mailbox::Mailbox;
 use mio::Waker;
@@ -85,6 +90,31 @@ impl Net {
         if let Some(mailbox) = &self.mailbox {
             mailbox.drain(tell);
         }
+    }
+}
+
+/// Many requests of one thread at a time: begun one after another, then waited for together.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    net: Arc<Net>,
+    batch: Batch<Delivery>,
+}
+
+impl Requests {
+    pub(crate) fn new(net: Arc<Net>) -> Self {
+        Self { batch: Batch::new(&net.turn), net }
+    }
+
+    /// Puts a request to all nodes, ahead of whatever is asked from now on. Does not wait, and
+    /// [`finish`](Self::finish) must follow without delay.
+    pub(crate) fn begin(&mut self, request: Request) {
+        self.batch.begin(&self.net.turn, request);
+    }
+
+    /// Waits for all of them to be decided, or for their deadlines, and tells of each by its number
+    /// what it came to as soon as that is known.
+    pub(crate) fn finish(&mut self, each: impl FnMut(usize, Delivery)) {
+        self.batch.finish(&self.net.turn, each);
     }
 }
 

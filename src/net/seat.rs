@@ -2,11 +2,14 @@
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::fmt;
+use std::sync::Arc;
 
 /// A place for one thread at a time, used for one request after another.
 pub(super) struct Seat<O> {
     state: Mutex<SeatState<O>>,
     changed: Condvar,
+    /// Where the thread waits that wants this outcome and others at the same time.
+    leader: Option<Arc<Self>>,
 }
 
 struct SeatState<O> {
@@ -19,7 +22,12 @@ struct SeatState<O> {
 impl<O> Seat<O> {
     pub(super) fn new() -> Self {
         let state = SeatState { outcome: None, is_called: false, is_taken: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new(state), changed: Condvar::new(), leader: None }
+    }
+
+    /// A place for one of many requests of a thread that waits for all of them at `leader`.
+    pub(super) fn behind(leader: &Arc<Self>) -> Self {
+        Self { leader: Some(Arc::clone(leader)), ..Self::new() }
     }
 
     /// Hands over the outcome.
@@ -40,6 +48,9 @@ impl<O> Seat<O> {
         if is_taken {
             self.changed.notify_one();
         }
+        if let Some(leader) = &self.leader {
+            leader.call();
+        }
     }
 
     /// The outcome, if it is there.
@@ -47,8 +58,8 @@ impl<O> Seat<O> {
         self.lock().outcome.take()
     }
 
-    /// Waits for the outcome, or (`None`) to be called.
-    pub(super) fn wait(&self) -> Option<O> {
+    /// Waits until the outcome is there, or to be called.
+    pub(super) fn wait(&self) {
         let mut state = self.lock();
         state.is_taken = true;
         while state.outcome.is_none() && !state.is_called {
@@ -56,11 +67,40 @@ impl<O> Seat<O> {
         }
         state.is_taken = false;
         state.is_called = false;
-        state.outcome.take()
     }
 
     fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The seats of those who wait for one outcome each.
+pub(super) struct Seats<O> {
+    all: Vec<Arc<Seat<O>>>,
+    /// Those that nobody uses, for the next who come.
+    free: Vec<Arc<Seat<O>>>,
+}
+
+impl<O> Seats<O> {
+    pub(super) fn new() -> Self {
+        Self { all: Vec::new(), free: Vec::new() }
+    }
+
+    pub(super) fn take(&mut self) -> Arc<Seat<O>> {
+        self.free.pop().unwrap_or_else(|| {
+            let seat = Arc::new(Seat::new());
+            self.all.push(Arc::clone(&seat));
+            seat
+        })
+    }
+
+    pub(super) fn give_back(&mut self, seat: Arc<Seat<O>>) {
+        self.free.push(seat);
+    }
+
+    /// Calls whoever waits.
+    pub(super) fn call_all(&self) {
+        self.all.iter().for_each(|seat| seat.call());
     }
 }
 

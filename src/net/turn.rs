@@ -1,6 +1,6 @@
 //! Whose turn it is to drive.
 //!
-//! There is no thread in the background. All threads of a client share one driver, which has the
+//! No thread in the background does this. All threads of a client share one driver, which has the
 //! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
 //! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
 //! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
@@ -24,49 +24,14 @@
 //! what was asked and answered. It is never used again: whoever waits for it or comes later panics
 //! as well, as with a poisoned mutex, and nobody is left waiting.
 
+pub(super) use super::drive::{Drive, Wake};
 use super::inbox::Inbox;
-use super::seat::Seat;
+use super::seat::{Seat, Seats};
 use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken};
 use super::sync::{fence, panicking};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-
-/// What has the sockets.
-pub(super) trait Drive {
-    /// What is asked of the nodes.
-    type Request;
-    /// What that came to.
-    type Outcome;
-
-    /// Takes in what happened while nobody drove, such as connections that were closed.
-    fn look(&mut self);
-
-    /// Begins a round for the one on this seat.
-    fn open(&mut self, request: Self::Request, seat: Arc<Seat<Self::Outcome>>);
-
-    /// Sends something that nobody waits for.
-    fn post(&mut self, request: Self::Request);
-
-    /// Writes what there is to write, hands out what that has decided, and says whether it has
-    /// decided anything.
-    fn flush(&mut self) -> bool;
-
-    /// Waits until something happens, or not at all if `may_sleep` says so at the last moment; then
-    /// sees to it, and hands outcomes to their seats.
-    fn step(&mut self, may_sleep: impl FnOnce() -> bool);
-
-    /// It has panicked, and will only be dropped now: it must not do anything on that occasion.
-    fn abandon(&mut self);
-
-    /// One of those whose rounds are still open.
-    fn waiter(&self) -> Option<&Arc<Seat<Self::Outcome>>>;
-}
-
-/// Wakes a driver that sleeps in [`Drive::step`].
-pub(super) trait Wake {
-    fn wake(&self);
-}
 
 enum Job<D: Drive> {
     Open(D::Request, Arc<Seat<D::Outcome>>),
@@ -85,18 +50,12 @@ pub(super) struct Turn<D: Drive, W> {
     is_broken: AtomicBool,
 }
 
-struct Seats<O> {
-    all: Vec<Arc<Seat<O>>>,
-    /// Those that nobody uses, for the next who come.
-    free: Vec<Arc<Seat<O>>>,
-}
-
 impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn new(driver: D, waker: W) -> Self {
         Self {
             driver: Baton::new(driver),
             inbox: Inbox::new(),
-            seats: Mutex::new(Seats { all: Vec::new(), free: Vec::new() }),
+            seats: Mutex::new(Seats::new()),
             waker,
             is_asleep: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
@@ -112,7 +71,7 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         self.expect_sound();
         let seat = self.lock_seats().take();
         let outcome = self.submit_from(request, &seat);
-        self.lock_seats().free.push(seat);
+        self.lock_seats().give_back(seat);
         outcome
     }
 
@@ -121,27 +80,56 @@ impl<D: Drive, W: Wake> Turn<D, W> {
             self.clear_inbox(&mut driving);
             driving.look();
             driving.open(request, Arc::clone(seat));
-            return self.drive(driving, seat);
+            return self.drive(driving, &mut || seat.take());
         }
         self.leave(Job::Open(request, Arc::clone(seat)));
+        self.wait(seat, &mut || seat.take())
+    }
+
+    /// Leaves a request for whoever drives next. Its outcome goes to `seat`, and whoever wants it
+    /// must [`attend`](Self::attend) without delay: it may be the one who is called to drive for
+    /// all.
+    pub(super) fn open(&self, request: D::Request, seat: Arc<Seat<D::Outcome>>) {
+        self.leave(Job::Open(request, seat));
+    }
+
+    /// Drives, or waits to be called at `seat`, until `done` has what was left requests for.
+    ///
+    /// # Panics
+    ///
+    /// The driver panicked, in this thread or in another.
+    pub(super) fn attend<T>(
+        &self,
+        seat: &Seat<D::Outcome>,
+        done: &mut impl FnMut() -> Option<T>,
+    ) -> T {
+        if let Some(mut driving) = self.take_turn() {
+            driving.look();
+            return self.drive(driving, done);
+        }
+        self.wait(seat, done)
+    }
+
+    fn wait<T>(&self, seat: &Seat<D::Outcome>, done: &mut impl FnMut() -> Option<T>) -> T {
         loop {
             if let Some(driving) = self.take_turn() {
-                return self.drive(driving, seat);
+                return self.drive(driving, done);
             }
             // Whoever breaks the driver says so first, and calls every seat afterwards.
             self.expect_sound();
-            if let Some(outcome) = seat.wait() {
-                return outcome;
+            seat.wait();
+            if let Some(result) = done() {
+                return result;
             }
         }
     }
 
-    fn expect_sound(&self) {
+    pub(super) fn expect_sound(&self) {
         let is_broken = self.is_broken.load(Ordering::SeqCst);
         assert!(!is_broken, "the thread that drove for all threads of this client panicked");
     }
 
-    fn lock_seats(&self) -> MutexGuard<'_, Seats<D::Outcome>> {
+    pub(super) fn lock_seats(&self) -> MutexGuard<'_, Seats<D::Outcome>> {
         self.seats.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -164,13 +152,13 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         }
     }
 
-    fn drive(&self, mut driving: Driving<'_, D, W>, seat: &Seat<D::Outcome>) -> D::Outcome {
+    fn drive<T>(&self, mut driving: Driving<'_, D, W>, done: &mut impl FnMut() -> Option<T>) -> T {
         loop {
             // Clearing the inbox may decide rounds at once, our own among them, and then there is
             // nothing to wait for: only now is it certain that the outcome is still to come.
             self.clear_inbox(&mut driving);
-            if let Some(outcome) = seat.take() {
-                return outcome;
+            if let Some(result) = done() {
+                return result;
             }
             driving.step(|| {
                 self.is_asleep.store(true, Ordering::SeqCst);
@@ -213,16 +201,6 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     }
 }
 
-impl<O> Seats<O> {
-    fn take(&mut self) -> Arc<Seat<O>> {
-        self.free.pop().unwrap_or_else(|| {
-            let seat = Arc::new(Seat::new());
-            self.all.push(Arc::clone(&seat));
-            seat
-        })
-    }
-}
-
 /// The driver in the hands of a thread. It is put down properly however the thread leaves.
 struct Driving<'a, D: Drive, W: Wake>(Hands<'a, D, W>);
 
@@ -246,7 +224,7 @@ impl<D: Drive, W: Wake> Drop for Hands<'_, D, W> {
             // The driver is still in these hands: nobody takes it before this is known.
             self.turn.is_broken.store(true, Ordering::SeqCst);
             self.driver.iter_mut().for_each(|driver| driver.abandon());
-            self.turn.lock_seats().all.iter().for_each(|seat| seat.call());
+            self.turn.lock_seats().call_all();
         }
     }
 }

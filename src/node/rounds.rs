@@ -234,7 +234,7 @@ impl<W> Rounds<W> {
         let returns = entry.returns(&self.sessions, self.twins);
         self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
 
-        if entry.verb() == Some(Verb::Extend) && entry.is_confirmed() {
+        if entry.is_to_replant() {
             let (tally, refused) = (entry.tally, entry.tally.refused);
             refused.iter().for_each(|node| self.replant(now, slot, node));
             if !tally.is_complete() {
@@ -262,9 +262,13 @@ impl<W> Rounds<W> {
         let removed = if request.verb.is_removal() { Some(request.token) } else { before() };
         let Some(token) = removed else { return };
         for slot in 0..self.entries.len() {
-            let entry = &self.entries[slot];
-            let is_its = |other: &Request| other.token == token;
-            if entry.waiter.is_none() && entry.request.as_ref().is_some_and(is_its) {
+            let entry = &mut self.entries[slot];
+            if entry.request.as_ref().is_none_or(|request| request.token != token) {
+                continue;
+            }
+            // It may still be asked for: one thread keeps a lock alive that another gives up.
+            entry.is_forgotten = true;
+            if entry.waiter.is_none() {
                 self.leave(slot);
             }
         }

@@ -11,6 +11,10 @@
     reason = "a lock is poisoned only where the model has failed already"
 )]
 
+#[path = "../../src/net/batch.rs"]
+mod batch;
+#[path = "../../src/net/drive.rs"]
+mod drive;
 #[path = "../../src/net/seat.rs"]
 mod seat;
 #[path = "../../src/net/turn.rs"]
@@ -19,6 +23,8 @@ mod turn;
 mod sync;
 
 mod inbox;
+
+mod batches;
 
 use loom::sync::{Condvar, Mutex};
 use seat::Seat;

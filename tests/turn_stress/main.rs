@@ -2,6 +2,10 @@
 //! answers at random moments. The model beside this goes through every order of a few steps; this
 //! goes through many thousands of steps in whatever order the machine finds.
 
+#[path = "../../src/net/batch.rs"]
+mod batch;
+#[path = "../../src/net/drive.rs"]
+mod drive;
 #[path = "../../src/net/inbox.rs"]
 mod inbox;
 #[path = "../../src/net/seat.rs"]
@@ -11,6 +15,7 @@ mod sync;
 #[path = "../../src/net/turn.rs"]
 mod turn;
 
+use batch::Batch;
 use seat::Seat;
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -105,6 +110,25 @@ fn run_thread(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
     }
 }
 
+/// Leaves several requests at a time, as a thread among many.
+fn run_batches(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
+    let mut batch = Batch::new(turn);
+    let mut number = 0;
+    while number < PAIRS {
+        let size = 1 + number % 5;
+        (0..size).for_each(|_| batch.begin(turn, (thread, number)));
+        let mut told = Vec::new();
+        batch.finish(turn, |index, outcome| {
+            assert_eq!(outcome, number, "all that was left before is done");
+            told.push(index);
+        });
+        told.sort_unstable();
+        assert!(told.into_iter().eq(0..size as usize), "each is told of once");
+        turn.post((thread, number + 1));
+        number += 1;
+    }
+}
+
 #[test]
 fn many_threads_are_all_served_in_their_order() {
     let alarm = Arc::new(Alarm::default());
@@ -114,7 +138,12 @@ fn many_threads_are_all_served_in_their_order() {
     for thread in 0..THREADS {
         let (turn, done) = (Arc::clone(&turn), done.clone());
         thread::spawn(move || {
-            run_thread(&turn, thread);
+            // Every fourth leaves several requests at a time.
+            if thread % 4 == 0 {
+                run_batches(&turn, thread);
+            } else {
+                run_thread(&turn, thread);
+            }
             done.send(thread).expect("somebody waits for it");
         });
     }

@@ -34,6 +34,8 @@ pub(super) struct Entry<W> {
     pub(super) request: Option<Request>,
     /// `None` if the round is decided and lives on for its replanting.
     pub(super) waiter: Option<W>,
+    /// Has the lock been given up since? Then its key is not put back anywhere.
+    pub(super) is_forgotten: bool,
     pub(super) tally: Tally,
     /// Nodes to which the request was never written.
     pub(super) unsent: NodeSet,
@@ -49,6 +51,7 @@ impl<W> Entry<W> {
             serial: 0,
             request: None,
             waiter: None,
+            is_forgotten: false,
             tally: Tally::new(nodes),
             unsent: NodeSet::EMPTY,
             hopeless: NodeSet::EMPTY,
@@ -63,6 +66,7 @@ impl<W> Entry<W> {
         self.serial += 1;
         self.request = None;
         self.waiter = None;
+        self.is_forgotten = false;
         self.tally = Tally::new(self.tally.nodes());
         self.unsent = NodeSet::EMPTY;
         self.hopeless = NodeSet::EMPTY;
@@ -77,6 +81,11 @@ impl<W> Entry<W> {
 
     pub(super) fn verb(&self) -> Option<Verb> {
         self.request.as_ref().map(|request| request.verb)
+    }
+
+    /// Is its key to be put back where it was lost?
+    pub(super) fn is_to_replant(&self) -> bool {
+        self.verb() == Some(Verb::Extend) && self.is_confirmed() && !self.is_forgotten
     }
 
     pub(super) fn is_confirmed(&self) -> bool {

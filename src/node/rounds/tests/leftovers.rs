@@ -24,6 +24,28 @@ fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
 }
 
 #[test]
+fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
+    for (verb, is_waited_for) in [(Verb::Undo, false), (Verb::Release, true)] {
+        let mut nodes = Nodes::ready(false);
+        nodes.open(1, Verb::Extend, 1);
+        (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
+        // One thread keeps the lock alive, and another gives it up before the nodes have answered.
+        if is_waited_for {
+            nodes.open(2, verb, 1);
+        } else {
+            nodes.post(verb, 1);
+        }
+        (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
+        nodes.hear(2, ":0\r\n");
+        nodes.hear(0, ":1\r\n");
+        nodes.hear(1, ":1\r\n");
+        let (waiter, returns) = nodes.rounds.poll().expect("the extension is decided");
+        assert_eq!((waiter, returns.ballot.tally.granted), (1, set(&[0, 1])));
+        assert_eq!(nodes.commands(2), [""; 0], "the key would stay there until its ttl has passed");
+    }
+}
+
+#[test]
 fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);

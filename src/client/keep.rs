@@ -1,0 +1,136 @@
+//! Locks that are kept alive.
+
+use super::request::Terms;
+use super::{LockClient, draw};
+use crate::clock;
+use crate::engine::{Lease, Ttl};
+use crate::error::{LockError, NoThread, TtlError};
+use crate::guard::LockGuard;
+use crate::line::Place;
+use crate::watchdog::{Hold, MAX_HOLD, Plan, Watched, shortest_ttl};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl LockClient {
+    /// Runs `body` with the lock of `resource` held, which is waited for as long as it takes and
+    /// kept alive with `ttl` until `body` has ended: short for a
+    /// [kept-alive](super::LockRequest::keep_alive) [request](Self::request), `body`, and dropping
+    /// the guard.
+    ///
+    /// What `body` returns is handed out whatever becomes of the lock meanwhile, an error of its
+    /// own included, and if it panics the lock is given back and the panic goes on. A lease ends by
+    /// the clock all the same, when the nodes cannot be reached for too long: call
+    /// [`ensure_held`](LockGuard::ensure_held) on what `body` is given in the line before the one
+    /// that must not run twice.
+    ///
+    /// ```no_run
+    /// # use redlatch::LockClient;
+    /// # use std::time::Duration;
+    /// # fn orders() -> Vec<u32> { Vec::new() }
+    /// # fn send(order: u32) {}
+    /// # fn example(client: &LockClient) -> Result<(), Box<dyn std::error::Error>> {
+    /// client.with_lock("outbox", Duration::from_secs(10), |held| {
+    ///     for order in orders() {
+    ///         held.ensure_held()?;
+    ///         send(order);
+    ///     }
+    ///     Ok::<(), redlatch::Lost>(())
+    /// })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), as a request that is [kept alive](super::LockRequest::keep_alive),
+    /// or [`LockError::TooLate`] if the process stood still between taking the lock and `body`
+    /// until the lock was over. `body` was not called then.
+    pub fn with_lock<T>(
+        &self,
+        resource: impl AsRef<[u8]>,
+        ttl: Duration,
+        body: impl FnOnce(&LockGuard) -> T,
+    ) -> Result<T, LockError> {
+        let guard = self.request(resource).ttl(ttl).keep_alive().wait_forever().acquire()?;
+        let guard = guard.expect("a request that waits for ever does not end with others' lock");
+        if guard.ensure_held().is_err() {
+            return Err(LockError::TooLate { took: guard.age(clock::now()), ttl });
+        }
+        let value = body(&guard);
+        drop(guard);
+        Ok(value)
+    }
+
+    /// Checks what is asked for about keeping the lock alive, and starts the watchdog, before
+    /// anything is sent.
+    pub(super) fn prepare_keeping(&self, terms: &Terms, ttl: Ttl) -> Result<(), LockError> {
+        if !terms.keep_alive {
+            return Ok(());
+        }
+        let whole = ttl.as_duration();
+        let shortest = shortest_ttl(self.rules()).map_or(Duration::MAX, Ttl::as_duration);
+        if whole < shortest {
+            let error = TtlError::TooShortToKeep { ttl: terms.ttl, shortest };
+            return Err(LockError::Ttl(error));
+        }
+        let max_hold = self.max_hold(terms.max_hold).unwrap_or(MAX_HOLD);
+        if whole > max_hold {
+            return Err(LockError::Ttl(TtlError::BeyondHold { ttl: terms.ttl, max_hold }));
+        }
+        self.shared.watchdog.start().map_err(LockError::NoThread)
+    }
+
+    /// For how long extensions may keep a lock: what was asked for, or what the settings say if
+    /// that is less.
+    pub(super) fn max_hold(&self, asked: Option<Duration>) -> Option<Duration> {
+        [asked, self.rules().hold_max].into_iter().flatten().min()
+    }
+
+    /// The guard of a lock that was granted, kept alive if that was asked for.
+    pub(super) fn guard(
+        &self,
+        lease: Lease,
+        place: Option<Place>,
+        terms: &Terms,
+    ) -> Result<LockGuard, LockError> {
+        let max_hold = self.max_hold(terms.max_hold);
+        let prefix = self.shared.key_prefix.len();
+        if !terms.keep_alive {
+            return Ok(LockGuard::new(self.clone(), lease, prefix, place, max_hold));
+        }
+        // If there are no random numbers now, renewals are less spread out.
+        let seed = draw().map_or(0, |draw| draw.seed);
+        let most = max_hold.unwrap_or(MAX_HOLD);
+        let plan = Plan::new(self.rules(), lease.ttl, lease.since, most, seed);
+        let hold = Arc::new(Hold::new(lease.clone(), None));
+        let tenure = place.as_ref().map(|place| place.tenure().clone());
+        let guard = LockGuard::new(self.clone(), lease, prefix, place, max_hold);
+        let guard = guard.sharing(Arc::clone(&hold));
+        let watched = Watched { hold, plan: Some(Box::new(plan)), tenure };
+        self.shared.watchdog.watch(watched).map_err(LockError::NoThread)?;
+        if self.is_heard() { self.tell_when_lost(guard) } else { Ok(guard) }
+    }
+
+    /// Has it told when this lock is lost, by the watchdog and not only when the guard notices.
+    fn tell_when_lost(&self, guard: LockGuard) -> Result<LockGuard, LockError> {
+        let shared = Arc::downgrade(&self.shared);
+        let (resource, since) = (guard.resource().to_vec(), guard.since());
+        let tell = move |lost| {
+            if let Some(shared) = shared.upgrade() {
+                Self { shared }.tell_lost(&resource, since, lost);
+            }
+        };
+        guard.on_lost(tell).map_err(LockError::NoThread)?;
+        Ok(guard.with_loss_told())
+    }
+
+    /// Starts the watchdog, if it does not run.
+    pub(crate) fn start_watchdog(&self) -> Result<(), NoThread> {
+        self.shared.watchdog.start()
+    }
+
+    /// Has the watchdog look after a lock that is not renewed, or look at one again.
+    pub(crate) fn watch(&self, hold: Arc<Hold>) -> Result<(), NoThread> {
+        self.shared.watchdog.watch(Watched { hold, plan: None, tenure: None })
+    }
+}

@@ -1,0 +1,238 @@
+//! A lock that more than its guard knows of: what the guard and the watchdog share.
+//!
+//! ```text
+//!           begin, settle
+//!          ┌───────────┐
+//!          ▼           │      close (release, drop, passing it on)
+//!   new ─▶ Held ───────┴───────────────────────────────────────────▶ Released
+//!            │
+//!            └── its validity passed, or the nodes said it is gone ─▶ Lost ─▶ told, once
+//! ```
+//!
+//! Whoever is first past `Held` decides, under one lock, and nothing leads back. An extension is
+//! left for the nodes under that lock as well ([`Hold::begin`]), and a release only after it has
+//! been left ([`Hold::close`]): so on every node the release stands behind all extensions, and none
+//! is begun later. Whoever finds that the validity has passed makes that the end of it: an answer
+//! that comes afterwards brings nothing back.
+
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
+use crate::clock::Time;
+use crate::engine::{Extended, Lease, NodeSet, Rules, Ttl};
+use crate::error::Lost;
+use std::fmt;
+use std::time::Duration;
+
+/// What is to be done when a lock is lost.
+pub(crate) type Callback = Box<dyn FnOnce(Lost) + Send>;
+
+/// A lock as its guard and the watchdog see it.
+pub(crate) struct Hold {
+    state: Mutex<State>,
+    /// The lock was lost.
+    ended: Condvar,
+}
+
+struct State {
+    lease: Lease,
+    phase: Phase,
+    /// How many extensions are under way.
+    asking: usize,
+    callbacks: Vec<Callback>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Held,
+    Lost(Lost),
+    Released,
+}
+
+/// What the watchdog finds.
+pub(crate) enum Standing {
+    /// Held until this time.
+    Held(Time),
+    /// Lost, and these are to be told.
+    Lost(Lost, Vec<Callback>),
+    /// Given up by its guard.
+    Released,
+}
+
+impl Hold {
+    /// A lock that is held, unless it is known to have been lost.
+    pub(crate) fn new(lease: Lease, lost: Option<Lost>) -> Self {
+        let phase = lost.map_or(Phase::Held, Phase::Lost);
+        let state = State { lease, phase, asking: 0, callbacks: Vec::new() };
+        Self { state: Mutex::new(state), ended: Condvar::new() }
+    }
+
+    /// Until when the lock is held, if it is.
+    pub(crate) fn check(&self, now: Time) -> Result<Time, Lost> {
+        let mut state = self.lock();
+        self.look(&mut state, now);
+        match state.phase {
+            Phase::Lost(lost) => Err(lost),
+            Phase::Held | Phase::Released => Ok(state.lease.valid_until),
+        }
+    }
+
+    /// How it stands with the lock; if it is lost, with those who have not been told.
+    pub(crate) fn standing(&self, now: Time) -> Standing {
+        let mut state = self.lock();
+        self.look(&mut state, now);
+        match state.phase {
+            Phase::Held => Standing::Held(state.lease.valid_until),
+            Phase::Lost(lost) => Standing::Lost(lost, std::mem::take(&mut state.callbacks)),
+            Phase::Released => Standing::Released,
+        }
+    }
+
+    /// Until when it is held, or was.
+    pub(crate) fn valid_until(&self) -> Time {
+        self.lock().lease.valid_until
+    }
+
+    /// When its key will have expired.
+    pub(crate) fn expires_at(&self, rules: &Rules) -> Time {
+        self.lock().lease.expires_at(rules)
+    }
+
+    /// How many bytes its key has.
+    pub(super) fn key_len(&self) -> usize {
+        self.lock().lease.key.len()
+    }
+
+    /// Has its guard given it up, and is there nobody to be told of anything?
+    pub(super) fn is_released(&self) -> bool {
+        self.lock().phase == Phase::Released
+    }
+
+    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, and must
+    /// not wait. It is to be [settled](Self::settle) then.
+    pub(crate) fn begin(&self, now: Time, ttl: Ttl, send: impl FnOnce(Lease)) -> Result<(), Lost> {
+        let mut state = self.lock();
+        self.look(&mut state, now);
+        match state.phase {
+            Phase::Held => {}
+            Phase::Lost(lost) => return Err(lost),
+            Phase::Released => return Err(Lost::Expired),
+        }
+        let lease = state.lease.clone();
+        // Whatever comes of it: a release must know for how long the key may live, and another
+        // extension what it must not shorten.
+        state.lease.ttl_longest = lease.ttl_longest.max(ttl);
+        state.asking += 1;
+        send(lease);
+        Ok(())
+    }
+
+    /// Takes note of what an extension came to, and says until when the lock is held now.
+    pub(crate) fn settle(&self, now: Time, outcome: Extended) -> Result<Time, Lost> {
+        let mut state = self.lock();
+        state.asking -= 1;
+        self.look(&mut state, now);
+        match outcome {
+            Extended::Confirmed(lease) => {
+                if state.phase == Phase::Held {
+                    let valid_until = state.lease.valid_until.max(lease.valid_until);
+                    state.lease.valid_until = valid_until;
+                    state.lease.ttl = lease.ttl;
+                }
+                state.merge(&lease);
+            }
+            Extended::Unanswered(lease) => state.merge(&lease),
+            Extended::Lost(lease) => {
+                // If its validity as the extension knew it has not passed, the nodes have said so.
+                // If it has, another extension may have been confirmed meanwhile.
+                if state.phase == Phase::Held && now < lease.valid_until {
+                    self.end(&mut state, now, Lost::Gone);
+                }
+                state.merge(&lease);
+            }
+            Extended::HeldTooLong(_) => {}
+        }
+        match state.phase {
+            Phase::Lost(lost) => Err(lost),
+            Phase::Held | Phase::Released => Ok(state.lease.valid_until),
+        }
+    }
+
+    /// The lock is given up. From here on nothing is sent for it but what the caller sends with the
+    /// lease that this hands out, and nobody is told of a loss that has not happened.
+    pub(crate) fn close(&self, now: Time, all: NodeSet) -> Lease {
+        let mut state = self.lock();
+        self.look(&mut state, now);
+        let mut lease = state.lease.clone();
+        if state.asking > 0 {
+            // Where an extension that is under way puts the key back is not known yet.
+            lease.nodes = all;
+        }
+        let callbacks = if state.phase == Phase::Held {
+            state.phase = Phase::Released;
+            std::mem::take(&mut state.callbacks)
+        } else {
+            Vec::new()
+        };
+        drop(state);
+        // Not under the lock: what they own may want it when it is dropped.
+        drop(callbacks);
+        lease
+    }
+
+    /// To be told when the lock is lost.
+    pub(crate) fn tell(&self, callback: Callback) {
+        self.lock().callbacks.push(callback);
+    }
+
+    /// Waits until the lock is lost, for up to `limit`, by `clock`.
+    pub(crate) fn wait(&self, clock: fn() -> Time, limit: Duration) -> Option<Lost> {
+        let deadline = clock().after(limit);
+        let mut state = self.lock();
+        loop {
+            let now = clock();
+            self.look(&mut state, now);
+            if let Phase::Lost(lost) = state.phase {
+                return Some(lost);
+            }
+            if now >= deadline {
+                return None;
+            }
+            let until = state.lease.valid_until.min(deadline);
+            state = wait(&self.ended, state, until.since(now));
+        }
+    }
+
+    /// If the validity has passed, that is the end of it.
+    fn look(&self, state: &mut State, now: Time) {
+        if state.phase == Phase::Held && now >= state.lease.valid_until {
+            self.end(state, now, Lost::Expired);
+        }
+    }
+
+    fn end(&self, state: &mut State, now: Time, lost: Lost) {
+        state.phase = Phase::Lost(lost);
+        state.lease.valid_until = state.lease.valid_until.min(now);
+        self.ended.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Where the key may be, and for how long.
+    fn merge(&mut self, lease: &Lease) {
+        self.lease.nodes = self.lease.nodes.union(lease.nodes);
+        self.lease.ttl_longest = self.lease.ttl_longest.max(lease.ttl_longest);
+    }
+}
+
+impl fmt::Debug for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.lock();
+        f.debug_struct("Hold")
+            .field("phase", &state.phase)
+            .field("valid_until", &state.lease.valid_until)
+            .finish_non_exhaustive()
+    }
+}

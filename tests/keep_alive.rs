@@ -1,0 +1,201 @@
+//! Locks that are kept alive: for as long as they are held, by one thread, and not a moment longer.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::error::TtlError;
+use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard, Released};
+use support::eventually;
+use support::locks::{LIMIT, calls, gone, holders, patient, value};
+use support::servers::Servers;
+
+/// Long enough for a busy machine to renew in time, short enough to be outlived.
+const TTL: Duration = Duration::from_secs(2);
+
+/// Rounds that end in time to be tried again.
+const NODE_TIMEOUT: Duration = Duration::from_millis(400);
+
+fn settings(servers: &Servers) -> Builder {
+    LockClient::builder().nodes(servers.urls()).node_timeout(NODE_TIMEOUT)
+}
+
+fn client(servers: &Servers) -> LockClient {
+    settings(servers).build().expect("the settings are good")
+}
+
+#[track_caller]
+fn keep(client: &LockClient, resource: &str) -> LockGuard {
+    let request = client.request(resource).ttl(TTL).keep_alive().one_attempt();
+    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+}
+
+/// Looks at the lock again and again for so long: it is held all the time.
+#[track_caller]
+fn assert_held_for(guard: &LockGuard, time: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < time {
+        assert_eq!(guard.ensure_held(), Ok(()), "after {:?}", start.elapsed());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// How many scripts the servers have run in all: renewals and releases.
+fn scripts(servers: &Servers) -> u64 {
+    let of = |server| calls(server, "evalsha") + calls(server, "eval");
+    servers.iter().map(of).sum()
+}
+
+#[test]
+fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
+    let servers = Servers::start(5);
+    let client = client(&servers);
+    let guard = keep(&client, "kept");
+    let token = value(&servers[0], "kept");
+    assert_held_for(&guard, 4 * TTL);
+    assert_eq!(value(&servers[0], "kept"), token, "it is the same lock");
+    let other = patient(servers.urls()).build().unwrap();
+    assert!(other.try_lock("kept", TTL).unwrap().is_none());
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "kept"));
+}
+
+#[test]
+fn a_minority_that_is_stopped_harms_nothing() {
+    let servers = Servers::start(5);
+    let guard = keep(&client(&servers), "minority");
+    // A node that was connected to last may have missed the lock, and gets it with a renewal.
+    assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
+    servers[0].pause();
+    servers[1].pause();
+    assert_held_for(&guard, 2 * TTL);
+    servers[0].resume();
+    servers[1].resume();
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_majority_that_is_stopped_for_less_than_the_validity_is_waited_for() {
+    let servers = Servers::start(3);
+    let guard =
+        keep(&settings(&servers).node_timeout(Duration::from_millis(100)).build().unwrap(), "gap");
+    for _ in 0..3 {
+        // A renewal has just been confirmed.
+        assert!(eventually(LIMIT, || guard.remaining() > TTL * 8 / 10));
+        servers[..2].iter().for_each(|server| server.pause());
+        thread::sleep(TTL / 2);
+        servers[..2].iter().for_each(|server| server.resume());
+    }
+    assert_eq!(guard.ensure_held(), Ok(()));
+}
+
+#[test]
+fn nothing_is_sent_for_a_lock_that_was_given_up() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let ways: [fn(LockGuard); 2] =
+        [drop, |guard| assert_eq!(guard.release(), Ok(Released::InTime))];
+    for give_up in ways {
+        let guard = keep(&client, "given up");
+        let before = scripts(&servers);
+        assert!(eventually(LIMIT, || scripts(&servers) >= before + 3), "it is renewed");
+        give_up(guard);
+        assert!(gone(&servers, "given up"));
+        // Whatever was sent is answered before this is.
+        assert!(client.nodes().iter().all(|node| node.is_connected));
+        let after = scripts(&servers);
+        thread::sleep(2 * TTL);
+        assert_eq!(scripts(&servers), after, "two ttls later nothing more has come");
+    }
+}
+
+#[test]
+fn a_lock_that_is_passed_on_is_not_renewed_by_the_one_who_had_it() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let guard = keep(&client, "passed on");
+    let next = client.clone();
+    let waiting = thread::spawn(move || next.lock("passed on", TTL * 10).unwrap());
+    thread::sleep(TTL);
+    drop(guard);
+    let guard = waiting.join().unwrap();
+    let after = scripts(&servers);
+    thread::sleep(TTL * 3 / 2);
+    assert_eq!(scripts(&servers), after);
+    assert_eq!(guard.ensure_held(), Ok(()));
+}
+
+#[test]
+fn one_who_waits_in_line_waits_for_as_long_as_the_lock_is_kept() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let guard = keep(&client, "line");
+    let (next, start) = (client.clone(), Instant::now());
+    let waiting = thread::spawn(move || {
+        drop(next.lock("line", TTL).unwrap());
+        start.elapsed()
+    });
+    assert_held_for(&guard, 2 * TTL);
+    let sets = calls(&servers[0], "set");
+    assert_eq!(sets, 1, "whoever waits leaves the nodes alone as long as the lock is held");
+    drop(guard);
+    assert!(waiting.join().unwrap() >= 2 * TTL);
+}
+
+#[test]
+fn a_leaked_guard_is_renewed_until_its_time_is_over() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).max_hold(Duration::from_secs(60)).build().unwrap();
+    let request = client.request("leaked").ttl(TTL).keep_alive().max_hold(3 * TTL);
+    let (guard, start) = (request.acquire().unwrap().unwrap(), Instant::now());
+    let (lost, told) = std::sync::mpsc::channel();
+    guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
+    std::mem::forget(guard);
+    let (why, when) = told.recv_timeout(LIMIT).unwrap();
+    assert_eq!(why, redlatch::Lost::Expired);
+    assert!(when - start > 2 * TTL && when - start < 3 * TTL + LIMIT, "{:?}", when - start);
+    assert!(gone(&servers, "leaked"), "it expires by itself");
+    assert!(told.recv_timeout(TTL).is_err(), "once");
+}
+
+#[test]
+fn a_lock_that_is_extended_by_its_holder_as_well_is_never_shortened() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let mut guard = keep(&client, "both");
+    let start = Instant::now();
+    while start.elapsed() < 2 * TTL {
+        guard.extend(TTL / 2).unwrap();
+        assert!(guard.remaining() > TTL / 4);
+    }
+    guard.extend(Duration::from_secs(50)).unwrap();
+    thread::sleep(TTL);
+    assert!(guard.remaining() > Duration::from_secs(40));
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "both"));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_sent() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let request = client.request("odd").keep_alive();
+    let refused = request.clone().ttl(3 * NODE_TIMEOUT).acquire().unwrap_err();
+    let LockError::Ttl(TtlError::TooShortToKeep { shortest, .. }) = refused else {
+        panic!("{refused}")
+    };
+    assert!(shortest > 3 * NODE_TIMEOUT && shortest < 4 * NODE_TIMEOUT);
+    let refused = request.clone().ttl(TTL).max_hold(TTL / 2).acquire().unwrap_err();
+    assert!(matches!(refused, LockError::Ttl(TtlError::BeyondHold { .. })), "{refused}");
+    let strict = settings(&servers).max_hold(TTL / 2).build().unwrap();
+    let refused = strict.request("odd").keep_alive().ttl(TTL).max_hold(LIMIT).acquire();
+    assert!(matches!(refused, Err(LockError::Ttl(TtlError::BeyondHold { .. }))));
+    assert_eq!(calls(&servers[0], "set"), 0);
+    drop(request.ttl(shortest).acquire().unwrap().unwrap());
+
+    // Without being kept alive, what is said of holding bounds what its holder does.
+    let plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).acquire().unwrap();
+    let refused = plain.unwrap().extend(TTL);
+    assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })));
+}

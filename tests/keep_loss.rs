@@ -1,0 +1,262 @@
+//! How a lock is lost, and who is told of it: once, in time, and by a thread that harms nobody.
+
+mod support;
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{Builder, ExtendError, LockClient, LockGuard, Lost, Released};
+use rustix::process::{Pid, Signal, kill_process};
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value,
+};
+use support::servers::Servers;
+
+const TTL: Duration = Duration::from_secs(1);
+
+fn settings(servers: &Servers) -> Builder {
+    LockClient::builder().nodes(servers.urls()).node_timeout(Duration::from_millis(200))
+}
+
+#[track_caller]
+fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
+    let request = client.request(resource).ttl(ttl).keep_alive().one_attempt();
+    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+}
+
+/// What `on_lost` was called with, and when.
+fn watch(guard: &LockGuard) -> Receiver<(Lost, Instant)> {
+    let (sender, receiver) = channel();
+    guard.on_lost(move |lost| _ = sender.send((lost, Instant::now()))).expect("there is a thread");
+    receiver
+}
+
+/// Has been told once, and all that could tell again is gone.
+#[track_caller]
+fn assert_told_once(told: &Receiver<(Lost, Instant)>, expected: Lost) {
+    assert_eq!(told.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
+    assert_not_told(told);
+}
+
+/// The callback is dropped, called or not, so that nobody will be told from here on.
+#[track_caller]
+fn assert_not_told(told: &Receiver<(Lost, Instant)>) {
+    assert_eq!(told.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
+}
+
+#[test]
+fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let guard = keep(&client, "stopped", TTL);
+    assert!(eventually(LIMIT, || calls(&servers[0], "evalsha") > 0), "it is renewed");
+    let told = watch(&guard);
+    pause(&servers, 3);
+    // The last renewal that was confirmed says when the end comes.
+    let left = guard.remaining();
+    let end = Instant::now() + left;
+    let (lost, when) = told.recv_timeout(LIMIT).unwrap();
+    assert_eq!(lost, Lost::Expired);
+    assert!(when + Duration::from_millis(5) >= end, "not before its validity has ended");
+    assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
+    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    resume(&servers, 3);
+    // Whatever the nodes answer now, it does not come back.
+    thread::sleep(TTL);
+    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+    assert_eq!(guard.wait_lost(Duration::ZERO), Some(Lost::Expired));
+    assert_not_told(&told);
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(gone(&servers, "stopped"));
+}
+
+#[test]
+fn a_lock_whose_key_a_majority_has_lost_is_gone_with_the_next_renewal() {
+    let servers = Servers::start(5);
+    let client = settings(&servers).build().unwrap();
+    let ttl = Duration::from_secs(30);
+    let guard = keep(&client, "deleted", ttl);
+    let told = watch(&guard);
+    let start = Instant::now();
+    servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
+    assert_told_once(&told, Lost::Gone);
+    assert!(start.elapsed() < ttl + LIMIT);
+    assert_eq!(guard.ensure_held(), Err(Lost::Gone));
+    assert_eq!(guard.remaining(), Duration::ZERO);
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(gone(&servers, "deleted"));
+}
+
+#[test]
+fn a_minority_that_has_lost_the_key_gets_it_back() {
+    let servers = Servers::start(5);
+    let client = settings(&servers).build().unwrap();
+    let guard = keep(&client, "minority", TTL);
+    // A node that was connected to last may have missed the lock, and gets it with a renewal.
+    assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
+    servers[..2].iter().for_each(|server| _ = server.command(&["DEL", "minority"]));
+    assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert!(gone(&servers, "minority"));
+}
+
+#[test]
+fn a_lock_that_nobody_keeps_alive_is_watched_as_well() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "watched", TTL);
+    let (first, second) = (watch(&guard), watch(&guard));
+    // What its holder adds counts.
+    guard.extend(2 * TTL).unwrap();
+    let scripts = || calls(&servers[0], "evalsha") + calls(&servers[0], "eval");
+    let before = scripts();
+    let end = Instant::now() + guard.remaining();
+    for told in [first, second] {
+        let (lost, when) = told.recv_timeout(LIMIT).unwrap();
+        assert_eq!(lost, Lost::Expired);
+        assert!(when + Duration::from_millis(5) >= end);
+        assert_not_told(&told);
+    }
+    assert_eq!(scripts(), before, "it was extended by its holder alone");
+
+    // One who asks only now is told at once.
+    assert_told_once(&watch(&guard), Lost::Expired);
+    assert!(matches!(guard.extend(TTL), Err(ExtendError::Lost(Lost::Expired))));
+}
+
+#[test]
+fn a_loss_that_the_holder_s_own_extension_finds_is_told_at_once() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let early = take(&client, "early", LONG);
+    let mut guards =
+        [take(&client, "late", LONG), early, keep(&patient_keeper(&servers), "kept", LONG)];
+    let told = [watch(&guards[1]), watch(&guards[2])];
+    for (guard, key) in guards.iter_mut().zip(["late", "early", "kept"]) {
+        servers.iter().for_each(|server| _ = server.command(&["DEL", key]));
+        assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone))), "{key}");
+        assert_eq!(guard.ensure_held(), Err(Lost::Gone));
+    }
+    told.iter().for_each(|told| assert_told_once(told, Lost::Gone));
+    assert_told_once(&watch(&guards[0]), Lost::Gone);
+}
+
+/// Keeps alive for so long that it renews nothing during a test.
+fn patient_keeper(servers: &Servers) -> LockClient {
+    patient(servers.urls()).build().expect("the settings are good")
+}
+
+#[test]
+fn nobody_is_told_of_a_lock_that_was_given_up_before_it_was_lost() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let ways: [fn(LockGuard); 2] =
+        [drop, |guard| assert_eq!(guard.release(), Ok(Released::InTime))];
+    for give_up in ways {
+        for guard in [keep(&client, "given up", TTL), take(&client, "plain", TTL)] {
+            let told = watch(&guard);
+            give_up(guard);
+            assert_not_told(&told);
+        }
+    }
+}
+
+#[test]
+fn a_loss_can_be_waited_for() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let kept = keep(&client, "kept", TTL);
+    let plain = take(&client, "plain", TTL);
+    let start = Instant::now();
+    assert_eq!(kept.wait_lost(2 * TTL), None);
+    assert!(start.elapsed() >= 2 * TTL, "it waits for as long as it was told to");
+    assert_eq!(plain.wait_lost(Duration::MAX), Some(Lost::Expired));
+    let plain = take(&client, "again", TTL);
+    assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX));
+        servers.iter().for_each(|server| _ = server.command(&["DEL", "kept"]));
+        assert_eq!(waiting.join().unwrap(), Some(Lost::Gone));
+    });
+}
+
+#[test]
+fn callbacks_that_panic_block_or_want_the_lock_harm_nobody() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let bystander = keep(&client, "bystander", TTL);
+    let guard = keep(&client, "mischief", Duration::from_secs(20));
+    let (locked, taken) = channel();
+    let (block, blocked) = channel::<()>();
+    let again = client.clone();
+    guard.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
+    guard.on_lost(move |_| _ = blocked.recv()).unwrap();
+    guard
+        .on_lost(move |_| {
+            let guard = again.lock("mischief", LONG).unwrap();
+            locked.send(guard.release()).unwrap();
+        })
+        .unwrap();
+    let told = watch(&guard);
+    servers.iter().for_each(|server| _ = server.command(&["DEL", "mischief"]));
+    assert_eq!(told.recv_timeout(LIMIT).unwrap().0, Lost::Gone);
+    assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(Released::InTime));
+    thread::sleep(2 * TTL);
+    assert_eq!(bystander.ensure_held(), Ok(()), "others are kept alive all the while");
+    drop(block);
+}
+
+const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";
+
+#[test]
+fn a_process_that_stood_still_does_not_bring_its_lock_back() {
+    let servers = Servers::start(3);
+    let mut frozen = Command::new(env::current_exe().unwrap())
+        .args(["--exact", "in_the_frozen_process", "--test-threads=1", "--nocapture"])
+        .env(URLS, servers.urls().join(" "))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(frozen.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("frozen: holds it")));
+    let pid = Pid::from_child(&frozen);
+    kill_process(pid, Signal::STOP).unwrap();
+    assert!(gone(&servers, "frozen"), "it expires");
+    let own = take(&thorough(servers.urls()), "frozen", LONG);
+    let token = value(&servers[0], "frozen");
+    kill_process(pid, Signal::CONT).unwrap();
+    let rest: Vec<String> = lines.collect();
+    let says = |text: &str| rest.iter().any(|line| line.contains(text));
+    assert!(says("frozen: lost Expired") && says("frozen: told Expired"), "{rest:?}");
+    assert!(frozen.wait().unwrap().success());
+    assert_eq!(value(&servers[0], "frozen"), token);
+    assert_eq!(own.release(), Ok(Released::InTime));
+}
+
+/// What the process that is stopped does. By itself, without the variable, it has nothing to do.
+#[test]
+fn in_the_frozen_process() {
+    let Ok(urls) = env::var(URLS) else { return };
+    let urls: Vec<&str> = urls.split(' ').collect();
+    let settings = LockClient::builder().nodes(urls).node_timeout(Duration::from_millis(200));
+    let client = settings.build().unwrap();
+    let guard = keep(&client, "frozen", TTL);
+    let told = watch(&guard);
+    thread::sleep(2 * TTL);
+    assert_eq!(guard.ensure_held(), Ok(()));
+    println!("frozen: holds it");
+    while guard.ensure_held().is_ok() {
+        thread::sleep(Duration::from_millis(1));
+    }
+    println!("frozen: lost {:?}", guard.ensure_held().unwrap_err());
+    println!("frozen: told {:?}", told.recv_timeout(LIMIT).unwrap().0);
+    thread::sleep(TTL);
+    assert!(guard.ensure_held().is_err());
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+}

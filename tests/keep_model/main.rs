@@ -1,0 +1,256 @@
+//! Model-checks what a guard and the watchdog share: `watchdog/hold.rs`, compiled against loom's
+//! locks and run through every order in which renewal, release, drop and loss can meet.
+//!
+//! The nodes are a list of what they were sent, in their order. Time is a number that one of the
+//! threads sets forward, so that each thread may have read the clock long before it acts on that.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a lock is poisoned only where the model has failed already"
+)]
+
+#[path = "../../src/watchdog/hold.rs"]
+#[allow(dead_code, reason = "the model has no schedule")]
+mod hold;
+
+mod sync;
+
+/// What `hold` takes from the crate.
+use redlatch::internal::engine;
+
+mod clock {
+    pub(crate) use redlatch::internal::Time;
+}
+
+mod error {
+    pub(crate) use redlatch::Lost;
+}
+
+use clock::Time;
+use engine::{
+    Acquire, Acquired, Ballot, Draw, Drift, Extended, Input, Lease, Node, NodeSet, Operation,
+    Patience, Rules, Step, Tally, Ttl, Vote,
+};
+use error::Lost;
+use hold::{Hold, Standing};
+use loom::sync::Mutex;
+use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use loom::thread;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sent {
+    Extension,
+    Release,
+}
+
+/// A lock of a second that was asked for at 0, and all that has to do with it.
+struct World {
+    hold: Hold,
+    nodes: Mutex<Vec<Sent>>,
+    millis: AtomicU64,
+    told: Arc<AtomicUsize>,
+}
+
+/// When the validity has passed, and no renewal was confirmed.
+const END: u64 = 988;
+
+/// A time at which renewing is in order.
+const RENEWAL: u64 = 330;
+
+fn ttl(millis: u64) -> Ttl {
+    Ttl::from_duration(Duration::from_millis(millis)).unwrap()
+}
+
+fn at(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// What one node grants.
+fn lease() -> Lease {
+    let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
+    let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Patience::Once);
+    assert!(matches!(acquire.poll(), Step::Wait(_)));
+    acquire.handle(at(0), Input::Attempt(Draw::from_bytes([7; Draw::LEN])));
+    assert!(matches!(acquire.poll(), Step::Send(_)));
+    let mut ballot = Ballot::new(Tally::new(1));
+    assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
+    ballot.sent = NodeSet::all(1);
+    acquire.handle(at(1), Input::Ballot(ballot));
+    let Step::Done(Acquired::Held(lease)) = acquire.poll() else { panic!("it was granted") };
+    assert_eq!(lease.valid_until, at(END));
+    lease
+}
+
+impl World {
+    fn new() -> Arc<Self> {
+        let told = Arc::new(AtomicUsize::new(0));
+        let (hold, counter) = (Hold::new(lease(), None), Arc::clone(&told));
+        hold.tell(Box::new(move |_| _ = counter.fetch_add(1, Ordering::SeqCst)));
+        let millis = AtomicU64::new(RENEWAL);
+        Arc::new(Self { hold, nodes: Mutex::new(Vec::new()), millis, told })
+    }
+
+    fn now(&self) -> Time {
+        at(self.millis.load(Ordering::SeqCst))
+    }
+
+    fn send(&self, sent: Sent) {
+        self.nodes.lock().unwrap().push(sent);
+    }
+
+    /// What the watchdog does with a lock that is due: a renewal that the nodes confirm. Says when
+    /// it had their answer, if it has asked them.
+    fn renew(&self) -> Option<Time> {
+        let (now, mut extended) = (self.now(), None);
+        let begun = self.hold.begin(now, ttl(3_000), |lease| {
+            self.send(Sent::Extension);
+            extended = Some(lease);
+        });
+        let mut lease = begun.ok().and(extended)?;
+        lease.valid_until = now.after(Duration::from_millis(2_968));
+        lease.ttl_longest = ttl(3_000);
+        let answered = self.now();
+        _ = self.hold.settle(answered, Extended::Confirmed(lease));
+        Some(answered)
+    }
+
+    /// What the watchdog does when its alarm goes off.
+    fn patrol(&self) {
+        if let Standing::Lost(lost, callbacks) = self.hold.standing(self.now()) {
+            callbacks.into_iter().for_each(|callback| callback(lost));
+        }
+    }
+
+    /// What release, drop and passing on begin with, and the release itself.
+    fn give_up(&self) -> Lease {
+        let lease = self.hold.close(self.now(), NodeSet::all(5));
+        self.send(Sent::Release);
+        lease
+    }
+
+    fn told(&self) -> usize {
+        self.told.load(Ordering::SeqCst)
+    }
+}
+
+/// Runs `check` in every order there is.
+fn explore(check: impl Fn() + Sync + Send + 'static) {
+    loom::model::Builder::new().check(check);
+}
+
+fn spawn<T: 'static>(
+    world: &Arc<World>,
+    run: impl FnOnce(&World) -> T + 'static,
+) -> thread::JoinHandle<T> {
+    let world = Arc::clone(world);
+    thread::spawn(move || run(&world))
+}
+
+#[test]
+fn no_extension_stands_behind_the_release() {
+    explore(|| {
+        let world = World::new();
+        let watchdog = spawn(&world, |world| {
+            world.renew();
+            world.renew();
+        });
+        let lease = world.give_up();
+        let nodes = world.nodes.lock().unwrap().clone();
+        watchdog.join().unwrap();
+        let after = world.nodes.lock().unwrap().clone();
+        assert_eq!(nodes, after, "nothing is sent any more");
+        assert_eq!(after.last(), Some(&Sent::Release));
+        if after.len() > 1 {
+            assert_eq!(lease.ttl_longest, ttl(3_000), "it is known how long the key may live");
+            // Either the renewal is over and says where the key is, or it may be anywhere.
+            let is_settled = lease.valid_until > at(END);
+            assert!(is_settled || lease.nodes == NodeSet::all(5));
+        }
+        world.millis.store(60_000, Ordering::SeqCst);
+        world.patrol();
+        assert_eq!(world.told(), 0, "it was given up before it was lost");
+    });
+}
+
+#[test]
+fn a_lock_that_anybody_saw_lost_does_not_come_back() {
+    explore(|| {
+        let world = World::new();
+        let watchdog = spawn(&world, World::renew);
+        let holder = spawn(&world, |world| {
+            world.millis.store(END, Ordering::SeqCst);
+            world.hold.check(world.now())
+        });
+        let answered = watchdog.join().unwrap();
+        let seen = holder.join().unwrap();
+        let stands = world.hold.check(world.now());
+        assert_eq!(seen.is_err(), stands.is_err());
+        let in_time = answered.is_some_and(|answered| answered < at(END));
+        assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
+        world.patrol();
+        world.patrol();
+        assert_eq!(world.told(), usize::from(stands.is_err()), "once, if it was lost");
+        assert_eq!(stands.unwrap_or(at(END)) > at(END), stands.is_ok());
+    });
+}
+
+#[test]
+fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
+    explore(|| {
+        let world = World::new();
+        let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
+        let watchdog = spawn(&world, |world| {
+            world.patrol();
+            world.renew();
+            world.patrol();
+        });
+        let lease = world.give_up();
+        clock.join().unwrap();
+        watchdog.join().unwrap();
+        let last = world.nodes.lock().unwrap().last().copied();
+        assert_eq!(last, Some(Sent::Release));
+        // The guard is gone; what was lost before is still told.
+        world.patrol();
+        match world.hold.standing(world.now()) {
+            Standing::Lost(lost, rest) => {
+                assert_eq!((lost, rest.len(), world.told()), (Lost::Expired, 0, 1));
+                assert!(lease.valid_until <= world.now(), "its release says that it is too late");
+            }
+            Standing::Released => assert_eq!(world.told(), 0),
+            Standing::Held(_) => panic!("it was given up"),
+        }
+    });
+}
+
+#[test]
+fn two_extensions_at_a_time_add_up() {
+    explore(|| {
+        let world = World::new();
+        let watchdog = spawn(&world, World::renew);
+        let mut own = None;
+        world.hold.begin(world.now(), ttl(500), |lease| own = Some(lease)).unwrap();
+        let mut lease = own.unwrap();
+        lease.nodes = NodeSet::all(3);
+        world.hold.settle(world.now(), Extended::Unanswered(lease)).unwrap();
+        watchdog.join().unwrap();
+        let lease = world.give_up();
+        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(3_000), NodeSet::all(3)));
+        assert_eq!(lease.valid_until, at(RENEWAL + 2_968));
+    });
+}
+
+#[test]
+fn one_who_waits_for_the_loss_is_woken_by_it() {
+    explore(|| {
+        let world = World::new();
+        let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
+        let mut extended = None;
+        world.hold.begin(world.now(), ttl(1_000), |lease| extended = Some(lease)).unwrap();
+        let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+        assert_eq!(lost, Err(Lost::Gone));
+        assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
+        assert_eq!(world.hold.check(at(RENEWAL)), Err(Lost::Gone));
+    });
+}
