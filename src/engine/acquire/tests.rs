@@ -59,6 +59,27 @@ fn a_majority_that_comes_too_late_is_undone() {
 }
 
 #[test]
+fn a_lock_with_less_left_than_is_wanted_is_undone() {
+    let mut rules = (*rules(5)).clone();
+    rules.min_validity = Duration::from_millis(900);
+    let rules = Arc::new(rules);
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    // Asked for at 1,000 and valid until 1,988.
+    for (now, is_enough) in [(1_088, true), (1_089, false)] {
+        let key = Arc::from(&b"key"[..]);
+        let mut acquire = Script::new(Acquire::new(Arc::clone(&rules), key, ttl, Patience::Once));
+        acquire.attempt(1_000, draw(1));
+        let rest = acquire.answer(now, ballot("yyyyy"));
+        if is_enough {
+            assert!(matches!(rest.done(), Acquired::Held(_)));
+        } else {
+            assert_eq!(rest.undo().token, draw(1).token);
+            assert!(matches!(rest.done(), Acquired::TooLate(_)));
+        }
+    }
+}
+
+#[test]
 fn what_is_missing_decides_between_contended_and_unanswered() {
     let table = [
         ("nnn--", true),
