@@ -113,6 +113,18 @@ fn the_undo_goes_wherever_the_request_was_written() {
 }
 
 #[test]
+fn a_lock_is_to_be_released_wherever_the_request_was_written() {
+    let mut acquire = acquire(Patience::Once);
+    acquire.attempt(0, draw(1));
+    // The fourth will plant the key as well, for all that is known.
+    let mut ballot = ballot("yyy-f");
+    ballot.sent.remove(super::super::Node::new(4));
+    let Acquired::Held(lease) = acquire.answer(1, ballot).done() else { panic!() };
+    assert_eq!(lease.nodes, ballot.sent);
+    assert_eq!(lease.undo(Time::from_millis(2), &rules(5)).nodes, NodeSet::all(4));
+}
+
+#[test]
 fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
     let mut acquire = acquire(Patience::Forever);
     let mut now = 0;

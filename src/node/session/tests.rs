@@ -112,6 +112,32 @@ fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
 }
 
 #[test]
+fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear("$1000\r\n");
+    talk.lose();
+    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    talk.send(2, Verb::Plant);
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Granted)]);
+}
+
+#[test]
+fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Release);
+    talk.hear(":1\r\n");
+    talk.lose();
+    talk.connect();
+    talk.hear(greeting("b", 0));
+    talk.send(2, Verb::Release);
+    assert_eq!(talk.commands(), ["EVAL 2"]);
+}
+
+#[test]
 fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
     let mut talk = Talk::ready();
     talk.send(1, Verb::Release);

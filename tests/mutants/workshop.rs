@@ -1,0 +1,181 @@
+//! A copy of the source in which mistakes are made, and tests are built and run.
+
+use crate::change::Change;
+use crate::table::Killer;
+use std::collections::BTreeSet;
+use std::env;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What cargo needs to build the library and its tests.
+const COPIED: [&str; 8] = [
+    "Cargo.toml",
+    "Cargo.lock",
+    "README.md",
+    "src",
+    "tests",
+    "examples",
+    "benches/micro.rs",
+    "fuzz/properties",
+];
+
+/// Nobody waits longer than this for a test, which takes seconds at most.
+const TEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// How many histories a test of the simulator is given: a second's worth.
+const SEEDS: &str = "60";
+
+/// A mutant's copy of the source, and the builds of it.
+#[derive(Debug)]
+pub(crate) struct Workshop {
+    source: PathBuf,
+    builds: PathBuf,
+    log: PathBuf,
+}
+
+/// What came of a test.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    /// It ran and passed.
+    Passed,
+    /// It ran and failed, with this output.
+    Failed(String),
+    /// It was not built: cargo's output.
+    NotBuilt(String),
+    /// It had not ended when its time was over.
+    Hung(String),
+    /// There was something else: no such test, or an end that is no test's.
+    Odd(String),
+}
+
+impl Outcome {
+    pub(crate) fn told(&self) -> String {
+        let (what, output) = match self {
+            Self::Passed => return "the test passes".to_owned(),
+            Self::Failed(output) => ("the test fails", output),
+            Self::NotBuilt(output) => ("it does not compile", output),
+            Self::Hung(output) => ("the test does not come to an end", output),
+            Self::Odd(output) => ("the test neither passes nor fails", output),
+        };
+        format!("{what}:\n{output}")
+    }
+}
+
+/// A file of this repository as it is.
+pub(crate) fn original(file: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+impl Workshop {
+    /// Brings the copy up to date. What is built from an earlier one is used again.
+    pub(crate) fn open() -> Self {
+        // Not the directory in which this program was built: its cargo would have to wait for ours.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
+        let source = folder.join("source");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let mut files = BTreeSet::new();
+        for name in COPIED {
+            list(root, &root.join(name), &mut files);
+        }
+        fs::create_dir_all(&source).unwrap();
+        let mut old = BTreeSet::new();
+        list(&source, &source, &mut old);
+        for file in old.difference(&files) {
+            fs::remove_file(source.join(file)).unwrap();
+        }
+        for file in &files {
+            let (text, copy) = (fs::read(root.join(file)).unwrap(), source.join(file));
+            // Cargo looks at the times of files: those that are as they should be stay untouched.
+            if fs::read(&copy).ok().as_ref() != Some(&text) {
+                fs::create_dir_all(copy.parent().unwrap()).unwrap();
+                fs::write(&copy, text).unwrap();
+            }
+        }
+        Self { source, builds: folder.join("builds"), log: folder.join("log") }
+    }
+
+    /// Does `work` while the copy has this mistake in it.
+    pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
+        let path = self.source.join(&change.file);
+        let text = fs::read_to_string(&path).unwrap();
+        let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
+        fs::write(&path, mutated).unwrap();
+        let result = work();
+        fs::write(&path, text).unwrap();
+        result
+    }
+
+    /// Builds a test's program and runs the test.
+    pub(crate) fn run(&self, killer: &Killer) -> Outcome {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["test", "--no-run", "--locked"]).args(&killer.target);
+        // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
+        cargo.env("CARGO_TARGET_DIR", &self.builds).env("CARGO_PROFILE_DEV_DEBUG", "0");
+        cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
+        for name in
+            ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TERM_VERBOSE", "CARGO_TERM_QUIET"]
+        {
+            cargo.env_remove(name);
+        }
+        let (status, output) = self.finish(&mut cargo, Duration::MAX);
+        if !status.is_some_and(|status| status.success()) {
+            return Outcome::NotBuilt(output);
+        }
+        let program = executable(&output).unwrap_or_else(|| panic!("no program in:\n{output}"));
+        let mut test = Command::new(self.source.join(program));
+        test.args([&killer.test, "--exact"]);
+        test.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
+        let (status, output) = self.finish(&mut test, TEST_LIMIT);
+        let (passed, failed) = ("result: ok. 1 passed", "result: FAILED. 0 passed; 1 failed");
+        match status {
+            None => Outcome::Hung(output),
+            Some(status) if status.success() && output.contains(passed) => Outcome::Passed,
+            Some(status) if status.code() == Some(101) && output.contains(failed) => {
+                Outcome::Failed(output)
+            }
+            Some(status) => Outcome::Odd(format!("{status}\n{output}")),
+        }
+    }
+
+    /// Runs a command to its end, or ends it when its time is over.
+    fn finish(&self, command: &mut Command, limit: Duration) -> (Option<ExitStatus>, String) {
+        let log = File::create(&self.log).unwrap();
+        let errors = log.try_clone().unwrap();
+        command.current_dir(&self.source).stdin(Stdio::null()).stdout(log).stderr(errors);
+        let mut child = command.spawn().unwrap();
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            if start.elapsed() > limit {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            thread::sleep(Duration::from_millis(5));
+        };
+        (status, String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned())
+    }
+}
+
+/// The program that cargo says it has built, last word of `Executable … (path)`.
+fn executable(output: &str) -> Option<&str> {
+    let line = output.lines().find(|line| line.trim_start().starts_with("Executable "))?;
+    Some(line.rsplit_once('(')?.1.trim_end_matches(')'))
+}
+
+/// All files at or below `path`, as seen from `root`.
+fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            list(root, &entry.unwrap().path(), files);
+        }
+    } else {
+        files.insert(path.strip_prefix(root).unwrap().to_owned());
+    }
+}
