@@ -1,7 +1,6 @@
 //! A copy of the source in which mistakes are made, and tests are built and run.
 
 use crate::change::Change;
-use crate::table::Killer;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
@@ -36,16 +35,16 @@ pub(crate) struct Workshop {
     log: PathBuf,
 }
 
-/// What came of a test.
+/// What came of tests.
 #[derive(Debug)]
 pub(crate) enum Outcome {
-    /// It ran and passed.
+    /// All ran and passed.
     Passed,
-    /// It ran and failed, with this output.
+    /// All ran and failed, with this output.
     Failed(String),
     /// It was not built: cargo's output.
     NotBuilt(String),
-    /// It had not ended when its time was over.
+    /// They had not ended when their time was over.
     Hung(String),
     /// There was something else: no such test, or an end that is no test's.
     Odd(String),
@@ -109,32 +108,32 @@ impl Workshop {
         result
     }
 
-    /// Builds a test's program and runs the test.
-    pub(crate) fn run(&self, killer: &Killer) -> Outcome {
+    /// Builds what cargo's arguments name, and answers the path of the first program of it.
+    pub(crate) fn build(&self, targets: &[String]) -> Result<PathBuf, Outcome> {
         let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["test", "--no-run", "--locked"]).args(&killer.target);
+        cargo.args(["test", "--no-run", "--locked"]).args(targets);
         // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
         cargo.env("CARGO_TARGET_DIR", &self.builds).env("CARGO_PROFILE_DEV_DEBUG", "0");
         cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
-        for name in
-            ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_TERM_VERBOSE", "CARGO_TERM_QUIET"]
-        {
-            cargo.env_remove(name);
-        }
+        cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
         let (status, output) = self.finish(&mut cargo, Duration::MAX);
-        if !status.is_some_and(|status| status.success()) {
-            return Outcome::NotBuilt(output);
-        }
-        let program = executable(&output).unwrap_or_else(|| panic!("no program in:\n{output}"));
-        let mut test = Command::new(self.source.join(program));
-        test.args([&killer.test, "--exact"]);
-        test.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
-        let (status, output) = self.finish(&mut test, TEST_LIMIT);
-        let (passed, failed) = ("result: ok. 1 passed", "result: FAILED. 0 passed; 1 failed");
+        let program = executable(&output).filter(|_| status.is_some_and(|s| s.success()));
+        program.map(|program| self.source.join(program)).ok_or(Outcome::NotBuilt(output))
+    }
+
+    /// Runs tests of one program. They have passed if all have, and failed if none has.
+    pub(crate) fn run(&self, program: &Path, tests: &[&str]) -> Outcome {
+        let mut command = Command::new(program);
+        command.arg("--exact").args(tests);
+        command.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
+        let (status, output) = self.finish(&mut command, TEST_LIMIT);
+        let passed = format!("result: ok. {} passed;", tests.len());
+        let failed = format!("result: FAILED. 0 passed; {} failed;", tests.len());
         match status {
             None => Outcome::Hung(output),
-            Some(status) if status.success() && output.contains(passed) => Outcome::Passed,
-            Some(status) if status.code() == Some(101) && output.contains(failed) => {
+            Some(status) if status.success() && output.contains(&passed) => Outcome::Passed,
+            Some(status) if status.code() == Some(101) && output.contains(&failed) => {
                 Outcome::Failed(output)
             }
             Some(status) => Outcome::Odd(format!("{status}\n{output}")),

@@ -17,6 +17,10 @@ fn no_command_is_written_before_the_greeting_is_answered() {
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
     assert!(hello.starts_with("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"), "{hello}");
+    // Neither what was asked for before the connection stood nor what comes while it is greeted.
+    talk.send(2, Verb::Plant);
+    talk.post(3, Verb::Undo);
+    assert_eq!(talk.written(), "");
     let greeting = greeting("a", 1_000);
     let (most, last) = greeting.split_at(greeting.len() - 1);
     for byte in most.bytes() {
@@ -24,7 +28,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
         assert_eq!(talk.written(), "");
     }
     talk.hear(last);
-    assert_eq!(talk.commands(), ["SET 1"]);
+    assert_eq!(talk.commands(), ["EVAL 3", "SET 1", "SET 2"]);
 }
 
 #[test]
