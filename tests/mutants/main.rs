@@ -15,6 +15,7 @@
 //! of the table: this program fails, and plain `cargo test` sees the first of these at once.
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
+#![expect(clippy::print_stdout, reason = "whoever waits wants to see how far it has got")]
 
 mod change;
 mod table;
@@ -23,12 +24,18 @@ mod workshop;
 use change::Change;
 use std::collections::BTreeSet;
 use std::env;
+use std::slice::Iter;
+use std::sync::Mutex;
+use std::thread;
 use std::time::Instant;
 use table::{Killer, Row};
 use workshop::{Outcome, Workshop};
 
 /// No fewer mistakes than this are tried.
 const MUTANTS_MIN: usize = 60;
+
+/// How many are tried at a time. Some tests take long to fail, and most of that they wait.
+const WORKSHOPS: usize = 2;
 
 /// The rows of the table, each with its change.
 fn mutants() -> Vec<(Row, Change)> {
@@ -73,25 +80,43 @@ fn every_mutant_is_killed() {
     assert!(!mutants.is_empty(), "no mutant's name contains {word:?}");
 
     let start = Instant::now();
-    let workshop = Workshop::open();
     let killers: BTreeSet<&Killer> = mutants.iter().map(|(row, _)| &row.killer).collect();
-    expect_all_to_pass(&workshop, &killers);
+    expect_all_to_pass(&Workshop::open(0), &killers);
     println!("{} tests pass on the unchanged source, after {}", killers.len(), passed(start));
 
-    let mut defects = Vec::new();
-    for (row, change) in &mutants {
-        let start = Instant::now();
-        let outcome = workshop.with(change, || kill(&workshop, &row.killer));
-        let is_killed = matches!(outcome, Outcome::Failed(_));
-        let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
-        let (mutant, breaks, took) = (&row.mutant, &row.breaks, passed(start));
-        println!("{mutant:<55} {breaks:>3} {took:>7}  {verdict} {}", row.killer);
-        if !is_killed {
-            defects.push(format!("{}: {}", row.mutant, outcome.told()));
+    let (next, defects) = (Mutex::new(mutants.iter()), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for number in 0..WORKSHOPS {
+            scope.spawn({
+                let (next, defects) = (&next, &defects);
+                move || {
+                    let workshop = Workshop::open(number);
+                    while let Some((row, change)) = take(next) {
+                        defects.lock().unwrap().extend(try_mutant(&workshop, row, change));
+                    }
+                }
+            });
         }
-    }
+    });
+    let defects = defects.into_inner().unwrap();
     println!("{} mutants, {} not killed, {}", mutants.len(), defects.len(), passed(start));
     assert!(defects.is_empty(), "not killed:\n\n{}", defects.join("\n\n"));
+}
+
+/// The next one, with the lock held no longer than it takes to find it.
+fn take<'a>(next: &Mutex<Iter<'a, (Row, Change)>>) -> Option<&'a (Row, Change)> {
+    next.lock().unwrap().next()
+}
+
+/// Tries one mutant, and says what is wrong if it is not killed.
+fn try_mutant(workshop: &Workshop, row: &Row, change: &Change) -> Option<String> {
+    let start = Instant::now();
+    let outcome = workshop.with(change, || kill(workshop, &row.killer));
+    let is_killed = matches!(outcome, Outcome::Failed(_));
+    let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
+    let (mutant, breaks, took) = (&row.mutant, &row.breaks, passed(start));
+    println!("{mutant:<55} {breaks:>3} {took:>7}  {verdict} {}", row.killer);
+    (!is_killed).then(|| format!("{mutant}: {}", outcome.told()))
 }
 
 /// Builds with the mistake that has been made, and runs the test that must notice.

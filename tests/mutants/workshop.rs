@@ -71,9 +71,9 @@ pub(crate) fn original(file: &str) -> String {
 
 impl Workshop {
     /// Brings the copy up to date. What is built from an earlier one is used again.
-    pub(crate) fn open() -> Self {
+    pub(crate) fn open(number: usize) -> Self {
         // Not the directory in which this program was built: its cargo would have to wait for ours.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants-{number}"));
         let source = folder.join("source");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = BTreeSet::new();
