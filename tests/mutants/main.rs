@@ -10,9 +10,10 @@
 //! beside it. Nothing of this is in the library: the mistakes are made in a copy of the source,
 //! below `target`, which is built there and nowhere else.
 //!
-//! A mutant counts as killed if it compiles and its test runs and fails. One that no longer applies
-//! because the source has changed, that does not compile, or that makes its test hang is a defect
-//! of the table: this program fails, and plain `cargo test` sees the first of these at once.
+//! A mutant counts as killed if it compiles and its test runs and fails, or panics in a panic. One
+//! that no longer applies because the source has changed, that does not compile, or that makes its
+//! test hang is a defect of the table: this program fails, and plain `cargo test` sees the first of
+//! these at once.
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 #![expect(clippy::print_stdout, reason = "whoever waits wants to see how far it has got")]

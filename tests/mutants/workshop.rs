@@ -4,6 +4,7 @@ use crate::change::Change;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
@@ -23,6 +24,9 @@ const COPIED: [&str; 8] = [
 
 /// Nobody waits longer than this for a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
+
+/// How a program ends in which a panic meets another one.
+const SIGABRT: i32 = 6;
 
 /// How many histories a test of the simulator is given: a second's worth.
 const SEEDS: &str = "60";
@@ -134,6 +138,10 @@ impl Workshop {
             None => Outcome::Hung(output),
             Some(status) if status.success() && output.contains(&passed) => Outcome::Passed,
             Some(status) if status.code() == Some(101) && output.contains(&failed) => {
+                Outcome::Failed(output)
+            }
+            // A deadlock that loom has found is a panic, and dropping what is stuck in it another.
+            Some(status) if status.signal() == Some(SIGABRT) && output.contains("panicked at") => {
                 Outcome::Failed(output)
             }
             Some(status) => Outcome::Odd(format!("{status}\n{output}")),
