@@ -131,4 +131,29 @@ mod tests {
         assert!(uptime >= before.as_nanos() as f64 / 1e9 - 0.02);
         assert!(uptime <= after.as_nanos() as f64 / 1e9 + 0.02);
     }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn so_it_is_on_a_machine_that_was_suspended() {
+        // A time namespace in which the boot-time clock is a day ahead is what a process sees of a
+        // machine that was suspended for a day. The test above is run again in there.
+        let in_there = |program: &std::path::Path, arguments: &[&str]| {
+            std::process::Command::new("unshare")
+                .args(["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork"])
+                .arg(program)
+                .args(arguments)
+                .output()
+        };
+        if in_there("true".as_ref(), &[]).is_ok_and(|output| output.status.success()) {
+            let above = "clock::tests::the_clock_is_the_one_that_counts_suspended_time";
+            let output = in_there(&std::env::current_exe().unwrap(), &[above, "--exact"]).unwrap();
+            let text = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        } else {
+            // Where there are no such namespaces, the source is all there is to look at.
+            let code = include_str!("clock.rs").split("#[cfg(test)]").next().unwrap();
+            let on_linux = code.split("target_os = \"android\"))]").nth(1).unwrap();
+            assert!(on_linux.lines().nth(1).unwrap().ends_with("ClockId::Boottime;"), "{code}");
+        }
+    }
 }

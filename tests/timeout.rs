@@ -55,6 +55,20 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
 }
 
 #[test]
+fn waiting_for_a_held_lock_asks_now_and_then() {
+    let servers = Servers::start(3);
+    let holder = thorough(servers.urls());
+    let _held = take(&holder, "held", LONG);
+    let pause = Duration::from_millis(200);
+    let client = connected(patient(servers.urls()).retry(pause, pause).build().unwrap());
+    let before = calls(&servers[0], "set");
+    assert!(client.try_lock_for("held", LONG, pause * 5).unwrap().is_none());
+    // Ten attempts are usual; a tight loop makes hundreds.
+    let attempts = calls(&servers[0], "set") - before;
+    assert!((2..60).contains(&attempts), "{attempts}");
+}
+
+#[test]
 fn no_time_to_wait_is_one_attempt() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());

@@ -87,6 +87,18 @@ mod tests {
     }
 
     #[test]
+    fn delays_grow_with_the_ceiling() {
+        let nth = |seed, nth| {
+            let mut backoff = Backoff::new(BASE, CAP, Jitter::from_seed(seed));
+            (0..nth).map(|_| backoff.next_delay(Duration::ZERO)).last().unwrap()
+        };
+        for (failures, ceiling) in [(1, 2), (2, 4), (3, 8), (6, 64), (9, 100)] {
+            let longest = (0..1_000).map(|seed| nth(seed, failures)).max().unwrap();
+            assert!(longest > Duration::from_millis(ceiling) / 10 * 9, "{failures}: {longest:?}");
+        }
+    }
+
+    #[test]
     fn the_whole_range_is_used() {
         let mut jitter = Jitter::from_seed(7);
         let delays: Vec<_> = (0..1_000).map(|_| jitter.below(CAP)).collect();

@@ -193,6 +193,24 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_is_to_be_released_wherever_an_extension_was_sent() {
+        // The last two never had the key; one that is put back there is to be removed again.
+        let mut before = lease(0, 1_000);
+        before.nodes = ballot("yyy--").tally.granted;
+        for votes in ["yyynn", "yyfff", "nnnyy"] {
+            let now = Time::from_millis(500);
+            let mut extend = Script::new(Extend::new(rules(5), before.clone(), ttl(1_000), now));
+            extend.request();
+            let (Extended::Confirmed(lease) | Extended::Unanswered(lease) | Extended::Lost(lease)) =
+                extend.answer(510, ballot(votes)).done()
+            else {
+                panic!("{votes}")
+            };
+            assert_eq!(lease.nodes, NodeSet::all(5), "{votes}");
+        }
+    }
+
+    #[test]
     fn a_confirmation_that_comes_after_every_end_is_no_lock() {
         let mut extend = extend(100, 500);
         extend.request();

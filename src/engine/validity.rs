@@ -128,6 +128,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_lost_to_drift_is_rounded_up() {
+        // A billionth of 3 ms is no nanosecond, and taken off as one all the same.
+        let drift = Drift::from_factor(1e-10).unwrap();
+        assert_eq!(drift.validity(millis(3)), Duration::from_nanos(999_999));
+    }
+
+    #[test]
     fn no_ttl_and_no_factor_wraps() {
         for factor in [0.0, 0.01, 0.123_456_789, 0.5] {
             let drift = Drift::from_factor(factor).unwrap();

@@ -170,6 +170,7 @@ fn when_a_limit_is_reached_the_lock_comes_back_and_the_next_knows_why() {
                 break next;
             }
             hand_overs += 1;
+            assert!(hand_overs <= count, "more than {count} hand-overs");
             place = called(&next).0;
             place.hold(from_now(LONG));
         };

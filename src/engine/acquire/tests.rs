@@ -1,5 +1,6 @@
 //! Acquisitions by literal times and votes.
 
+mod leases;
 mod quarantine;
 
 use super::super::fixture::{Script, ballot, draw, lease, rules};

@@ -18,6 +18,10 @@ fn no_command_is_written_before_the_greeting_is_answered() {
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
     assert!(hello.starts_with("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"), "{hello}");
+    // Neither what was asked for before the connection stood nor what comes while it is greeted.
+    talk.send(2, Verb::Plant);
+    talk.post(3, Verb::Undo);
+    assert_eq!(talk.written(), "");
     let greeting = greeting("a", 1_000);
     let (most, last) = greeting.split_at(greeting.len() - 1);
     for byte in most.bytes() {
@@ -25,7 +29,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
         assert_eq!(talk.written(), "");
     }
     talk.hear(last);
-    assert_eq!(talk.commands(), ["SET 1"]);
+    assert_eq!(talk.commands(), ["EVAL 3", "SET 1", "SET 2"]);
 }
 
 #[test]
@@ -110,6 +114,32 @@ fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
         talk.lose();
         assert!(matches!(talk.problem(), Problem::Disconnected(_)), "cut at {cut}");
     }
+}
+
+#[test]
+fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear("$1000\r\n");
+    talk.lose();
+    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    talk.send(2, Verb::Plant);
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Granted)]);
+}
+
+#[test]
+fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Release);
+    talk.hear(":1\r\n");
+    talk.lose();
+    talk.connect();
+    talk.hear(greeting("b", 0));
+    talk.send(2, Verb::Release);
+    assert_eq!(talk.commands(), ["EVAL 2"]);
 }
 
 #[test]

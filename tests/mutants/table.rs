@@ -1,0 +1,92 @@
+//! The table of mutants, read from `table.md`.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// One mutant: what it is called, which promise it breaks, and who must notice.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) mutant: String,
+    pub(crate) breaks: String,
+    pub(crate) killer: Killer,
+}
+
+/// A test, as cargo's arguments name it: `--lib node::tests::name`, `--test lock name`.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Killer {
+    /// `--lib`, or `--test` and the name of the test program.
+    pub(crate) target: Vec<String>,
+    /// The test's name.
+    pub(crate) test: String,
+}
+
+/// Reads the rows of all tables in `table.md`.
+pub(crate) fn rows() -> Vec<Row> {
+    let text = fs::read_to_string(folder().join("table.md")).unwrap();
+    let cells = |line: &str| -> Vec<String> {
+        let cells = line.trim_matches('|').split('|');
+        cells.map(|cell| cell.trim().trim_matches('`').to_owned()).collect()
+    };
+    let lines = text.lines().filter(|line| line.starts_with('|'));
+    let lines = lines.map(cells).filter(|cells| cells[0] != "mutant" && !cells[0].contains("---"));
+    let row = |cells: Vec<String>| {
+        let [mutant, breaks, killer] =
+            <[String; 3]>::try_from(cells).unwrap_or_else(|cells| panic!("three cells: {cells:?}"));
+        assert!(
+            breaks
+                .split(' ')
+                .all(|letter| matches!(letter, "M" | "V" | "O" | "C" | "D" | "L" | "R")),
+            "{mutant}: no promise is called {breaks:?}"
+        );
+        Row { mutant, breaks, killer: Killer::parse(&killer) }
+    };
+    lines.map(row).collect()
+}
+
+/// Where the table and the changes are.
+pub(crate) fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutants"))
+}
+
+impl Killer {
+    fn parse(text: &str) -> Self {
+        let (target, test) = text.rsplit_once(' ').unwrap_or_else(|| panic!("no test: {text:?}"));
+        let target: Vec<String> = target.split(' ').map(str::to_owned).collect();
+        let is_known = match &*target {
+            [lib] => lib == "--lib",
+            [test, _] => test == "--test",
+            _ => false,
+        };
+        assert!(is_known, "neither of the library nor of a test program: {text:?}");
+        Self { target, test: test.to_owned() }
+    }
+
+    /// Is there a test of this name where it should be? Says nothing about what it does.
+    pub(crate) fn is_written(&self) -> bool {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));
+        let files = match &*self.target {
+            [_, program] => {
+                assert!(modules.is_empty(), "{self}: tests of programs are in their first file");
+                vec![format!("tests/{program}.rs"), format!("tests/{program}/main.rs")]
+            }
+            _ => {
+                let path = modules.replace("::", "/");
+                let parent = path.trim_end_matches("/tests").to_owned();
+                vec![format!("src/{path}.rs"), format!("src/{parent}.rs")]
+            }
+        };
+        let has_it = |text: String| {
+            text.contains(&format!("#[test]\nfn {name}()"))
+                || text.contains(&format!("#[test]\n    fn {name}()"))
+        };
+        files.iter().any(|file| fs::read_to_string(root.join(file)).is_ok_and(has_it))
+    }
+}
+
+impl fmt::Display for Killer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.target.join(" "), self.test)
+    }
+}
