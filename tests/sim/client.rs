@@ -11,6 +11,7 @@
 //! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room
 //! for, and is tried again with every turn instead of at the next edge.
 
+use crate::checker::Invariant;
 use crate::clock::{Clock, MILLIS};
 use crate::network::{Read, Setup, Side};
 use crate::options::Options;
@@ -21,7 +22,7 @@ use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, Node, Request, Rules};
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+    Credentials, DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
 };
 use std::io;
 use std::sync::Arc;
@@ -66,6 +67,8 @@ impl Client {
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), stage.random.number());
             options.silence_max = node_timeout * 10;
+            let password = stage.options.password.map(str::as_bytes);
+            options.credentials = Credentials::new(None, password, 0, None);
             options.quarantine = stage.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
@@ -167,7 +170,7 @@ impl Client {
             };
             match stage.network.read(connection, Side::Client, most) {
                 Read::Bytes(bytes) => {
-                    self.rounds.received(now, node, &bytes);
+                    self.rounds.received(now, node, bytes);
                     if self.rounds.session(node).is_down() {
                         stage.say(|| format!("client {:?} gives node {index} up", self.name));
                         return;
@@ -189,7 +192,10 @@ impl Client {
             self.align(stage, index);
             self.write(stage, index);
             let (in_flight, debts) = self.rounds.session(Node::new(index)).load();
-            assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX, "memory is bounded");
+            if in_flight > IN_FLIGHT_MAX || debts > DEBTS_MAX {
+                let text = format!("client {:?}: {in_flight} {debts} at {index}", self.name);
+                stage.checker.accuse(Invariant::Resources, text);
+            }
         }
         self.deliver(stage);
     }
@@ -254,6 +260,24 @@ impl Client {
         }
     }
 
+    /// Nobody asks for anything any more: takes in what has come, and lets time do its work.
+    pub(crate) fn settle(&mut self, stage: &mut Stage) {
+        self.take_in(stage);
+        if !stage.options.has(Sabotage::TimeoutIgnored) {
+            self.rounds.tick(self.now(stage));
+        }
+        self.flush(stage);
+    }
+
+    /// How many commands are unanswered and how many removals owed, at all nodes, and how many
+    /// threads still wait.
+    pub(crate) fn load(&mut self) -> (usize, usize, usize) {
+        let loads: Vec<_> =
+            (0..self.links.len()).map(|node| self.rounds.session(Node::new(node)).load()).collect();
+        let (in_flight, debts): (Vec<usize>, Vec<usize>) = loads.into_iter().unzip();
+        (in_flight.iter().sum(), debts.iter().sum(), self.rounds.waiters().count())
+    }
+
     /// It stops for a while: no thread runs.
     pub(crate) fn pause(&mut self, stage: &mut Stage, pause: u64) {
         let now = stage.queue.now();
@@ -268,6 +292,9 @@ impl Client {
     /// It is killed: its kernel closes its connections, if that has not died as well.
     pub(crate) fn die(&mut self, stage: &mut Stage) {
         self.is_alive = false;
+        if self.workers.iter().any(Worker::is_holding) {
+            stage.tally.fault("client dies holding");
+        }
         stage.checker.died(self.name, stage.queue.now());
         let is_told = stage.random.chance(800);
         for link in &self.links {

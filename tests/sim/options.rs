@@ -13,8 +13,16 @@ pub(crate) enum Beyond {
     Nothing,
     /// Nodes restart empty, and no client waits for locks that they forgot to end.
     LostData,
+    /// Nodes restart without the last second, and no client waits either.
+    LostSecond,
     /// Clocks run further apart than the clients are told.
     Drift,
+    /// The clocks of clients do.
+    ClientDrift,
+    /// The clocks of nodes are set forward.
+    Jump,
+    /// Nodes throw away keys that are in use.
+    Eviction,
 }
 
 /// The settings of one history.
@@ -24,6 +32,9 @@ pub(crate) struct Options {
     pub(crate) sabotage: Option<Sabotage>,
     pub(crate) nodes: usize,
     pub(crate) clients: usize,
+    /// Two nodes that are one server, the lower number first.
+    pub(crate) twins: Option<(usize, usize)>,
+    pub(crate) password: Option<&'static str>,
     /// Threads of each client.
     pub(crate) workers: usize,
     pub(crate) resources: u64,
@@ -47,13 +58,17 @@ pub(crate) struct Options {
     pub(crate) fault_pause: u64,
     /// Each kind's share.
     pub(crate) faults: Vec<Fault>,
-    /// When the faults end.
+    /// When the faults end: at this time, or after that many events if they come sooner.
     pub(crate) calm_at: u64,
+    pub(crate) events_max: u64,
     pub(crate) extend_permille: u64,
     /// How often a client waits for ever.
     pub(crate) patient_permille: u64,
     /// How often a lock is held until its validity ends.
     pub(crate) greedy_permille: u64,
+    /// Do the threads of a client stand in line? And how often is a lock handed on there?
+    pub(crate) is_lined: bool,
+    pub(crate) pass_permille: u64,
 }
 
 /// The kinds of fault.
@@ -77,9 +92,21 @@ pub(crate) enum Fault {
     Die,
     /// A node forgets its scripts.
     FlushScripts,
+    /// A node answers with errors for a while.
+    Trouble,
+    /// A node throws a key away that is not needed for a majority.
+    Evict,
+    /// Somebody puts something that is no lock in a lock's place.
+    Squat,
+    /// A node's clock is set forward. Beyond the assumptions.
+    Jump,
 }
 
-const FAULTS: [Fault; 9] = [
+/// How far a clock may be off within the assumptions, in parts per billion. Two that are off in
+/// opposite directions use up the clients' drift factor of 0.01.
+pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
+
+const FAULTS: [Fault; 12] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
@@ -89,6 +116,9 @@ const FAULTS: [Fault; 9] = [
     Fault::Pause,
     Fault::Die,
     Fault::FlushScripts,
+    Fault::Trouble,
+    Fault::Evict,
+    Fault::Squat,
 ];
 
 impl Options {
@@ -97,10 +127,14 @@ impl Options {
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
         let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
-        if beyond == Beyond::LostData && !faults.contains(&Fault::Crash) {
-            faults.push(Fault::Crash);
-        }
-        let bound = 5_000_000;
+        let needed = match beyond {
+            Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
+            Beyond::Jump => Some(Fault::Jump),
+            Beyond::Eviction => Some(Fault::Evict),
+            Beyond::Nothing | Beyond::Drift | Beyond::ClientDrift => None,
+        };
+        faults.extend(needed.filter(|needed| !faults.contains(needed)));
+        let bound = DRIFT_BOUND;
         let drift = match beyond {
             Beyond::Drift => 20 * bound,
             _ => random.pick(&[0, bound, bound]),
@@ -109,11 +143,14 @@ impl Options {
         // Whoever waits for all waits that long for nodes that are down: a ttl must be worth it.
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
+        let nodes = random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]);
         let mut options = Self {
             beyond,
             sabotage,
-            nodes: random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
-            clients: random.between(1, 4) as usize,
+            nodes,
+            twins: twins(random, nodes),
+            password: random.pick(&[None, None, None, Some("sesame")]),
+            clients: random.between(1, 5) as usize,
             workers: random.pick(&[1, 1, 1, 2, 3]),
             resources: random.pick(&[1, 1, 2, 3]),
             ttl,
@@ -123,16 +160,19 @@ impl Options {
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
-            split_permille: random.pick(&[0, 100, 500, 900]),
-            window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 400, 60]),
+            split_permille: random.pick(&[0, 0, 20, 100, 500]),
+            window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 1 << 20, 400, 60]),
             rest: random.pick(&[MILLIS, 10 * MILLIS, 40 * MILLIS]),
             fault_pause: random.pick(&[30, 100, 300, 1_000]) * MILLIS,
             faults,
             calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
                 + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
+            events_max: random.pick(&[1_000, 2_000, 3_000, 6_000]),
             extend_permille: random.pick(&[0, 200, 600]),
             patient_permille: random.pick(&[0, 300, 600]),
             greedy_permille: random.pick(&[0, 200, 800]),
+            is_lined: random.chance(700),
+            pass_permille: random.pick(&[500, 900, 1_000]),
         };
         options.aim();
         options
@@ -155,6 +195,14 @@ impl Options {
                 self.drift = 5_000_000;
                 (self.greedy_permille, self.patient_permille) = (800, 600);
             }
+            Some(Sabotage::HandOverAssumed) => {
+                (self.workers, self.resources, self.clients) = (3, 1, 4);
+                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
+            }
+            Some(Sabotage::TwinsUnrecognised) => {
+                (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
+                (self.resources, self.restart_guard) = (1, false);
+            }
             Some(Sabotage::ClockStopsInSuspend) => {
                 self.resources = 1;
                 self.faults = vec![Fault::Pause];
@@ -163,8 +211,36 @@ impl Options {
         }
     }
 
+    /// Is this the mistake to be made?
+    pub(crate) fn has(&self, sabotage: Sabotage) -> bool {
+        self.sabotage == Some(sabotage)
+    }
+
+    /// How many servers there are behind the nodes.
+    pub(crate) fn servers(&self) -> usize {
+        self.nodes - usize::from(self.twins.is_some())
+    }
+
+    /// Which server is behind a node.
+    pub(crate) fn server(&self, node: usize) -> usize {
+        match self.twins {
+            Some((first, second)) if node == second => first,
+            Some((_, second)) if node > second => node - 1,
+            _ => node,
+        }
+    }
+
     /// The longest ttl, in true time by the slowest clock.
     pub(crate) fn longest_life(&self) -> u64 {
         self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
     }
+}
+
+/// Two nodes that are one server, now and then.
+fn twins(random: &mut Random, nodes: usize) -> Option<(usize, usize)> {
+    if nodes < 3 || !random.chance(40) {
+        return None;
+    }
+    let first = random.below(nodes as u64 - 1) as usize;
+    Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
 }
