@@ -8,7 +8,8 @@
 //! | O | no key is changed but by a command that names its token, from the client that drew it |
 //! | C | every vote that is counted is an answer that this node gave to this question, once |
 //! | D | an operation returns by its deadline |
-//! | L | when the faults are over, whoever waits gets the lock; no key outlives its ttl, and nothing is left of a lock that was given back, once its nodes can be reached |
+//! | L | when the faults are over, whoever waits gets the lock |
+//! | L | no key outlives its ttl; of a lock that was given back, reachable nodes keep nothing |
 //! | R | what is unanswered or owed is bounded, and in the end nothing is |
 //! | P | nothing panics |
 

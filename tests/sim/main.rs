@@ -2,10 +2,12 @@
 //! over a network and nodes that fail in every way the algorithm is meant to survive. One seed is
 //! one history.
 //!
-//! | to | run |
+//! | to | run `cargo test --test sim` |
 //! |---|---|
-//! | replay a history, with a trace | `REDLATCH_SEED=<seed> cargo test --test sim -- --nocapture` |
-//! | run more histories than usual | `REDLATCH_SEEDS=<count> cargo test --release --test sim` |
+//! | replay a history, with a trace | with `REDLATCH_SEED=<seed>` and `a_seed_can -- --nocapture` |
+//! | the same for one that may break an assumption | with `REDLATCH_BEYOND=Jump`, say, as well |
+//! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
+//! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
 //!
 //! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte
 //! that is written or read). What is simulated: time, the network, the nodes' processes around the
@@ -40,6 +42,10 @@ use std::ops::Range;
 
 /// How many histories plain `cargo test` runs: about ten seconds in a debug build.
 const SEEDS: u64 = 300;
+/// How many kinds of fault there must have been in so many.
+const KINDS_MIN: usize = 35;
+/// How many of nodes of which two are one server.
+const TWINS: u64 = 150;
 /// How many of seeds that nobody has ever tried.
 const FRESH: u64 = 30;
 
@@ -48,9 +54,21 @@ fn replayed() -> Option<u64> {
     env::var("REDLATCH_SEED").ok().map(|seed| seed.parse().expect("REDLATCH_SEED is a number"))
 }
 
+/// The assumptions that the history to be replayed may break.
+fn replayed_beyond() -> Beyond {
+    let named = |name: &String| Beyond::ALL.into_iter().find(|it| format!("{it:?}") == *name);
+    let name = env::var("REDLATCH_BEYOND").unwrap_or("Nothing".to_owned());
+    named(&name).expect("REDLATCH_BEYOND names what the history may break")
+}
+
 fn count(otherwise: u64) -> u64 {
     env::var("REDLATCH_SEEDS")
         .map_or(otherwise, |count| count.parse().expect("REDLATCH_SEEDS is a number"))
+}
+
+/// The command that shows a history.
+fn how_to(seed: u64) -> String {
+    format!("REDLATCH_SEED={seed} cargo test --test sim a_seed_can -- --nocapture")
 }
 
 /// Runs the histories of these seeds, which must keep every promise.
@@ -59,17 +77,20 @@ fn expect_promises_kept(seeds: Range<u64>) {
     eprintln!("{seeds:?}: {tally}");
     let mut text = String::new();
     for (seed, violations) in &failures {
-        let how_to = format!("REDLATCH_SEED={seed} cargo test --test sim -- --nocapture");
+        let how_to = how_to(*seed);
         write!(text, "seed {seed}: {violations:?}\n{how_to}\n").expect("a String takes all");
     }
     assert!(failures.is_empty(), "{text}");
     let histories = seeds.end - seeds.start;
     assert_eq!(tally.histories, histories);
-    assert!(tally.grants > histories, "histories in which nobody gets a lock prove nothing");
-    assert!(tally.extensions > histories / 10, "nor those in which nobody keeps one");
-    assert!(tally.hand_overs > histories / 10, "nor those in which nobody hands one over");
-    let kinds = if histories < 300 { 20 } else { 35 };
-    assert!(tally.kinds() >= kinds, "nor those in which nothing happens: {tally}");
+    assert!(tally.grants > 0, "histories in which nobody gets a lock prove nothing");
+    if histories >= SEEDS {
+        // Fewer need not have a bit of everything.
+        assert!(tally.grants > histories, "nor those in which few do");
+        assert!(tally.extensions > histories / 10, "nor those in which nobody keeps one");
+        assert!(tally.hand_overs > histories / 10, "nor those in which nobody hands one over");
+        assert!(tally.kinds() >= KINDS_MIN, "nor those in which nothing happens: {tally}");
+    }
 }
 
 /// Which promises these histories break.
@@ -81,7 +102,7 @@ fn broken(seeds: Range<u64>, beyond: Beyond, sabotage: Option<Sabotage>) -> Vec<
 #[test]
 fn a_seed_can_be_replayed() {
     let Some(seed) = replayed() else { return };
-    let verdict = Simulation::new(seed, Beyond::Nothing, None, true).run();
+    let verdict = Simulation::new(seed, replayed_beyond(), None, true).run();
     let violations = verdict.checker.violations;
     assert!(violations.is_empty(), "{violations:#?}");
 }
@@ -108,6 +129,18 @@ fn one_seed_is_one_history() {
         let digest = |seed| Simulation::new(seed, Beyond::Nothing, None, false).run().digest;
         assert_eq!(digest(seed), digest(seed));
         assert_ne!(digest(seed), digest(seed + 1));
+    }
+}
+
+#[test]
+fn one_server_behind_two_nodes_is_never_counted_twice() {
+    if replayed().is_none() {
+        let beyond = Beyond::NothingWithTwins;
+        for seed in 0..TWINS {
+            let seen = broken(seed..seed + 1, beyond, None);
+            let how_to = how_to(seed);
+            assert!(seen.is_empty(), "{seen:?}\nREDLATCH_BEYOND={beyond:?} {how_to}");
+        }
     }
 }
 

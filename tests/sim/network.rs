@@ -3,11 +3,13 @@
 //! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
 //! What was on its way when its sender closed the connection may still arrive, or a part of it.
 
+mod pipe;
+
 use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS};
 use crate::options::Options;
 use crate::queue::{Event, Queue};
-use std::collections::VecDeque;
+use pipe::{Piece, Pipe};
 
 /// One side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,27 +24,6 @@ pub(crate) enum Setup {
     Pending,
     Made,
     Refused,
-}
-
-/// What arrives at one time: so many bytes, or the end.
-#[derive(Clone, Copy, Debug)]
-enum Piece {
-    Bytes(usize),
-    End,
-}
-
-/// One direction, towards one side.
-#[derive(Debug, Default)]
-struct Pipe {
-    /// What was sent. The first `read` bytes have been read, the first `arrived` could be.
-    bytes: Vec<u8>,
-    read: usize,
-    arrived: usize,
-    flying: VecDeque<Piece>,
-    last_arrival: u64,
-    is_finished: bool,
-    /// Whatever goes in never comes out.
-    is_swallowing: bool,
 }
 
 #[derive(Debug)]
@@ -306,26 +287,5 @@ impl Network {
             true => random.below(50 * MICROS),
             false => random.below(5 * MILLIS),
         }
-    }
-}
-
-impl Pipe {
-    /// Takes up bytes that are sent, in the place of those that have been read.
-    fn take_up(&mut self, bytes: &[u8]) {
-        if self.read == self.bytes.len() {
-            self.bytes.clear();
-            (self.read, self.arrived) = (0, 0);
-        }
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Of what was sent, no more is left than what has arrived and what is still flying.
-    fn forget_lost(&mut self) {
-        let flying = self.flying.iter().map(|piece| match piece {
-            Piece::Bytes(size) => *size,
-            Piece::End => 0,
-        });
-        let left = self.arrived + flying.sum::<usize>();
-        self.bytes.truncate(left);
     }
 }

@@ -11,6 +11,8 @@ use std::time::Duration;
 pub(crate) enum Beyond {
     /// None.
     Nothing,
+    /// None, and two nodes are always one server, which is often too busy to say who it is.
+    NothingWithTwins,
     /// Nodes restart empty, and no client waits for locks that they forgot to end.
     LostData,
     /// Nodes restart without the last second, and no client waits either.
@@ -23,6 +25,19 @@ pub(crate) enum Beyond {
     Jump,
     /// Nodes throw away keys that are in use.
     Eviction,
+}
+
+impl Beyond {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Nothing,
+        Self::NothingWithTwins,
+        Self::LostData,
+        Self::LostSecond,
+        Self::Drift,
+        Self::ClientDrift,
+        Self::Jump,
+        Self::Eviction,
+    ];
 }
 
 /// The settings of one history.
@@ -131,6 +146,7 @@ impl Options {
             Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
             Beyond::Jump => Some(Fault::Jump),
             Beyond::Eviction => Some(Fault::Evict),
+            Beyond::NothingWithTwins => Some(Fault::Trouble),
             Beyond::Nothing | Beyond::Drift | Beyond::ClientDrift => None,
         };
         faults.extend(needed.filter(|needed| !faults.contains(needed)));
@@ -143,12 +159,16 @@ impl Options {
         // Whoever waits for all waits that long for nodes that are down: a ttl must be worth it.
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
-        let nodes = random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]);
+        let with_twins = beyond == Beyond::NothingWithTwins;
+        let nodes = match with_twins {
+            true => random.pick(&[3, 3, 4, 5]),
+            false => random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
+        };
         let mut options = Self {
             beyond,
             sabotage,
             nodes,
-            twins: twins(random, nodes),
+            twins: twins(random, nodes, if with_twins { 1_000 } else { 40 }),
             password: random.pick(&[None, None, None, Some("sesame")]),
             clients: random.between(1, 5) as usize,
             workers: random.pick(&[1, 1, 1, 2, 3]),
@@ -174,6 +194,11 @@ impl Options {
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
         };
+        if with_twins {
+            options.fault_pause = 30 * MILLIS;
+            options.restart_guard = false;
+            options.faults = vec![Fault::Trouble, Fault::Cut];
+        }
         options.aim();
         options
     }
@@ -237,8 +262,8 @@ impl Options {
 }
 
 /// Two nodes that are one server, now and then.
-fn twins(random: &mut Random, nodes: usize) -> Option<(usize, usize)> {
-    if nodes < 3 || !random.chance(40) {
+fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usize)> {
+    if nodes < 3 || !random.chance(permille) {
         return None;
     }
     let first = random.below(nodes as u64 - 1) as usize;

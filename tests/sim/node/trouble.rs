@@ -73,6 +73,11 @@ impl Trouble {
         }
     }
 
+    /// Is it that the server is too busy even to say who it is?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.refuses == AllButHello
+    }
+
     pub(super) fn refuses_connections(&self) -> bool {
         self.refuses == Connections
     }

@@ -103,7 +103,10 @@ impl Simulation {
                 node.forget_scripts();
             }
             Fault::Trouble => {
-                let trouble = stage.random.pick(&TROUBLES);
+                let mut trouble = stage.random.pick(&TROUBLES);
+                while stage.options.beyond == Beyond::NothingWithTwins && !trouble.is_busy() {
+                    trouble = stage.random.pick(&TROUBLES);
+                }
                 stage.tally.fault(trouble.name());
                 stage.say(|| format!("node {index} says {}", trouble.text));
                 node.refuse(Some(trouble), now + lasts);
