@@ -42,7 +42,7 @@ const fn lasting(text: &'static str, refuses: Refused) -> Trouble {
 }
 
 /// Every trouble. NOSCRIPT and WRONGTYPE come from what the model holds.
-pub(crate) const ALL: [Trouble; 19] = [
+pub(crate) const ALL: [Trouble; 20] = [
     passing("LOADING Redis is loading the dataset in memory", AllButGreeting),
     passing("MASTERDOWN Link with MASTER is down", AllButGreeting),
     passing("MISCONF Errors writing to the AOF file: No space left on device", Changes),
@@ -61,6 +61,7 @@ pub(crate) const ALL: [Trouble; 19] = [
     lasting("NOPERM this user has no permissions to run the command", Changes),
     lasting("MOVED 3999 10.0.0.9:6381", Changes),
     lasting("ASK 3999 10.0.0.9:6381", Changes),
+    lasting("CROSSSLOT Keys in request don't hash to the same slot", Changes),
     lasting("CLUSTERDOWN The cluster is down", Changes),
 ];
 

@@ -19,7 +19,6 @@ impl Simulation {
         let fault = self.stage.random.pick(&self.stage.options.faults);
         let longest = self.stage.random.pick(&[5, 50, 300, 1_000]) * MILLIS;
         let lasts = self.stage.random.below(longest);
-        self.stage.say(|| format!("{fault:?}, if possible, for {lasts} ns"));
         match fault {
             Fault::Cut | Fault::Swallow | Fault::Stall => self.harm_connection(fault, lasts),
             Fault::Clog => self.clog(lasts),
@@ -30,12 +29,17 @@ impl Simulation {
     }
 
     fn harm_connection(&mut self, fault: Fault, lasts: u64) {
-        let Stage { network, queue, random, tally, .. } = &mut self.stage;
-        let working = network.working();
+        let working = self.stage.network.working();
         if working.is_empty() {
             return;
         }
-        let connection = random.pick(&working);
+        let connection = self.stage.random.pick(&working);
+        self.stage.say(|| {
+            let it = &self.stage.network.connections[connection];
+            let (client, node) = (it.client, it.node);
+            format!("{fault:?}: the connection from client {client} to node {node}, {lasts} ns")
+        });
+        let Stage { network, queue, random, tally, .. } = &mut self.stage;
         match fault {
             Fault::Cut => {
                 tally.fault("connection reset");
@@ -66,12 +70,14 @@ impl Simulation {
         for side in sides {
             network.clog(client, node, *side, queue.now() + lasts);
         }
+        self.stage.say(|| format!("{name} from client {client} to node {node} for {lasts} ns"));
     }
 
     fn harm_client(&mut self, fault: Fault, lasts: u64) {
         let Self { stage, clients, .. } = self;
         let index = stage.random.below(clients.len() as u64) as usize;
         let client = &mut clients[index];
+        stage.say(|| format!("{fault:?}: client {index}, if it is there, for {lasts} ns"));
         if fault == Fault::Die && client.is_alive {
             stage.tally.fault("client dies");
             stage.queue.after(lasts, Event::Rebirth { client: index });
@@ -86,6 +92,7 @@ impl Simulation {
         let Self { stage, nodes, .. } = self;
         let index = stage.random.below(nodes.len() as u64) as usize;
         let node = &mut nodes[index];
+        stage.say(|| format!("{fault:?}: node {index}, if that is possible, for {lasts} ns"));
         let now = stage.queue.now();
         match fault {
             Fault::Freeze if node.health == Health::Up => {
