@@ -252,3 +252,16 @@ fn servers_that_forgot_the_scripts_still_release() {
     // The script was asked for by its digest where it had been run before, and then sent again.
     assert!(servers.iter().all(|server| calls(server, "evalsha") == 2));
 }
+
+#[test]
+fn who_drops_many_locks_at_once_can_take_locks_again() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    let guards: Vec<_> =
+        (0..700).map(|lock| take(&client, &format!("many-{lock}"), LONG)).collect();
+    // So many removals are unanswered now that there is room for no more than removals. The answers
+    // are there.
+    drop(guards);
+    assert!((0..700).all(|lock| gone(&servers, &format!("many-{lock}"))));
+    assert!(client.try_lock("another", LONG).unwrap().is_some());
+}
