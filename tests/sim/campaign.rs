@@ -83,6 +83,8 @@ impl Campaign {
             let (tally, violations) = run(seed, Beyond::Nothing, None);
             part.tally.add(&tally);
             if !violations.is_empty() {
+                // A campaign that is broken off must not take this with it.
+                eprintln!("seed {seed}: {violations:?}");
                 part.failures.push((seed, violations));
             }
         }

@@ -109,8 +109,9 @@ impl Client {
     /// A thread puts a request to all nodes and waits for what it comes to.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
         if !self.is_driven() {
-            self.take_in(stage);
+            self.look(stage);
         }
+        self.make_room(stage, &request);
         self.rounds.open(self.now(stage), request, worker);
         self.deliver(stage);
         self.go_on(stage);
@@ -118,6 +119,7 @@ impl Client {
 
     /// A thread leaves a request that nobody waits for.
     pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
+        self.make_room(stage, request);
         self.rounds.post(self.now(stage), request);
         self.go_on(stage);
     }
@@ -154,6 +156,28 @@ impl Client {
             self.wakes_at = wakes_at;
             let (client, life) = self.name;
             stage.queue.at(wakes_at, Event::Drive { client, life });
+        }
+    }
+
+    /// Late answers can wait, but not that a connection has ended.
+    fn look(&mut self, stage: &mut Stage) {
+        for index in 0..self.links.len() {
+            if let Link::Connected(connection) = self.links[index] {
+                if stage.network.is_finished(connection, Side::Client) {
+                    self.read(stage, index);
+                }
+            }
+        }
+    }
+
+    /// Where too much is unanswered, looks whether the answers are there, or the node is silent.
+    fn make_room(&mut self, stage: &mut Stage, request: &Request) {
+        if self.rounds.is_crowded(request) {
+            self.flush(stage);
+            self.take_in(stage);
+            if !stage.options.has(Sabotage::TimeoutIgnored) {
+                self.rounds.tick(self.now(stage));
+            }
         }
     }
 

@@ -197,6 +197,11 @@ impl Network {
         }
     }
 
+    /// Is it known at `side` that no more will come?
+    pub(crate) fn is_finished(&self, connection: usize, side: Side) -> bool {
+        self.connections[connection].pipes[side as usize].is_finished
+    }
+
     /// Takes what has arrived at `side`, up to `most` bytes.
     pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read<'_> {
         let pipe = &mut self.connections[connection].pipes[side as usize];
