@@ -257,11 +257,10 @@ fn servers_that_forgot_the_scripts_still_release() {
 fn who_drops_many_locks_at_once_can_take_locks_again() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
-    let guards: Vec<_> =
-        (0..700).map(|lock| take(&client, &format!("many-{lock}"), LONG)).collect();
+    let guards: Vec<_> = (0..700).map(|lock| take(&client, format!("many-{lock}"), LONG)).collect();
     // So many removals are unanswered now that there is room for no more than removals. The answers
     // are there.
     drop(guards);
-    assert!((0..700).all(|lock| gone(&servers, &format!("many-{lock}"))));
+    assert!((0..700).all(|lock| gone(&servers, format!("many-{lock}"))));
     assert!(client.try_lock("another", LONG).unwrap().is_some());
 }
