@@ -71,7 +71,7 @@ impl Extend {
             lease.valid_until = lease.valid_until.max(valid_until);
             if is_past { Extended::Lost(lease) } else { Extended::Confirmed(lease) }
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // Whatever the nodes without an answer hold, it is no majority, or was one too long ago.
+            // Whatever the nodes without an answer hold is no majority, or was one too long ago.
             Extended::Lost(lease)
         } else {
             Extended::Unanswered(lease)
