@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::TtlError;
 use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard, Released};
 use support::eventually;
-use support::locks::{LIMIT, calls, gone, holders, patient, value};
+use support::locks::{LIMIT, calls, fresh, gone, holders, patient, value};
 use support::servers::Servers;
 
 /// Long enough for a busy machine to renew in time, short enough to be outlived.
@@ -18,7 +18,7 @@ const TTL: Duration = Duration::from_secs(2);
 const NODE_TIMEOUT: Duration = Duration::from_millis(400);
 
 fn settings(servers: &Servers) -> Builder {
-    LockClient::builder().nodes(servers.urls()).node_timeout(NODE_TIMEOUT)
+    fresh(servers.urls()).node_timeout(NODE_TIMEOUT)
 }
 
 fn client(servers: &Servers) -> LockClient {

@@ -13,14 +13,14 @@ use redlatch::{Builder, ExtendError, LockClient, LockGuard, Lost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, calls, fresh, gone, holders, patient, pause, resume, take, thorough, value,
 };
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(1);
 
 fn settings(servers: &Servers) -> Builder {
-    LockClient::builder().nodes(servers.urls()).node_timeout(Duration::from_millis(200))
+    fresh(servers.urls()).node_timeout(Duration::from_millis(200))
 }
 
 #[track_caller]
@@ -244,7 +244,7 @@ fn a_process_that_stood_still_does_not_bring_its_lock_back() {
 fn in_the_frozen_process() {
     let Ok(urls) = env::var(URLS) else { return };
     let urls: Vec<&str> = urls.split(' ').collect();
-    let settings = LockClient::builder().nodes(urls).node_timeout(Duration::from_millis(200));
+    let settings = fresh(urls).node_timeout(Duration::from_millis(200));
     let client = settings.build().unwrap();
     let guard = keep(&client, "frozen", TTL);
     let told = watch(&guard);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Builder, LockClient, LockGuard, Lost};
 use support::eventually;
-use support::locks::{LIMIT, calls, holders, pause, resume, take};
+use support::locks::{LIMIT, calls, fresh, holders, pause, resume, take};
 use support::servers::Servers;
 
 const LOCKS: usize = 1_000;
@@ -27,7 +27,7 @@ fn threads() -> usize {
 }
 
 fn settings(servers: &Servers, node_timeout: Duration) -> Builder {
-    LockClient::builder().nodes(servers.urls()).node_timeout(node_timeout)
+    fresh(servers.urls()).node_timeout(node_timeout)
 }
 
 fn keep_many(client: &LockClient, ttl: Duration) -> Vec<LockGuard> {

@@ -275,3 +275,15 @@ fn a_client_that_is_dropped_sees_its_removals_carried_out() {
     let sizes = servers.iter().map(|server| server.command(&["DBSIZE"]));
     sizes.for_each(|size| assert_eq!(size, Value::Integer(0)));
 }
+
+#[test]
+fn who_drops_many_locks_at_once_can_take_locks_again() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).build().unwrap();
+    let guards: Vec<_> = (0..700).map(|lock| take(&client, format!("many-{lock}"), LONG)).collect();
+    // So many removals are unanswered now that there is room for no more than removals. The answers
+    // are there.
+    drop(guards);
+    assert!((0..700).all(|lock| gone(&servers, format!("many-{lock}"))));
+    assert!(client.try_lock("another", LONG).unwrap().is_some());
+}

@@ -267,3 +267,20 @@ fn what_a_stopped_node_does_not_take_is_bounded_and_holds_nobody_up() {
         || words(&no_quorum(client.try_lock(huge(0), LONG)))[0].starts_with("overload");
     assert!(eventually(LIMIT, overloaded));
 }
+
+#[test]
+fn a_server_that_stops_with_too_much_unanswered_is_given_up_and_found_again() {
+    let servers = Servers::start(1);
+    let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
+    let lock = |number| client.lock(format!("many-{number}"), LONG).unwrap();
+    let guards: Vec<_> = (0..700).map(lock).collect();
+    pause(&servers, 1);
+    drop(guards);
+    // Every attempt is over at once, so nobody waits who would notice how long it has been silent.
+    let reason = || words(&no_quorum(client.try_lock("another", LONG)))[0].clone();
+    assert!(reason().starts_with("overload"), "{}", reason());
+    assert!(eventually(LIMIT, || !reason().starts_with("overload")), "{}", reason());
+    resume(&servers, 1);
+    let is_taken = || client.try_lock("another", LONG).is_ok_and(|guard| guard.is_some());
+    assert!(eventually(LIMIT, is_taken));
+}

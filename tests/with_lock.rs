@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use redlatch::{LockClient, LockError, Lost};
 use support::eventually;
-use support::locks::{LIMIT, gone, holders, pause, resume, take, thorough};
+use support::locks::{LIMIT, fresh, gone, holders, pause, resume, take, thorough};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
 
 fn client(servers: &Servers) -> LockClient {
-    let settings = LockClient::builder().nodes(servers.urls());
+    let settings = fresh(servers.urls());
     settings.node_timeout(Duration::from_millis(400)).build().expect("the settings are good")
 }
 

@@ -57,6 +57,9 @@ impl Extend {
     }
 
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) -> Extended {
+        // Also if it has been confirmed: a node may have said yes because the request that took the
+        // lock reached it only now. Until then others may have had it there.
+        let is_past = now >= self.lease.valid_until;
         let mut lease = self.lease.clone();
         lease.nodes = lease.nodes.union(ballot.sent);
         lease.ttl_longest = lease.ttl_longest.max(request.ttl);
@@ -66,14 +69,12 @@ impl Extend {
             let valid_until = request.started.after(self.rules.drift.validity(request.ttl));
             lease.ttl = request.ttl;
             lease.valid_until = lease.valid_until.max(valid_until);
-            if now < lease.valid_until { Extended::Confirmed(lease) } else { Extended::Lost(lease) }
-        } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // Whatever the nodes without an answer hold, it is no majority.
+            if is_past { Extended::Lost(lease) } else { Extended::Confirmed(lease) }
+        } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
+            // Whatever the nodes without an answer hold is no majority, or was one too long ago.
             Extended::Lost(lease)
-        } else if now < lease.valid_until {
-            Extended::Unanswered(lease)
         } else {
-            Extended::Lost(lease)
+            Extended::Unanswered(lease)
         }
     }
 }
@@ -215,6 +216,18 @@ mod tests {
         let mut extend = extend(100, 500);
         extend.request();
         assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost(_)));
+    }
+
+    #[test]
+    fn a_confirmation_that_comes_after_the_old_end_proves_nothing_about_the_time_between() {
+        // A node may have got the key only now, from a request that was late; until then another
+        // client may have had the lock.
+        for (now, is_lost) in [(987, false), (988, true), (1_010, true)] {
+            let mut extend = extend(1_000, 970);
+            extend.request();
+            let outcome = extend.answer(now, ballot("yyyyy")).done();
+            assert_eq!(matches!(outcome, Extended::Lost(_)), is_lost, "{now}: {outcome:?}");
+        }
     }
 
     #[test]

@@ -116,6 +116,18 @@ impl Driver {
         }
     }
 
+    /// Where so much is unanswered that this request would not be sent, looks whether that is only
+    /// because nobody has taken in the answers: whoever drops one guard after another waits for
+    /// none. If it is because the node is silent, this is where that is noticed: a round that is
+    /// not sent may be over at once, and then nobody waits for anything.
+    fn make_room(&mut self, request: &Request) {
+        if self.rounds.is_crowded(request) {
+            self.flush();
+            self.take_in(Some(Duration::ZERO));
+            self.rounds.tick(clock::now());
+        }
+    }
+
     /// Hands out what is finished, and says whether there was anything.
     fn deliver(&mut self) -> bool {
         let mut is_any = false;
@@ -150,17 +162,13 @@ impl Drive for Driver {
     }
 
     fn open(&mut self, request: Request, seat: Arc<Seat<Delivery>>) {
+        self.make_room(&request);
         self.rounds.open(clock::now(), request, seat);
         self.deliver();
     }
 
     fn post(&mut self, request: Request) {
-        if self.rounds.is_crowded(&request) {
-            // Perhaps only because nobody has taken in the answers: whoever drops one guard after
-            // another waits for none.
-            self.flush();
-            self.take_in(Some(Duration::ZERO));
-        }
+        self.make_room(&request);
         self.rounds.post(clock::now(), &request);
     }
 

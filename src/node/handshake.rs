@@ -9,7 +9,7 @@
 //! | `HELLO 3` | RESP2 is spoken, as before version 6; not used if it is for want of a password |
 //! | `SELECT` | the node is not used |
 //! | `CLIENT SETNAME` | the connection has no name |
-//! | `INFO server` | the server's identity, version and uptime stay unknown |
+//! | `INFO server` | identity, version and uptime stay unknown; not used while it is too busy |
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.
@@ -165,6 +165,10 @@ impl Handshake {
                     | ServerErrorKind::TooManyClients
             ),
         };
+        // It will be able to say who it is soon. A server that is not known might be counted twice,
+        // if it has two names.
+        let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
+        let is_fatal = is_fatal || is_busy && stage == Stage::Info;
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(Problem::Server(error));

@@ -4,86 +4,129 @@
 //! | | |
 //! |---|---|
 //! | M | no two clients are inside `[granted, valid_until)` of one resource at one true time |
-//! | L | when the faults are over, whoever waits gets the lock; no key outlives its ttl |
-//! | L | nothing is left of a lock that was given back, once its nodes can be reached |
+//! | V | a majority of servers has promised to keep the key for as long as it is believed valid |
+//! | O | no key is changed but by a command that names its token, from the client that drew it |
+//! | C | every vote that is counted is an answer that this node gave to this question, once |
 //! | D | an operation returns by its deadline |
-//! | O | nobody deletes another's key |
+//! | L | when the faults are over, whoever waits gets the lock |
+//! | L | no key outlives its ttl; of a lock that was given back, reachable nodes keep nothing |
+//! | R | what is unanswered or owed is bounded, and in the end nothing is |
+//! | P | nothing panics |
 
+mod command;
+mod owner;
+
+pub(crate) use command::{Command, Execution, Kind, Name, hex, name};
+
+use owner::Owner;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which promise was broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Invariant {
+    /// M.
     MutualExclusion,
-    Liveness,
-    Deadline,
+    /// V.
+    Validity,
+    /// O.
     Ownership,
+    /// C.
+    Attribution,
+    /// D.
+    Deadline,
+    /// L, of clients that wait.
+    Liveness,
+    /// L, of keys that stay.
+    Residue,
+    /// R.
+    Resources,
+    /// P.
+    Panic,
 }
-
-/// The bytes of a token.
-pub(crate) type Token = Vec<u8>;
 
 /// One lock that a client believed to hold.
 #[derive(Debug)]
 struct Hold {
     resource: u64,
-    token: Token,
+    token: Name,
     from: u64,
     until: u64,
 }
 
-/// Who drew a token, and what has become of it.
-#[derive(Debug)]
-struct Owner {
-    client: (usize, u64),
-    /// Did it happen to it what no client can mend before the ttl has passed?
-    is_excused: bool,
-    /// Has it been given back, or was it never granted?
-    is_over: bool,
-}
-
 /// What was seen, and what was wrong with it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Checker {
-    owners: BTreeMap<Token, Owner>,
+    /// How many servers are a majority of the configured nodes.
+    quorum: usize,
+    owners: BTreeMap<Name, Owner>,
     holds: Vec<Hold>,
     /// Clients that died: what they held stays until its ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
-    pub(crate) grants: u64,
-    pub(crate) extensions: u64,
 }
 
 impl Checker {
+    pub(crate) fn new(quorum: usize) -> Self {
+        Self {
+            quorum,
+            owners: BTreeMap::new(),
+            holds: Vec::new(),
+            dead: BTreeSet::new(),
+            violations: Vec::new(),
+        }
+    }
+
     pub(crate) fn accuse(&mut self, invariant: Invariant, text: String) {
         self.violations.push((invariant, text));
     }
 
     /// A client has drawn a token for an attempt.
-    pub(crate) fn drawn(&mut self, client: (usize, u64), token: &[u8]) {
-        let owner = Owner { client, is_excused: false, is_over: false };
-        self.owners.insert(token.to_vec(), owner);
+    pub(crate) fn drawn(&mut self, client: (usize, u64), token: Name) {
+        self.owners.insert(token, Owner::new(client));
     }
 
     /// A client believes to hold a lock from now until then, unless it says otherwise.
-    pub(crate) fn granted(&mut self, resource: u64, token: &[u8], now: u64, until: u64) {
-        self.grants += 1;
-        self.holds.push(Hold { resource, token: token.to_vec(), from: now, until });
+    pub(crate) fn granted(&mut self, resource: u64, token: Name, now: u64, until: u64) {
+        self.holds.push(Hold { resource, token, from: now, until });
+        if let Some(owner) = self.owners.get_mut(&token) {
+            owner.hold = Some(self.holds.len() - 1);
+        }
+        self.expect_kept(token, until);
     }
 
     /// A client believes to hold its lock until then.
-    pub(crate) fn extended(&mut self, token: &[u8], until: u64) {
-        self.extensions += 1;
-        if let Some(hold) = self.holds.iter_mut().rev().find(|hold| hold.token == token) {
+    pub(crate) fn extended(&mut self, token: Name, until: u64) {
+        if let Some(hold) = self.hold(token) {
             hold.until = until;
+        }
+        self.expect_kept(token, until);
+    }
+
+    fn hold(&mut self, token: Name) -> Option<&mut Hold> {
+        let index = self.owners.get(&token)?.hold?;
+        self.holds.get_mut(index)
+    }
+
+    /// A lock is believed to be held until then: that many nodes must keep it.
+    fn expect_kept(&mut self, token: Name, until: u64) {
+        let keepers = self.owners.get(&token).map_or(0, |owner| owner.keepers(until));
+        if keepers < self.quorum {
+            let text = format!("{token:?} is valid until {until}, and {keepers} nodes keep it");
+            self.accuse(Invariant::Validity, text);
         }
     }
 
     /// A client does not use its lock any more.
-    pub(crate) fn left(&mut self, token: &[u8], now: u64) {
-        if let Some(hold) = self.holds.iter_mut().rev().find(|hold| hold.token == token) {
+    pub(crate) fn left(&mut self, token: Name, now: u64) {
+        if let Some(hold) = self.hold(token) {
             hold.until = hold.until.min(now);
         }
+    }
+
+    /// Until when is this lock believed to be held? Zero if nobody believes so.
+    pub(crate) fn held_until(&self, token: Name) -> u64 {
+        let hold = self.owners.get(&token).and_then(|owner| self.holds.get(owner.hold?));
+        hold.map_or(0, |hold| hold.until)
     }
 
     /// The client's clock stood still: what it holds looks good to it for longer.
@@ -96,16 +139,17 @@ impl Checker {
     }
 
     /// An attempt failed, or a lock was given back: its key is to go.
-    pub(crate) fn over(&mut self, token: &[u8]) {
-        if let Some(owner) = self.owners.get_mut(token) {
+    pub(crate) fn over(&mut self, token: Name) {
+        if let Some(owner) = self.owners.get_mut(&token) {
             owner.is_over = true;
         }
     }
 
-    /// A request arrived behind what was to take it back, on a connection that its client had
-    /// closed. Only the ttl can help.
-    pub(crate) fn excuse(&mut self, token: &[u8]) {
-        if let Some(owner) = self.owners.get_mut(token) {
+    /// What no client can mend: a request arrived behind what was to take it back, on a connection
+    /// that its client had closed; or a node refuses for good to remove it, or has forgotten that
+    /// it had. Only the ttl can help.
+    pub(crate) fn excuse(&mut self, token: Name) {
+        if let Some(owner) = self.owners.get_mut(&token) {
             owner.is_excused = true;
         }
     }
@@ -119,32 +163,55 @@ impl Checker {
         self.dead.insert(client);
     }
 
-    /// A node executed a client's command, and this is what the key held before and after.
-    pub(crate) fn executed(
-        &mut self,
-        client: (usize, u64),
-        before: Option<&[u8]>,
-        after: Option<&[u8]>,
-        what: &str,
-    ) {
-        let Some(token) = before.filter(|_| before != after) else { return };
-        if self.owners.get(token).is_none_or(|owner| owner.client != client) {
-            self.accuse(
-                Invariant::Ownership,
-                format!("client {client:?} deleted another's: {what}"),
-            );
+    /// A node executed a client's command about a lock.
+    pub(crate) fn executed(&mut self, it: &Execution<'_>) {
+        let after = it.after.map(|(token, _)| token);
+        if let Some(token) = it.before.filter(|_| it.before != after) {
+            let owner = self.owners.get_mut(&token);
+            let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
+            if !is_its || it.command.removed() != Some(token) {
+                let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
+                self.accuse(Invariant::Ownership, text);
+            } else if let Some(owner) = owner {
+                owner.remove(it.node);
+                let until = self.held_until(token);
+                if until > it.now {
+                    self.expect_kept(token, until);
+                }
+            }
+        }
+        if let Some((token, until)) = it.after {
+            if let Some(owner) = self.owners.get_mut(&token) {
+                owner.promise(it.node, until);
+            }
+        }
+        let owner = self.owners.get_mut(&it.command.token);
+        if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
+            owner.answered(it.node, it.command, is_granted, it.now);
         }
     }
 
-    /// A key that is there when everything has been given back and every node told.
-    pub(crate) fn left_over(&mut self, node: usize, token: &[u8]) {
-        let Some(owner) = self.owners.get(token) else {
-            return self.accuse(Invariant::Liveness, format!("node {node} has a key of nobody's"));
-        };
-        if owner.is_over && !owner.is_excused && !self.dead.contains(&owner.client) {
-            let text = format!("node {node} keeps {} of {:?}", hex(token), owner.client);
-            self.accuse(Invariant::Liveness, text);
+    /// A client counts a node's answer to what it asked since then.
+    pub(crate) fn credited(
+        &mut self,
+        (token, kind): (Name, Kind),
+        (node, is_granted): (usize, bool),
+        since: u64,
+    ) {
+        let owner = self.owners.get_mut(&token);
+        if !owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
+            let text = format!(
+                "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
+            );
+            self.accuse(Invariant::Attribution, text);
         }
+    }
+
+    /// Should this key be gone, when everything has been given back and every node told?
+    pub(crate) fn is_left_over(&self, token: Name) -> bool {
+        self.owners.get(&token).is_none_or(|owner| {
+            owner.is_over && !owner.is_excused && !self.dead.contains(&owner.client)
+        })
     }
 
     /// Looks for two clients that held one lock at one time.
@@ -156,14 +223,7 @@ impl Checker {
         for hold in &self.holds {
             match last {
                 Some(other) if other.resource == hold.resource && hold.from < other.until => {
-                    found.push(format!(
-                        "resource {}: {} until {} and {} from {}",
-                        hold.resource,
-                        hex(&other.token),
-                        other.until,
-                        hex(&hold.token),
-                        hold.from
-                    ));
+                    found.push(format!("{other:?} and {hold:?}"));
                     if hold.until > other.until {
                         last = Some(hold);
                     }
@@ -173,9 +233,4 @@ impl Checker {
         }
         found.into_iter().for_each(|text| self.accuse(Invariant::MutualExclusion, text));
     }
-}
-
-/// The beginning of a token, as the trace shows it.
-pub(crate) fn hex(token: &[u8]) -> String {
-    token.iter().take(3).map(|byte| format!("{byte:02x}")).collect()
 }

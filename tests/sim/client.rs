@@ -11,6 +11,9 @@
 //! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room
 //! for, and is tried again with every turn instead of at the next edge.
 
+mod fate;
+
+use crate::checker::Invariant;
 use crate::clock::{Clock, MILLIS};
 use crate::network::{Read, Setup, Side};
 use crate::options::Options;
@@ -21,7 +24,7 @@ use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, Node, Request, Rules};
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+    Credentials, DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
 };
 use std::io;
 use std::sync::Arc;
@@ -66,6 +69,8 @@ impl Client {
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), stage.random.number());
             options.silence_max = node_timeout * 10;
+            let password = stage.options.password.map(str::as_bytes);
+            options.credentials = Credentials::new(None, password, 0, None);
             options.quarantine = stage.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
@@ -104,8 +109,9 @@ impl Client {
     /// A thread puts a request to all nodes and waits for what it comes to.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
         if !self.is_driven() {
-            self.take_in(stage);
+            self.look(stage);
         }
+        self.make_room(stage, &request);
         self.rounds.open(self.now(stage), request, worker);
         self.deliver(stage);
         self.go_on(stage);
@@ -113,6 +119,7 @@ impl Client {
 
     /// A thread leaves a request that nobody waits for.
     pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
+        self.make_room(stage, request);
         self.rounds.post(self.now(stage), request);
         self.go_on(stage);
     }
@@ -152,6 +159,28 @@ impl Client {
         }
     }
 
+    /// Late answers can wait, but not that a connection has ended.
+    fn look(&mut self, stage: &mut Stage) {
+        for index in 0..self.links.len() {
+            if let Link::Connected(connection) = self.links[index] {
+                if stage.network.is_finished(connection, Side::Client) {
+                    self.read(stage, index);
+                }
+            }
+        }
+    }
+
+    /// Where too much is unanswered, looks whether the answers are there, or the node is silent.
+    fn make_room(&mut self, stage: &mut Stage, request: &Request) {
+        if self.rounds.is_crowded(request) {
+            self.flush(stage);
+            self.take_in(stage);
+            if !stage.options.has(Sabotage::TimeoutIgnored) {
+                self.rounds.tick(self.now(stage));
+            }
+        }
+    }
+
     fn take_in(&mut self, stage: &mut Stage) {
         for index in 0..self.links.len() {
             self.read(stage, index);
@@ -167,7 +196,7 @@ impl Client {
             };
             match stage.network.read(connection, Side::Client, most) {
                 Read::Bytes(bytes) => {
-                    self.rounds.received(now, node, &bytes);
+                    self.rounds.received(now, node, bytes);
                     if self.rounds.session(node).is_down() {
                         stage.say(|| format!("client {:?} gives node {index} up", self.name));
                         return;
@@ -189,7 +218,10 @@ impl Client {
             self.align(stage, index);
             self.write(stage, index);
             let (in_flight, debts) = self.rounds.session(Node::new(index)).load();
-            assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX, "memory is bounded");
+            if in_flight > IN_FLIGHT_MAX || debts > DEBTS_MAX {
+                let text = format!("client {:?}: {in_flight} {debts} at {index}", self.name);
+                stage.checker.accuse(Invariant::Resources, text);
+            }
         }
         self.deliver(stage);
     }
@@ -251,35 +283,6 @@ impl Client {
             self.workers[worker].hand(returns.ballot, delay);
             let (client, life) = self.name;
             stage.queue.after(delay, Event::Work { client, life, worker });
-        }
-    }
-
-    /// It stops for a while: no thread runs.
-    pub(crate) fn pause(&mut self, stage: &mut Stage, pause: u64) {
-        let now = stage.queue.now();
-        self.paused_until = now + pause;
-        self.paused += pause;
-        if stage.options.sabotage == Some(Sabotage::ClockStopsInSuspend) {
-            self.clock.stop(pause);
-            stage.checker.stood_still(self.name, now, pause);
-        }
-    }
-
-    /// It is killed: its kernel closes its connections, if that has not died as well.
-    pub(crate) fn die(&mut self, stage: &mut Stage) {
-        self.is_alive = false;
-        stage.checker.died(self.name, stage.queue.now());
-        let is_told = stage.random.chance(800);
-        for link in &self.links {
-            if let Link::Connecting(connection) | Link::Connected(connection) = *link {
-                let Stage { network, queue, random, .. } = stage;
-                if is_told {
-                    network.close(queue, random, connection);
-                } else {
-                    network.swallow(connection);
-                    network.connections[connection].is_abandoned = true;
-                }
-            }
         }
     }
 }

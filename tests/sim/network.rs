@@ -3,11 +3,13 @@
 //! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
 //! What was on its way when its sender closed the connection may still arrive, or a part of it.
 
+mod pipe;
+
 use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS};
 use crate::options::Options;
 use crate::queue::{Event, Queue};
-use std::collections::VecDeque;
+use pipe::{Piece, Pipe};
 
 /// One side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,23 +24,6 @@ pub(crate) enum Setup {
     Pending,
     Made,
     Refused,
-}
-
-#[derive(Debug)]
-enum Piece {
-    Bytes(Vec<u8>),
-    End,
-}
-
-/// One direction, towards one side.
-#[derive(Debug, Default)]
-struct Pipe {
-    flying: VecDeque<Piece>,
-    last_arrival: u64,
-    arrived: Vec<u8>,
-    is_finished: bool,
-    /// Whatever goes in never comes out.
-    is_swallowing: bool,
 }
 
 #[derive(Debug)]
@@ -57,8 +42,8 @@ pub(crate) struct Connection {
 
 /// What a read yields.
 #[derive(Debug)]
-pub(crate) enum Read {
-    Bytes(Vec<u8>),
+pub(crate) enum Read<'a> {
+    Bytes(&'a [u8]),
     Empty,
     Finished,
 }
@@ -75,6 +60,9 @@ pub(crate) struct Network {
     split_permille: u64,
     window: usize,
     is_calm: bool,
+    /// How many times bytes were cut up on the way, and how many times they took long.
+    pub(crate) splits: u64,
+    pub(crate) tails: u64,
 }
 
 impl Network {
@@ -88,6 +76,8 @@ impl Network {
             split_permille: options.split_permille,
             window: options.window,
             is_calm: false,
+            splits: 0,
+            tails: 0,
         }
     }
 
@@ -104,9 +94,16 @@ impl Network {
         self.clogs[client * self.nodes + node][towards as usize] = until;
     }
 
-    fn arrival(&self, queue: &Queue, random: &mut Random, ends: (usize, usize), side: Side) -> u64 {
+    fn arrival(
+        &mut self,
+        queue: &Queue,
+        random: &mut Random,
+        ends: (usize, usize),
+        side: Side,
+    ) -> u64 {
         let mut delay = random.between(self.delay.0, self.delay.1);
         if !self.is_calm && random.chance(self.tail_permille) {
+            self.tails += 1;
             delay *= random.between(2, 40);
         }
         let clog = self.clogs[ends.0 * self.nodes + ends.1][side as usize];
@@ -155,18 +152,20 @@ impl Network {
             }
             return bytes.len();
         }
-        let used: usize = pipe.flying.iter().map(Piece::len).sum::<usize>() + pipe.arrived.len();
+        let used = pipe.bytes.len() - pipe.read;
         let room = if side == Side::Node { self.window.saturating_sub(used) } else { usize::MAX };
         let taken = bytes.len().min(room);
-        let mut rest = &bytes[..taken];
-        while !rest.is_empty() {
-            let size = match random.chance(self.split_permille) {
-                true => random.between(1, rest.len().min(20) as u64) as usize,
-                false => rest.len(),
+        let mut left = taken;
+        self.connections[connection].pipes[side as usize].take_up(&bytes[..taken]);
+        while left > 0 {
+            let size = if random.chance(self.split_permille) {
+                self.splits += 1;
+                random.between(1, left as u64) as usize
+            } else {
+                left
             };
-            let (piece, after) = rest.split_at(size);
-            self.push(queue, random, connection, side, Piece::Bytes(piece.to_vec()));
-            rest = after;
+            self.push(queue, random, connection, side, Piece::Bytes(size));
+            left -= size;
         }
         taken
     }
@@ -192,19 +191,26 @@ impl Network {
     pub(crate) fn arrive(&mut self, connection: usize, side: Side) {
         let pipe = &mut self.connections[connection].pipes[side as usize];
         match pipe.flying.pop_front() {
-            Some(Piece::Bytes(bytes)) => pipe.arrived.extend_from_slice(&bytes),
+            Some(Piece::Bytes(size)) => pipe.arrived += size,
             Some(Piece::End) => pipe.is_finished = true,
             None => {}
         }
     }
 
+    /// Is it known at `side` that no more will come?
+    pub(crate) fn is_finished(&self, connection: usize, side: Side) -> bool {
+        self.connections[connection].pipes[side as usize].is_finished
+    }
+
     /// Takes what has arrived at `side`, up to `most` bytes.
-    pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read {
+    pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read<'_> {
         let pipe = &mut self.connections[connection].pipes[side as usize];
-        if pipe.arrived.is_empty() {
+        if pipe.read == pipe.arrived {
             return if pipe.is_finished { Read::Finished } else { Read::Empty };
         }
-        Read::Bytes(pipe.arrived.drain(..most.min(pipe.arrived.len())).collect())
+        let start = pipe.read;
+        pipe.read = pipe.arrived.min(start.saturating_add(most));
+        Read::Bytes(&pipe.bytes[start..pipe.read])
     }
 
     /// The client closes its side. What it has written still arrives.
@@ -233,9 +239,10 @@ impl Network {
             let pipe = &mut self.connections[connection].pipes[side as usize];
             let kept = random.below(pipe.flying.len() as u64 + 1) as usize;
             pipe.flying.truncate(kept);
-            if let Some(Piece::Bytes(bytes)) = pipe.flying.back_mut() {
-                bytes.truncate(random.between(1, bytes.len() as u64) as usize);
+            if let Some(Piece::Bytes(size)) = pipe.flying.back_mut() {
+                *size = random.between(1, *size as u64) as usize;
             }
+            pipe.forget_lost();
             self.finish(queue, random, connection, side);
         }
     }
@@ -249,6 +256,7 @@ impl Network {
     pub(crate) fn swallow(&mut self, connection: usize) {
         for pipe in &mut self.connections[connection].pipes {
             pipe.flying.clear();
+            pipe.forget_lost();
             pipe.is_swallowing = true;
         }
     }
@@ -283,15 +291,6 @@ impl Network {
         match self.is_calm || random.chance(900) {
             true => random.below(50 * MICROS),
             false => random.below(5 * MILLIS),
-        }
-    }
-}
-
-impl Piece {
-    fn len(&self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.len(),
-            Self::End => 0,
         }
     }
 }

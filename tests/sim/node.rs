@@ -1,13 +1,21 @@
 //! A node: the model of a server behind bytes, with a clock of its own. It freezes, continues,
-//! crashes, and comes back with all its keys or with none.
+//! answers with errors, crashes, and comes back with all its keys, with some, or with none.
 
-use crate::checker::{Checker, Invariant, hex};
+mod memory;
+mod trouble;
+mod wire;
+
+pub(crate) use memory::Memory;
+pub(crate) use trouble::{ALL as TROUBLES, Trouble};
+
+use crate::checker::{Command, Execution, Invariant, Kind, Name, hex, name};
 use crate::clock::Clock;
 use crate::network::{Read, Side};
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
+use memory::Journal;
+use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
-use redlatch::internal::resp::{Decoder, Reply};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,38 +34,65 @@ struct Served {
     state: ConnectionState,
     client: (usize, u64),
     bytes: Vec<u8>,
-    decoder: Decoder,
 }
 
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) index: usize,
     pub(crate) health: Health,
+    pub(crate) clock: Clock,
+    /// What it refuses to do, and until when.
+    trouble: Option<(Trouble, u64)>,
     keyspace: Keyspace,
-    /// A connection of ours, to look at keys.
-    observer: ConnectionState,
-    clock: Clock,
+    password: Option<&'static str>,
+    journal: Journal,
+    crashed_at: Time,
     served: BTreeMap<usize, Served>,
     starts: u64,
 }
 
 impl Node {
-    pub(crate) fn new(index: usize, clock: Clock) -> Self {
-        let options = Options::new()
+    pub(crate) fn new(index: usize, clock: Clock, password: Option<&'static str>) -> Self {
+        let mut options = Options::new()
             .run_id(format!("{index:02}-0"))
             .uptime(Duration::from_secs(86_400))
             .started(clock.read(0));
-        let mut keyspace = Keyspace::new(options);
-        let observer = keyspace.connect();
-        let (health, served) = (Health::Up, BTreeMap::new());
-        Self { index, health, keyspace, observer, clock, served, starts: 0 }
+        if let Some(password) = password {
+            options = options.password(password);
+        }
+        Self {
+            index,
+            health: Health::Up,
+            clock,
+            trouble: None,
+            keyspace: Keyspace::new(options),
+            password,
+            journal: Journal::default(),
+            crashed_at: Time::ZERO,
+            served: BTreeMap::new(),
+            starts: 0,
+        }
     }
 
     /// A connection has been made.
-    pub(crate) fn accept(&mut self, connection: usize, client: (usize, u64)) {
+    pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
+        if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
+            let text = format!("-{}\r\n", trouble.text);
+            let Stage { network, queue, random, .. } = stage;
+            network.send(queue, random, connection, Side::Client, text.as_bytes());
+            return network.finish(queue, random, connection, Side::Client);
+        }
         let state = self.keyspace.connect();
-        let served = Served { state, client, bytes: Vec::new(), decoder: Decoder::new() };
-        self.served.insert(connection, served);
+        self.served.insert(connection, Served { state, client, bytes: Vec::new() });
+    }
+
+    /// What it refuses to do now.
+    fn trouble(&self, stage: &Stage) -> Option<Trouble> {
+        self.trouble.filter(|(_, until)| stage.queue.now() < *until).map(|(trouble, _)| trouble)
+    }
+
+    pub(crate) fn refuse(&mut self, trouble: Option<Trouble>, until: u64) {
+        self.trouble = trouble.map(|trouble| (trouble, until));
     }
 
     /// Reads what has come on a connection and answers it.
@@ -65,99 +100,131 @@ impl Node {
         if self.health != Health::Up {
             return;
         }
-        let Some(mut served) = self.served.remove(&connection) else { return };
-        loop {
+        // Taken out while it is served.
+        let Some(served) = self.served.get_mut(&connection) else { return };
+        let mut bytes = std::mem::take(&mut served.bytes);
+        let is_over = loop {
             match stage.network.read(connection, Side::Node, usize::MAX) {
-                Read::Bytes(bytes) => {
-                    served.bytes.extend_from_slice(&bytes);
-                    self.run(stage, connection, &mut served);
-                }
-                Read::Empty => break,
-                Read::Finished => return,
+                Read::Bytes(more) => bytes.extend_from_slice(more),
+                Read::Empty => break false,
+                Read::Finished => break true,
             }
+        };
+        let rest = self.run(stage, connection, &bytes);
+        if is_over {
+            self.served.remove(&connection);
+        } else if let Some(served) = self.served.get_mut(&connection) {
+            bytes.drain(..bytes.len() - rest);
+            served.bytes = bytes;
         }
-        self.served.insert(connection, served);
     }
 
-    fn run(&mut self, stage: &mut Stage, connection: usize, served: &mut Served) {
-        let bytes = std::mem::take(&mut served.bytes);
-        let mut rest = &bytes[..];
+    /// Runs the commands in `bytes`, and answers how many bytes at the end are no whole command.
+    fn run(&mut self, stage: &mut Stage, connection: usize, bytes: &[u8]) -> usize {
+        let mut rest = bytes;
         let mut replies = Vec::new();
-        while let Some((reply, used)) = served.decoder.decode(rest).expect("a client sends RESP") {
-            let Reply::Array(elements) = reply else { panic!("a client sends arrays") };
-            let words: Vec<&[u8]> = elements
-                .iter()
-                .map(|element| match element {
-                    Reply::Bulk(word) => word,
-                    other => panic!("{other:?} in a command"),
-                })
-                .collect();
-            let reply = self.execute(stage, connection, served, &words);
-            reply.encode(served.state.protocol(), &mut replies);
-            rest = &rest[used..];
+        while let Some(words) = wire::next(&mut rest) {
+            self.answer(stage, connection, words.as_slice(), &mut replies);
         }
-        served.bytes = rest.to_vec();
         let Stage { network, queue, random, .. } = stage;
         network.send(queue, random, connection, Side::Client, &replies);
+        rest.len()
     }
 
+    fn answer(&mut self, stage: &mut Stage, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
+        let now = self.clock.read(stage.queue.now());
+        if let Some(trouble) = self.trouble(stage).filter(|trouble| trouble.refuses(words)) {
+            let removed = Command::of(words).and_then(|command| command.removed());
+            if let Some(token) = removed.filter(|_| trouble.is_permanent) {
+                // The library does not ask such a node again: its keys are left to their ttl.
+                stage.checker.excuse(token);
+            }
+            stage.say(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
+            out.push(b'-');
+            out.extend_from_slice(trouble.text.as_bytes());
+            return out.extend_from_slice(b"\r\n");
+        }
+        let reply = match Command::of(words) {
+            Some(command) => self.execute(stage, connection, words, &command),
+            None if words[0] == b"INFO" && stage.options.has(Sabotage::TwinsUnrecognised) => {
+                OwnedReply::Error(b"ERR unknown command 'INFO'".to_vec())
+            }
+            None => self.ask(now, connection, words),
+        };
+        let Some(served) = self.served.get(&connection) else { return };
+        reply.encode(served.state.protocol(), out);
+        if stage.options.has(Sabotage::AnsweredTwice) && words[0] == b"SET" {
+            reply.encode(served.state.protocol(), out);
+        }
+    }
+
+    fn ask(&mut self, now: Time, connection: usize, words: &[&[u8]]) -> OwnedReply {
+        match self.served.get_mut(&connection) {
+            Some(served) => self.keyspace.execute(now, &mut served.state, words),
+            None => OwnedReply::Null,
+        }
+    }
+
+    /// Runs a lock command under the eyes of the checker.
     fn execute(
         &mut self,
         stage: &mut Stage,
         connection: usize,
-        served: &mut Served,
         words: &[&[u8]],
+        command: &Command,
     ) -> OwnedReply {
         let now = self.clock.read(stage.queue.now());
-        let (key, token) = match words {
-            [b"SET", key, token, ..] => (*key, *token),
-            [b"EVAL" | b"EVALSHA", _, _, key, token, ..] => (*key, *token),
-            _ => return self.keyspace.execute(now, &mut served.state, words),
+        let key = words[command.key];
+        self.sync(now);
+        let before = self.look(now, key).map(|(token, _)| token);
+        let reply = if command.kind == Kind::Remove
+            && stage.options.has(Sabotage::ReleaseWithoutComparing)
+        {
+            self.ask(now, connection, &[b"DEL", key])
+        } else {
+            self.ask(now, connection, words)
         };
-        let before = self.value(now, key);
-        let is_removal = words.len() == 5;
-        let reply = match stage.options.sabotage {
-            Some(Sabotage::ReleaseWithoutComparing) if is_removal => {
-                self.keyspace.execute(now, &mut served.state, &[b"DEL", key])
-            }
-            _ => self.keyspace.execute(now, &mut served.state, words),
-        };
-        let after = self.value(now, key);
-        let name = String::from_utf8_lossy(words[0]).into_owned();
-        let what = format!("{name} {} {}", String::from_utf8_lossy(key), hex(token));
-        stage.say(|| format!("node {}: {what} by {:?}: {reply:?}", self.index, served.client));
-        let checker = &mut stage.checker;
-        checker.executed(served.client, before.as_deref(), after.as_deref(), &what);
-        if after.is_some() {
-            self.check_ttl(checker, now, key, stage.options.ttl.1);
+        let after = self.look(now, key);
+        let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
+        stage.say(|| {
+            format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
+        });
+        if let Some((_, left)) = after.filter(|(_, left)| *left > stage.options.ttl.1) {
+            let text = format!("node {}: a key that lives for {left} ms", self.index);
+            stage.checker.accuse(Invariant::Residue, text);
         }
-        if stage.network.connections[connection].is_abandoned && !is_removal {
-            checker.excuse(token);
+        let expiry = |left: u64| {
+            // Gone with the first millisecond after the last that it was given.
+            let last = now.as_nanos() / 1_000_000 + left;
+            self.clock.when(Time::from_millis(last + 1))
+        };
+        stage.checker.executed(&Execution {
+            client,
+            node: self.index,
+            now: stage.queue.now(),
+            command,
+            before,
+            after: after.map(|(token, left)| (token, expiry(left))),
+            is_granted: match &reply {
+                OwnedReply::Simple(_) => Some(true),
+                OwnedReply::Integer(number) => Some(*number > 0),
+                OwnedReply::Null => Some(false),
+                OwnedReply::Error(text) if text.starts_with(b"WRONGTYPE") => Some(false),
+                _ => None,
+            },
+        });
+        if stage.network.connections[connection].is_abandoned && command.kind != Kind::Remove {
+            stage.checker.excuse(command.token);
         }
         reply
     }
 
-    fn value(&mut self, now: redlatch::internal::Time, key: &[u8]) -> Option<Vec<u8>> {
-        match self.keyspace.execute(now, &mut self.observer, &[b"GET", key]) {
-            OwnedReply::Bulk(value) => Some(value),
-            _ => None,
-        }
-    }
-
-    fn check_ttl(
-        &mut self,
-        checker: &mut Checker,
-        now: redlatch::internal::Time,
-        key: &[u8],
-        longest: u64,
-    ) {
-        match self.keyspace.execute(now, &mut self.observer, &[b"PTTL", key]) {
-            OwnedReply::Integer(left) if (0..=longest as i64).contains(&left) => {}
-            other => checker.accuse(
-                Invariant::Liveness,
-                format!("node {}: a key that lives for {other:?}", self.index),
-            ),
-        }
+    /// Whose lock a key is, and for how many milliseconds more.
+    pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
+        // Everything is in the first database, whose keys come first.
+        let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
+        let found = keys.find(|entry| entry.key == key)?;
+        Some((name(found.value?), found.remaining?.as_millis() as u64))
     }
 
     pub(crate) fn thaw(&mut self, stage: &mut Stage) {
@@ -174,6 +241,7 @@ impl Node {
 
     pub(crate) fn crash(&mut self, stage: &mut Stage) {
         self.health = Health::Down;
+        self.crashed_at = self.clock.read(stage.queue.now());
         for connection in std::mem::take(&mut self.served).into_keys() {
             let is_told = stage.random.chance(700);
             let Stage { network, queue, random, .. } = stage;
@@ -181,21 +249,44 @@ impl Node {
         }
     }
 
-    pub(crate) fn restart(&mut self, now: u64, keep_data: bool) {
-        self.starts += 1;
-        let run_id = format!("{:02}-{}", self.index, self.starts);
-        self.keyspace.restart(self.clock.read(now), keep_data, run_id);
-        self.observer = self.keyspace.connect();
-        self.health = Health::Up;
-    }
-
     pub(crate) fn forget_scripts(&mut self) {
         self.keyspace.flush_scripts();
     }
 
-    /// The tokens that are there now.
-    pub(crate) fn tokens(&self, now: u64) -> Vec<Vec<u8>> {
+    /// Somebody who is not one of the clients does this, on a connection of its own.
+    pub(crate) fn meddle(&mut self, now: u64, words: &[&[u8]]) {
+        let now = self.clock.read(now);
+        let mut stranger = self.keyspace.connect();
+        if let Some(password) = self.password {
+            self.keyspace.execute(now, &mut stranger, &[b"AUTH", password.as_bytes()]);
+        }
+        self.keyspace.execute(now, &mut stranger, words);
+    }
+
+    /// The locks that are there now: keys and tokens.
+    pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
-        keys.filter_map(|key| key.value.map(<[u8]>::to_vec)).collect()
+        keys.filter_map(|key| Some((key.key.to_vec(), name(key.value?)))).collect()
+    }
+}
+
+/// A command as the trace shows it.
+fn show(words: &[&[u8]]) -> String {
+    let first = String::from_utf8_lossy(words[0]).into_owned();
+    match Command::of(words) {
+        Some(command) => {
+            let key = String::from_utf8_lossy(words[command.key]);
+            let before = command.predecessor.map(|token| format!(" from {}", hex(token)));
+            let (token, before) = (hex(command.token), before.unwrap_or_default());
+            format!("{:?} ({first}) {key} {token}{before}", command.kind)
+        }
+        None => first,
+    }
+}
+
+fn show_reply(reply: &OwnedReply) -> String {
+    match reply {
+        OwnedReply::Error(text) => String::from_utf8_lossy(text).into_owned(),
+        other => format!("{other:?}"),
     }
 }

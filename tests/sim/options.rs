@@ -11,10 +11,36 @@ use std::time::Duration;
 pub(crate) enum Beyond {
     /// None.
     Nothing,
+    /// None, and two nodes are always one server, which is often too busy to say who it is.
+    NothingWithTwins,
+    /// None, and connections stall all the time, while locks are extended at their last moment.
+    NothingWithStalls,
     /// Nodes restart empty, and no client waits for locks that they forgot to end.
     LostData,
+    /// Nodes restart without the last second, and no client waits either.
+    LostSecond,
     /// Clocks run further apart than the clients are told.
     Drift,
+    /// The clocks of clients do.
+    ClientDrift,
+    /// The clocks of nodes are set forward.
+    Jump,
+    /// Nodes throw away keys that are in use.
+    Eviction,
+}
+
+impl Beyond {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Nothing,
+        Self::NothingWithTwins,
+        Self::NothingWithStalls,
+        Self::LostData,
+        Self::LostSecond,
+        Self::Drift,
+        Self::ClientDrift,
+        Self::Jump,
+        Self::Eviction,
+    ];
 }
 
 /// The settings of one history.
@@ -24,6 +50,9 @@ pub(crate) struct Options {
     pub(crate) sabotage: Option<Sabotage>,
     pub(crate) nodes: usize,
     pub(crate) clients: usize,
+    /// Two nodes that are one server, the lower number first.
+    pub(crate) twins: Option<(usize, usize)>,
+    pub(crate) password: Option<&'static str>,
     /// Threads of each client.
     pub(crate) workers: usize,
     pub(crate) resources: u64,
@@ -47,13 +76,17 @@ pub(crate) struct Options {
     pub(crate) fault_pause: u64,
     /// Each kind's share.
     pub(crate) faults: Vec<Fault>,
-    /// When the faults end.
+    /// When the faults end: at this time, or after that many events if they come sooner.
     pub(crate) calm_at: u64,
+    pub(crate) events_max: u64,
     pub(crate) extend_permille: u64,
     /// How often a client waits for ever.
     pub(crate) patient_permille: u64,
     /// How often a lock is held until its validity ends.
     pub(crate) greedy_permille: u64,
+    /// Do the threads of a client stand in line? And how often is a lock handed on there?
+    pub(crate) is_lined: bool,
+    pub(crate) pass_permille: u64,
 }
 
 /// The kinds of fault.
@@ -77,9 +110,21 @@ pub(crate) enum Fault {
     Die,
     /// A node forgets its scripts.
     FlushScripts,
+    /// A node answers with errors for a while.
+    Trouble,
+    /// A node throws a key away that is not needed for a majority.
+    Evict,
+    /// Somebody puts something that is no lock in a lock's place.
+    Squat,
+    /// A node's clock is set forward. Beyond the assumptions.
+    Jump,
 }
 
-const FAULTS: [Fault; 9] = [
+/// How far a clock may be off within the assumptions, in parts per billion. Two that are off in
+/// opposite directions use up the clients' drift factor of 0.01.
+pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
+
+const FAULTS: [Fault; 12] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
@@ -89,6 +134,9 @@ const FAULTS: [Fault; 9] = [
     Fault::Pause,
     Fault::Die,
     Fault::FlushScripts,
+    Fault::Trouble,
+    Fault::Evict,
+    Fault::Squat,
 ];
 
 impl Options {
@@ -97,10 +145,14 @@ impl Options {
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
         let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
-        if beyond == Beyond::LostData && !faults.contains(&Fault::Crash) {
-            faults.push(Fault::Crash);
-        }
-        let bound = 5_000_000;
+        let needed = match beyond {
+            Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
+            Beyond::Jump => Some(Fault::Jump),
+            Beyond::Eviction => Some(Fault::Evict),
+            _ => None,
+        };
+        faults.extend(needed.filter(|needed| !faults.contains(needed)));
+        let bound = DRIFT_BOUND;
         let drift = match beyond {
             Beyond::Drift => 20 * bound,
             _ => random.pick(&[0, bound, bound]),
@@ -109,11 +161,18 @@ impl Options {
         // Whoever waits for all waits that long for nodes that are down: a ttl must be worth it.
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
+        let with_twins = beyond == Beyond::NothingWithTwins;
+        let nodes = match with_twins {
+            true => random.pick(&[3, 3, 4, 5]),
+            false => random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
+        };
         let mut options = Self {
             beyond,
             sabotage,
-            nodes: random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
-            clients: random.between(1, 4) as usize,
+            nodes,
+            twins: twins(random, nodes, if with_twins { 1_000 } else { 40 }),
+            password: random.pick(&[None, None, None, Some("sesame")]),
+            clients: random.between(1, 5) as usize,
             workers: random.pick(&[1, 1, 1, 2, 3]),
             resources: random.pick(&[1, 1, 2, 3]),
             ttl,
@@ -123,19 +182,44 @@ impl Options {
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
-            split_permille: random.pick(&[0, 100, 500, 900]),
-            window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 400, 60]),
+            split_permille: random.pick(&[0, 0, 20, 100, 500]),
+            window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 1 << 20, 400, 60]),
             rest: random.pick(&[MILLIS, 10 * MILLIS, 40 * MILLIS]),
             fault_pause: random.pick(&[30, 100, 300, 1_000]) * MILLIS,
             faults,
             calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
                 + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
+            events_max: random.pick(&[1_000, 2_000, 3_000, 6_000]),
             extend_permille: random.pick(&[0, 200, 600]),
             patient_permille: random.pick(&[0, 300, 600]),
             greedy_permille: random.pick(&[0, 200, 800]),
+            is_lined: random.chance(700),
+            pass_permille: random.pick(&[500, 900, 1_000]),
         };
+        options.focus();
         options.aim();
         options
+    }
+
+    /// Some of what the algorithm must survive is rare: draws histories that are full of it.
+    fn focus(&mut self) {
+        match self.beyond {
+            Beyond::NothingWithTwins => {
+                self.fault_pause = 30 * MILLIS;
+                self.restart_guard = false;
+                self.faults = vec![Fault::Trouble, Fault::Cut];
+            }
+            Beyond::NothingWithStalls => {
+                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
+                (self.clients, self.workers, self.resources) = (3, 1, 1);
+                (self.ttl, self.node_timeout) = ((100, 100), Duration::from_millis(200));
+                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
+                (self.extend_permille, self.patient_permille) = (800, 600);
+                (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
+                (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
+            }
+            _ => {}
+        }
     }
 
     /// Some mistakes show in few histories: draws those.
@@ -155,6 +239,14 @@ impl Options {
                 self.drift = 5_000_000;
                 (self.greedy_permille, self.patient_permille) = (800, 600);
             }
+            Some(Sabotage::HandOverAssumed) => {
+                (self.workers, self.resources, self.clients) = (3, 1, 4);
+                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
+            }
+            Some(Sabotage::TwinsUnrecognised) => {
+                (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
+                (self.resources, self.restart_guard) = (1, false);
+            }
             Some(Sabotage::ClockStopsInSuspend) => {
                 self.resources = 1;
                 self.faults = vec![Fault::Pause];
@@ -163,8 +255,36 @@ impl Options {
         }
     }
 
+    /// Is this the mistake to be made?
+    pub(crate) fn has(&self, sabotage: Sabotage) -> bool {
+        self.sabotage == Some(sabotage)
+    }
+
+    /// How many servers there are behind the nodes.
+    pub(crate) fn servers(&self) -> usize {
+        self.nodes - usize::from(self.twins.is_some())
+    }
+
+    /// Which server is behind a node.
+    pub(crate) fn server(&self, node: usize) -> usize {
+        match self.twins {
+            Some((first, second)) if node == second => first,
+            Some((_, second)) if node > second => node - 1,
+            _ => node,
+        }
+    }
+
     /// The longest ttl, in true time by the slowest clock.
     pub(crate) fn longest_life(&self) -> u64 {
         self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
     }
+}
+
+/// Two nodes that are one server, now and then.
+fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usize)> {
+    if nodes < 3 || !random.chance(permille) {
+        return None;
+    }
+    let first = random.below(nodes as u64 - 1) as usize;
+    Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
 }

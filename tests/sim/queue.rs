@@ -1,11 +1,11 @@
 //! What is going to happen, in the order in which it will.
 
 use crate::network::Side;
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// Something that happens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     /// A connection has been made, or refused.
     Connected { connection: usize },
@@ -30,8 +30,36 @@ pub(crate) enum Event {
 pub(crate) struct Queue {
     now: u64,
     serial: u64,
-    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    events: BinaryHeap<Entry>,
 }
+
+/// An event and its time. The greatest of a heap comes first, so the earliest is the greatest.
+#[derive(Debug)]
+struct Entry {
+    time: u64,
+    serial: u64,
+    event: Event,
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.time, other.serial).cmp(&(self.time, self.serial))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
 
 impl Queue {
     /// The true time, in nanoseconds.
@@ -41,7 +69,7 @@ impl Queue {
 
     pub(crate) fn at(&mut self, time: u64, event: Event) {
         self.serial += 1;
-        self.events.push(Reverse((time.max(self.now), self.serial, event)));
+        self.events.push(Entry { time: time.max(self.now), serial: self.serial, event });
     }
 
     pub(crate) fn after(&mut self, delay: u64, event: Event) {
@@ -51,10 +79,9 @@ impl Queue {
     /// The next event, unless it comes after `end`; then the time is `end`.
     pub(crate) fn next_before(&mut self, end: u64) -> Option<Event> {
         match self.events.peek() {
-            Some(Reverse((time, ..))) if *time <= end => {
-                let Reverse((time, _, event)) = self.events.pop()?;
-                self.now = time;
-                Some(event)
+            Some(entry) if entry.time <= end => {
+                self.now = entry.time;
+                self.events.pop().map(|entry| entry.event)
             }
             _ => {
                 self.now = self.now.max(end);

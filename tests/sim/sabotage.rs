@@ -28,13 +28,23 @@ pub(crate) enum Sabotage {
     TimeoutIgnored,
     /// The nodes delete without comparing.
     ReleaseWithoutComparing,
+    /// A lock that is handed over is believed to begin anew, without asking the nodes.
+    HandOverAssumed,
+    /// The nodes answer twice.
+    AnsweredTwice,
+    /// Nobody notices that two nodes are one server.
+    TwinsUnrecognised,
+    /// Whoever fails once never tries again.
+    NeverTriesAgain,
+    /// Others that hold the lock are more than the client can bear.
+    PanicsOnRefusal,
 }
 
 /// Every mistake, and the promise that it breaks.
-pub(crate) const ALL: [(Sabotage, Invariant); 11] = [
+pub(crate) const ALL: [(Sabotage, Invariant); 20] = [
     (Sabotage::TokenReused, Invariant::MutualExclusion),
-    (Sabotage::UndoForgotten, Invariant::Liveness),
-    (Sabotage::UndoOnlyWhereGranted, Invariant::Liveness),
+    (Sabotage::UndoForgotten, Invariant::Residue),
+    (Sabotage::UndoOnlyWhereGranted, Invariant::Residue),
     (Sabotage::ValidityFromReply, Invariant::MutualExclusion),
     (Sabotage::DriftIgnored, Invariant::MutualExclusion),
     (Sabotage::QuorumOneLess, Invariant::MutualExclusion),
@@ -43,4 +53,13 @@ pub(crate) const ALL: [(Sabotage, Invariant); 11] = [
     (Sabotage::ClockStopsInSuspend, Invariant::MutualExclusion),
     (Sabotage::TimeoutIgnored, Invariant::Deadline),
     (Sabotage::ReleaseWithoutComparing, Invariant::Ownership),
+    (Sabotage::HandOverAssumed, Invariant::MutualExclusion),
+    (Sabotage::TwinsUnrecognised, Invariant::Validity),
+    (Sabotage::ExtensionAssumed, Invariant::Validity),
+    (Sabotage::QuorumOneLess, Invariant::Validity),
+    (Sabotage::AnsweredTwice, Invariant::Attribution),
+    (Sabotage::StaleVotes, Invariant::Attribution),
+    (Sabotage::TimeoutIgnored, Invariant::Resources),
+    (Sabotage::NeverTriesAgain, Invariant::Liveness),
+    (Sabotage::PanicsOnRefusal, Invariant::Panic),
 ];

@@ -14,18 +14,18 @@ use crate::client::Client;
 use crate::clock::{Clock, MILLIS, SECONDS};
 use crate::network::{Setup, Side};
 use crate::node::{Health, Node};
-use crate::options::{Beyond, Options};
+use crate::options::{Beyond, DRIFT_BOUND, Options};
 use crate::queue::Event;
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
+use crate::tally::Tally;
 
 /// What came of a history.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) checker: Checker,
     pub(crate) digest: u64,
-    pub(crate) events: u64,
-    pub(crate) faults: u64,
+    pub(crate) tally: Tally,
 }
 
 #[derive(Debug)]
@@ -33,7 +33,6 @@ pub(crate) struct Simulation {
     stage: Stage,
     nodes: Vec<Node>,
     clients: Vec<Client>,
-    faults: u64,
 }
 
 impl Simulation {
@@ -47,9 +46,11 @@ impl Simulation {
         let options = Options::draw(&mut random, beyond, sabotage);
         let mut stage = Stage::new(options, random, is_traced);
         stage.say(|| format!("{:#?}", stage.options));
-        let nodes = (0..stage.options.nodes).map(|index| Node::new(index, clock(&mut stage)));
-        let nodes = nodes.collect();
-        let mut simulation = Self { stage, nodes, clients: Vec::new(), faults: 0 };
+        let password = stage.options.password;
+        let nodes = (0..stage.options.servers())
+            .map(|index| Node::new(index, clock(&mut stage, false), password))
+            .collect();
+        let mut simulation = Self { stage, nodes, clients: Vec::new() };
         for index in 0..simulation.stage.options.clients {
             simulation.bear(index, 0);
         }
@@ -59,14 +60,17 @@ impl Simulation {
     }
 
     pub(crate) fn run(mut self) -> Verdict {
-        let calm_at = self.stage.options.calm_at;
-        self.run_until(calm_at, |_| false);
+        let (calm_at, events_max) = (self.stage.options.calm_at, self.stage.options.events_max);
+        self.run_until(calm_at, |it| it.stage.tally.events >= events_max);
         let healed = self.heal();
         self.expect_locks();
         self.expect_nothing_forgotten(&healed);
+        self.expect_nothing_under_way();
         self.stage.checker.conclude();
-        let Stage { checker, digest, events, .. } = self.stage;
-        Verdict { checker, digest, events, faults: self.faults }
+        let Stage { checker, digest, network, mut tally, .. } = self.stage;
+        tally.faults("segment cut up", network.splits);
+        tally.faults("segment late", network.tails);
+        Verdict { checker, digest, tally }
     }
 
     /// Lets things happen until `end`, or until `is_enough`. Says whether it was.
@@ -103,7 +107,7 @@ impl Simulation {
     }
 
     fn bear(&mut self, index: usize, life: u64) {
-        let clock = clock(&mut self.stage);
+        let clock = clock(&mut self.stage, true);
         let client = Client::new((index, life), clock, &mut self.stage);
         for worker in 0..client.workers.len() {
             let pause = self.stage.random.below(20 * MILLIS);
@@ -118,7 +122,7 @@ impl Simulation {
 
     fn connected(&mut self, connection: usize) {
         let entry = &mut self.stage.network.connections[connection];
-        let (client, node) = (entry.client, entry.node);
+        let (client, node) = (entry.client, self.stage.options.server(entry.node));
         if entry.is_abandoned {
             return;
         }
@@ -127,7 +131,7 @@ impl Simulation {
         } else {
             entry.setup = Setup::Made;
             let name = self.clients[client].name;
-            self.nodes[node].accept(connection, name);
+            self.nodes[node].accept(&mut self.stage, connection, name);
         }
         self.drive(client, self.clients[client].name.1);
     }
@@ -135,7 +139,8 @@ impl Simulation {
     fn arrive(&mut self, connection: usize, side: Side) {
         self.stage.network.arrive(connection, side);
         let entry = &self.stage.network.connections[connection];
-        let (client, node, is_abandoned) = (entry.client, entry.node, entry.is_abandoned);
+        let (client, is_abandoned) = (entry.client, entry.is_abandoned);
+        let node = self.stage.options.server(entry.node);
         if side == Side::Node {
             self.nodes[node].serve(&mut self.stage, connection);
         }
@@ -172,8 +177,11 @@ impl Simulation {
 }
 
 /// A clock that is off by as much as it may be, or less.
-fn clock(stage: &mut Stage) -> Clock {
-    let most = stage.options.drift;
+fn clock(stage: &mut Stage, is_clients: bool) -> Clock {
+    let most = match stage.options.beyond {
+        Beyond::ClientDrift if is_clients => 20 * DRIFT_BOUND,
+        _ => stage.options.drift,
+    };
     let drift = match stage.random.below(3) {
         0 => most,
         1 => -most,

@@ -5,6 +5,8 @@ use crate::checker::Checker;
 use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
+use crate::tally::Tally;
+use redlatch::internal::engine::quorum;
 
 #[derive(Debug)]
 pub(crate) struct Stage {
@@ -15,25 +17,29 @@ pub(crate) struct Stage {
     pub(crate) checker: Checker,
     /// The faults are over.
     pub(crate) is_calm: bool,
+    /// Nothing more is asked of the nodes.
+    pub(crate) is_over: bool,
+    pub(crate) tally: Tally,
     is_traced: bool,
     /// What everything that was said comes to: two histories with the same digest are the same.
     pub(crate) digest: u64,
-    pub(crate) events: u64,
 }
 
 impl Stage {
     pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
         let network = Network::new(&options);
+        let checker = Checker::new(quorum(options.nodes));
         Self {
             options,
             queue: Queue::default(),
             random,
             network,
-            checker: Checker::default(),
+            checker,
             is_calm: false,
+            is_over: false,
+            tally: Tally::one(),
             is_traced,
             digest: 0,
-            events: 0,
         }
     }
 
@@ -47,7 +53,7 @@ impl Stage {
 
     /// Takes an event into the digest.
     pub(crate) fn count(&mut self, event: u64) {
-        self.events += 1;
+        self.tally.events += 1;
         let mixed = self.digest ^ event ^ self.queue.now().rotate_left(20);
         self.digest = mixed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
     }

@@ -4,18 +4,20 @@
 //! The loop is cut open wherever real time would pass: sleeping until an attempt, being scheduled
 //! between reading the clock and writing, waiting for a ballot, being scheduled after it came.
 
+mod line;
 mod lock;
 mod mistakes;
 
-use crate::checker::Invariant;
+use crate::checker::{Invariant, Kind, Name, name};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::queue::Event;
 use crate::stage::Stage;
+use line::Waiting;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquire, Acquired, Ballot, Draw, Extend, Extended, Input, Lease, NodeSet, Operation, Release,
-    Request, Step,
+    Request, Step, Verb,
 };
 
 #[derive(Debug)]
@@ -26,6 +28,10 @@ pub(crate) struct Worker {
     /// What is held, and of which resource.
     lease: Option<Lease>,
     resource: u64,
+    /// Is it the one of its client's threads that deals with the nodes about this resource?
+    has_place: bool,
+    /// What it has asked the nodes.
+    asked: Option<Asked>,
     /// By its own clock: when the operation began, and until when it must be over.
     began: Time,
     limit: Option<Time>,
@@ -38,6 +44,7 @@ pub(crate) struct Worker {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
 enum State {
     /// Nothing to do until it is woken.
     Idle,
@@ -51,6 +58,8 @@ enum State {
     Handed(Ballot),
     /// A lock is held.
     Holding,
+    /// Another thread of the client deals with the nodes.
+    InLine(Waiting),
 }
 
 #[derive(Debug)]
@@ -60,6 +69,15 @@ enum Running {
     Extend(Extend),
     Release(Release),
     Ping(Option<Request>),
+}
+
+/// A question to the nodes about a lock.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    token: Name,
+    kind: Kind,
+    nodes: NodeSet,
+    since: u64,
 }
 
 #[derive(Debug)]
@@ -99,6 +117,19 @@ impl Running {
     }
 }
 
+impl Asked {
+    fn of(request: &Request, now: u64) -> Option<Self> {
+        let kind = match request.verb {
+            Verb::Plant | Verb::HandOver => Kind::Take,
+            Verb::Extend => Kind::Extend,
+            Verb::Release => Kind::Remove,
+            _ => return None,
+        };
+        let token = name(request.token.as_bytes());
+        Some(Self { token, kind, nodes: request.nodes, since: now })
+    }
+}
+
 impl Worker {
     pub(crate) fn new(index: usize) -> Self {
         Self {
@@ -107,6 +138,8 @@ impl Worker {
             operation: None,
             lease: None,
             resource: 0,
+            has_place: false,
+            asked: None,
             began: Time::ZERO,
             limit: None,
             hitches: 0,
@@ -119,11 +152,23 @@ impl Worker {
     /// Is it still trying to take a lock?
     pub(crate) fn is_acquiring(&self) -> bool {
         matches!(self.operation, Some(Running::Acquire(_)))
+            || matches!(self.state, State::InLine(_))
+    }
+
+    /// Does it hold a lock and nothing else?
+    pub(crate) fn is_holding(&self) -> bool {
+        matches!(self.state, State::Holding)
+    }
+
+    /// Is this the lock that it holds?
+    pub(crate) fn holds(&self, token: Name) -> bool {
+        self.lease.as_ref().is_some_and(|lease| name(lease.token.as_bytes()) == token)
     }
 
     /// Has it nothing and wants nothing?
     pub(crate) fn is_done(&self) -> bool {
-        self.lease.is_none() && matches!(self.operation, None | Some(Running::Ping(_)))
+        let is_idle = matches!(self.operation, None | Some(Running::Ping(_)));
+        self.lease.is_none() && is_idle && !matches!(self.state, State::InLine(_))
     }
 
     /// The driver hands out what a round came to.
@@ -151,15 +196,18 @@ impl Worker {
             }
             State::Submitting(request) => {
                 self.state = State::Waiting;
+                self.asked = Asked::of(&request, stage.queue.now());
                 client.submit(stage, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
             State::Handed(ballot) => {
                 let ballot = self.tamper(stage, ballot);
+                self.check_votes(stage, &ballot);
                 self.handle(now, Input::Ballot(ballot));
                 self.advance(client, stage);
             }
             State::Holding => self.go_on(client, stage),
+            State::InLine(waiting) => self.look_up(client, stage, waiting),
         }
     }
 
@@ -195,6 +243,9 @@ impl Worker {
                 Step::Send(request) => self.undo(client, stage, request),
                 Step::Wait(until) => {
                     self.state = State::Resting;
+                    if self.gives_up(stage, until) {
+                        return;
+                    }
                     let hitch = stage.network.hitch(&mut stage.random);
                     self.hitches += hitch;
                     return self.sleep(
@@ -208,6 +259,19 @@ impl Worker {
                     self.operation = None;
                     self.finish(client, stage, outcome);
                 }
+            }
+        }
+    }
+
+    /// Every vote must be an answer to what was asked.
+    fn check_votes(&self, stage: &mut Stage, ballot: &Ballot) {
+        let Some(asked) = self.asked else { return };
+        let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];
+        for (nodes, is_granted) in votes {
+            for node in nodes.iter().filter(|node| asked.nodes.contains(*node)) {
+                let server = stage.options.server(node.index());
+                let lock = (asked.token, asked.kind);
+                stage.checker.credited(lock, (server, is_granted), asked.since);
             }
         }
     }

@@ -67,8 +67,7 @@ fn after(
     let is_granted = is_majority(ballot.tally.granted, nodes);
     let new_end = old.valid_until.max(client.valid_until(request.started, request.ttl));
     let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
-    let end = if is_granted { new_end } else { old.valid_until };
-    let is_lost = now >= end || !is_majority(may_be_ours, nodes);
+    let is_lost = now >= old.valid_until || !is_majority(may_be_ours, nodes);
     let lease = match extended {
         Extended::Confirmed(lease) => {
             assert!(is_granted && !is_lost);

@@ -130,6 +130,15 @@ fn a_name_or_an_identity_that_is_not_to_be_had_is_done_without() {
 }
 
 #[test]
+fn a_server_that_is_too_busy_to_say_who_it_is_is_asked_again() {
+    for error in ["-BUSY Redis is busy running a script.\r\n", "-UNKILLABLE Sorry\r\n"] {
+        let kind = refusal(Credentials::default(), &["%0\r\n", error]);
+        assert!(matches!(kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable), "{kind:?}");
+        assert!(!kind.is_permanent(), "it will say so soon");
+    }
+}
+
+#[test]
 fn a_server_that_turns_clients_away_says_why_before_it_closes() {
     let table = [
         ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),

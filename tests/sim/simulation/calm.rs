@@ -1,9 +1,9 @@
 //! The second part of a history: the faults are over, and what was promised for that comes true.
 
 use super::Simulation;
-use crate::checker::Invariant;
-use crate::clock::SECONDS;
-use crate::node::Health;
+use crate::checker::{Invariant, Name};
+use crate::clock::{MILLIS, SECONDS};
+use crate::node::{Health, Memory};
 use crate::worker::Worker;
 use redlatch::internal::engine::quorum;
 
@@ -14,7 +14,7 @@ impl Simulation {
         self.stage.is_calm = true;
         self.stage.network.calm();
         let mut nodes: Vec<usize> = (0..self.nodes.len()).collect();
-        let least = quorum(nodes.len()) as u64;
+        let least = quorum(self.stage.options.nodes) as u64;
         let healed = self.stage.random.between(least, nodes.len() as u64) as usize;
         while nodes.len() > healed {
             let other = self.stage.random.below(nodes.len() as u64) as usize;
@@ -23,8 +23,9 @@ impl Simulation {
         self.stage.say(|| format!("calm: nodes {nodes:?} work from now on"));
         for node in &nodes {
             if self.nodes[*node].health == Health::Down {
-                self.nodes[*node].restart(now, true);
+                self.nodes[*node].restart(now, Memory::All);
             }
+            self.nodes[*node].refuse(None, 0);
             self.nodes[*node].thaw(&mut self.stage);
         }
         nodes
@@ -47,18 +48,53 @@ impl Simulation {
     /// What is owed is paid, and what is left expires.
     pub(super) fn expect_nothing_forgotten(&mut self, healed: &[usize]) {
         let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
-        self.run_until(self.stage.queue.now() + 3 * SECONDS + silence, |_| false);
-        let now = self.stage.queue.now();
+        let end = self.stage.queue.now() + 3 * SECONDS + silence;
+        // What is still on its way arrives within a second.
+        self.run_until(self.stage.queue.now() + SECONDS, |_| false);
+        while self.left_over(healed).is_some() && self.stage.queue.now() < end {
+            self.run_until(self.stage.queue.now() + 100 * MILLIS, |_| false);
+        }
+        if let Some((node, token)) = self.left_over(healed) {
+            let text = format!("node {node} keeps {token:?}, which was given back");
+            self.stage.checker.accuse(Invariant::Residue, text);
+        }
+        let later = self.stage.queue.now() + self.stage.options.longest_life();
         for node in healed {
-            for token in self.nodes[*node].tokens(now) {
-                self.stage.checker.left_over(*node, &token);
+            for (_, token) in self.nodes[*node].locks(later) {
+                let text = format!("node {node} keeps {token:?} for ever");
+                self.stage.checker.accuse(Invariant::Residue, text);
             }
         }
-        let later = now + self.stage.options.longest_life();
-        for node in healed {
-            for token in self.nodes[*node].tokens(later) {
-                let text = format!("node {node} keeps {token:?} for ever");
-                self.stage.checker.accuse(Invariant::Liveness, text);
+    }
+
+    /// A key that should be gone.
+    fn left_over(&self, healed: &[usize]) -> Option<(usize, Name)> {
+        let now = self.stage.queue.now();
+        healed.iter().find_map(|node| {
+            let mut locks = self.nodes[*node].locks(now).into_iter().map(|(_, token)| token);
+            let found = locks.find(|token| self.stage.checker.is_left_over(*token))?;
+            Some((*node, found))
+        })
+    }
+
+    /// When nobody asks for anything any more, what is unanswered and what is owed ends, be it
+    /// because it is answered and paid or because its time is over.
+    pub(super) fn expect_nothing_under_way(&mut self) {
+        self.stage.is_over = true;
+        let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
+        // First what is unanswered is given up, then what is owed for that, then its connection.
+        for _ in 0..3 {
+            let pause = self.stage.options.longest_life() + silence;
+            self.run_until(self.stage.queue.now() + pause, |_| false);
+            for client in self.clients.iter_mut().filter(|client| client.is_alive) {
+                client.settle(&mut self.stage);
+            }
+        }
+        for client in self.clients.iter_mut().filter(|client| client.is_alive) {
+            let load = client.load();
+            if load != (0, 0, 0) {
+                let text = format!("client {:?} ends with {load:?} under way", client.name);
+                self.stage.checker.accuse(Invariant::Resources, text);
             }
         }
     }

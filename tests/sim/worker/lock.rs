@@ -2,13 +2,13 @@
 //! The part of `src/guard.rs`.
 
 use super::{Outcome, Running, State, Worker};
-use crate::checker::hex;
+use crate::checker::name;
 use crate::client::Client;
-use crate::clock::MILLIS;
+use crate::clock::{MILLIS, SECONDS};
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Extend, Extended, Patience, Release, Request, Ttl,
+    Acquire, Acquired, Extend, Extended, Lease, Patience, Release, Request, Ttl,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,9 @@ impl Worker {
     pub(super) fn begin(&mut self, client: &mut Client, stage: &mut Stage) {
         let now = client.now(stage);
         let round = client.rules.node_timeout;
+        if stage.is_over {
+            return;
+        }
         if stage.is_calm {
             // Nothing more to do, but somebody has to read and write.
             let ping = Request::ping(&client.rules, now);
@@ -35,9 +38,8 @@ impl Worker {
             (Patience::Until(now.after(wait)), Some(now.after(wait.max(round))))
         };
         let acquire = Acquire::new(Arc::clone(&client.rules), key, ttl, patience);
-        self.start(client, stage, Running::Acquire(acquire), limit);
         stage.say(|| format!("client {:?}.{} wants {}", client.name, self.index, self.resource));
-        self.advance(client, stage);
+        self.join(client, stage, acquire, limit, patience != Patience::Once);
     }
 
     pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
@@ -47,7 +49,6 @@ impl Worker {
     }
 
     pub(super) fn finish(&mut self, client: &mut Client, stage: &mut Stage, outcome: Outcome) {
-        let now = stage.queue.now();
         match outcome {
             Outcome::Acquired(Acquired::Held(mut lease)) => {
                 if stage.options.sabotage == Some(Sabotage::ValidityFromReply) {
@@ -57,48 +58,53 @@ impl Worker {
                 if stage.options.sabotage == Some(Sabotage::DriftIgnored) {
                     lease.valid_until = lease.valid_until.after(Duration::from_millis(2));
                 }
-                let until = client.clock.when(lease.valid_until);
-                let token = lease.token.as_bytes().to_vec();
-                stage.say(|| {
-                    let token = hex(&token);
-                    format!(
-                        "client {:?} holds {} by {token} until {until}",
-                        client.name, self.resource
-                    )
-                });
-                stage.checker.granted(self.resource, &token, now, until);
-                self.lease = Some(lease);
-                self.hold(client, stage);
+                self.take(client, stage, lease);
             }
             Outcome::Extended(extended) => self.extended(client, stage, extended),
             other => {
                 stage.say(|| format!("client {:?}.{}: {other:?}", client.name, self.index));
+                self.bear(stage, &other);
+                self.pass_on(client, stage, None);
                 self.rest(client, stage);
             }
         }
     }
 
-    pub(super) fn extended(&mut self, client: &mut Client, stage: &mut Stage, extended: Extended) {
+    /// Holds a lock from now on.
+    pub(super) fn take(&mut self, client: &Client, stage: &mut Stage, lease: Lease) {
+        let until = client.clock.when(lease.valid_until);
+        let token = name(lease.token.as_bytes());
+        let (who, what) = (client.name, self.resource);
+        stage.say(|| format!("client {who:?} holds {what} by {token:?} until {until}"));
+        stage.checker.granted(self.resource, token, stage.queue.now(), until);
+        stage.tally.grants += 1;
+        self.lease = Some(lease);
+        self.hold(client, stage);
+    }
+
+    fn extended(&mut self, client: &mut Client, stage: &mut Stage, extended: Extended) {
         stage.say(|| format!("client {:?}.{}: {extended:?}", client.name, self.index));
         let now = stage.queue.now();
         let Some(held) = &mut self.lease else { return };
         match extended {
             Extended::Confirmed(lease) => {
                 let until = client.clock.when(lease.valid_until);
-                stage.checker.extended(lease.token.as_bytes(), until);
+                stage.checker.extended(name(lease.token.as_bytes()), until);
+                stage.tally.extensions += 1;
                 *held = lease;
             }
             Extended::Unanswered(lease) => *held = lease,
             Extended::Lost(mut lease) => {
                 lease.valid_until = held.valid_until.min(client.clock.read(now));
-                stage.checker.left(held.token.as_bytes(), now);
+                stage.checker.left(name(held.token.as_bytes()), now);
                 *held = lease;
             }
             Extended::HeldTooLong(_) => {}
         }
         if stage.options.sabotage == Some(Sabotage::ExtensionAssumed) {
             held.valid_until = self.began.after(client.rules.drift.validity(held.ttl));
-            stage.checker.extended(held.token.as_bytes(), client.clock.when(held.valid_until));
+            let until = client.clock.when(held.valid_until);
+            stage.checker.extended(name(held.token.as_bytes()), until);
         }
         self.hold(client, stage);
     }
@@ -130,9 +136,12 @@ impl Worker {
             self.start(client, stage, Running::Extend(extend), Some(limit));
             return self.advance(client, stage);
         }
-        stage.checker.left(lease.token.as_bytes(), stage.queue.now());
-        stage.checker.over(lease.token.as_bytes());
+        stage.checker.left(name(lease.token.as_bytes()), stage.queue.now());
+        stage.checker.over(name(lease.token.as_bytes()));
         self.lease = None;
+        if self.pass_on(client, stage, Some(&lease)) {
+            return self.rest(client, stage);
+        }
         if stage.random.chance(500) {
             let release = Release::new(&client.rules, &lease, now);
             let limit = now.after(client.rules.node_timeout);
@@ -141,6 +150,7 @@ impl Worker {
         } else {
             // Dropped.
             client.post(stage, &lease.undo(now, &client.rules));
+            self.pass_on(client, stage, None);
             self.rest(client, stage);
         }
     }
@@ -150,7 +160,7 @@ impl Worker {
         let pause = match (stage.is_calm, self.index) {
             (false, _) => stage.random.below(stage.options.rest),
             // One is enough to keep the driver driving.
-            (true, 0) => stage.random.below(400 * MILLIS),
+            (true, 0) => stage.random.below(SECONDS),
             (true, _) => return,
         };
         self.sleep(client, stage, stage.queue.now() + pause);

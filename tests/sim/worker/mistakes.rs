@@ -1,11 +1,15 @@
 //! Where mistakes are made: the tokens, the removals and the ballots of a thread pass through here.
 //! Without a mistake to be made, they pass unchanged.
 
-use super::Worker;
+use super::{Outcome, Worker};
+use crate::checker::name;
 use crate::client::Client;
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
-use redlatch::internal::engine::{Ballot, Draw, Node, NodeSet, Request, Verb, Vote, quorum};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquired, Ballot, Draw, Lease, Node, NodeSet, Request, Verb, Vote, quorum,
+};
 
 impl Worker {
     pub(super) fn draw(&mut self, client: &Client, stage: &mut Stage) -> Draw {
@@ -19,20 +23,49 @@ impl Worker {
             bytes[..20].copy_from_slice(&first[..20]);
         }
         let draw = Draw::from_bytes(bytes);
-        stage.checker.drawn(client.name, draw.token.as_bytes());
+        stage.checker.drawn(client.name, name(draw.token.as_bytes()));
         draw
     }
 
     /// Sends the removal after a failed attempt.
     pub(super) fn undo(&mut self, client: &mut Client, stage: &mut Stage, mut request: Request) {
         debug_assert_eq!(request.verb, Verb::Undo);
-        stage.checker.over(request.token.as_bytes());
+        stage.checker.over(name(request.token.as_bytes()));
         match stage.options.sabotage {
             Some(Sabotage::UndoForgotten) => return,
             Some(Sabotage::UndoOnlyWhereGranted) => request.nodes = self.stale,
             _ => {}
         }
         client.post(stage, &request);
+    }
+
+    /// Is this the one who never tries again?
+    pub(super) fn gives_up(&self, stage: &Stage, until: Time) -> bool {
+        // The first attempt has nothing to wait for.
+        stage.options.has(Sabotage::NeverTriesAgain) && until > Time::ZERO
+    }
+
+    /// Is this the one who cannot bear it that others hold the lock?
+    pub(super) fn bear(&self, stage: &Stage, outcome: &Outcome) {
+        let is_refused = matches!(outcome, Outcome::Acquired(Acquired::Contended));
+        let can_bear = !stage.options.has(Sabotage::PanicsOnRefusal);
+        assert!(can_bear || !is_refused, "thread {} gets all that it wants", self.index);
+    }
+
+    /// Does it believe that what is handed over is as good as new, without asking the nodes?
+    pub(super) fn believes_hand_over(
+        &mut self,
+        client: &Client,
+        stage: &mut Stage,
+        lease: &Lease,
+    ) -> bool {
+        if !stage.options.has(Sabotage::HandOverAssumed) {
+            return false;
+        }
+        let mut lease = lease.clone();
+        lease.valid_until = client.now(stage).after(client.rules.drift.validity(lease.ttl));
+        self.take(client, stage, lease);
+        true
     }
 
     /// What some mistakes make of a ballot.

@@ -1,0 +1,103 @@
+//! A node that is there and does not do what it is asked: every error of Redis that a lock can
+//! meet, and what it keeps such a node from doing.
+
+/// What is refused, for which reason.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Trouble {
+    /// The server's words. The first names the trouble.
+    pub(crate) text: &'static str,
+    refuses: Refused,
+    /// Does the library give a node up that says so, instead of asking it again?
+    pub(crate) is_permanent: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    /// Connections: they get the error and are closed.
+    Connections,
+    /// All commands.
+    Everything,
+    /// All commands but HELLO.
+    AllButHello,
+    /// All but the greeting.
+    AllButGreeting,
+    /// Whatever changes a key, or might.
+    Changes,
+    /// Whatever takes memory.
+    Growth,
+    /// HELLO.
+    Hello,
+    /// AUTH.
+    Auth,
+}
+
+use Refused::{AllButGreeting, AllButHello, Auth, Changes, Connections, Everything, Growth, Hello};
+
+const fn passing(text: &'static str, refuses: Refused) -> Trouble {
+    Trouble { text, refuses, is_permanent: false }
+}
+
+const fn lasting(text: &'static str, refuses: Refused) -> Trouble {
+    Trouble { text, refuses, is_permanent: true }
+}
+
+/// Every trouble. NOSCRIPT and WRONGTYPE come from what the model holds.
+pub(crate) const ALL: [Trouble; 20] = [
+    passing("LOADING Redis is loading the dataset in memory", AllButGreeting),
+    passing("MASTERDOWN Link with MASTER is down", AllButGreeting),
+    passing("MISCONF Errors writing to the AOF file: No space left on device", Changes),
+    passing("OOM command not allowed when used memory > 'maxmemory'.", Growth),
+    passing("READONLY You can't write against a read only replica.", Changes),
+    passing("NOREPLICAS Not enough good replicas to write.", Changes),
+    passing("TRYAGAIN Multiple keys request during rehashing of slot", Changes),
+    passing("EXECABORT Transaction discarded because of previous errors.", Changes),
+    passing("BUSY Redis is busy running a script.", AllButHello),
+    passing("UNKILLABLE Sorry the script already executed write commands", AllButHello),
+    passing("ERR max number of clients reached", Connections),
+    passing("NOPROTO unsupported protocol version", Hello),
+    lasting("DENIED Redis is running in protected mode", Connections),
+    lasting("NOAUTH Authentication required.", Everything),
+    lasting("WRONGPASS invalid username-password pair or user is disabled.", Auth),
+    lasting("NOPERM this user has no permissions to run the command", Changes),
+    lasting("MOVED 3999 10.0.0.9:6381", Changes),
+    lasting("ASK 3999 10.0.0.9:6381", Changes),
+    lasting("CROSSSLOT Keys in request don't hash to the same slot", Changes),
+    lasting("CLUSTERDOWN The cluster is down", Changes),
+];
+
+impl Trouble {
+    /// What it is called: the error's code.
+    pub(crate) fn name(&self) -> &'static str {
+        match self.refuses {
+            Connections if !self.is_permanent => "max clients",
+            _ => self.text.split(' ').next().unwrap_or_default(),
+        }
+    }
+
+    /// Is it that the server is too busy even to say who it is?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.refuses == AllButHello
+    }
+
+    pub(super) fn refuses_connections(&self) -> bool {
+        self.refuses == Connections
+    }
+
+    /// Is this command refused?
+    pub(super) fn refuses(&self, words: &[&[u8]]) -> bool {
+        let is_hello = words[0] == b"HELLO";
+        let is_greeting = matches!(words[0], b"HELLO" | b"AUTH" | b"INFO");
+        let is_change = matches!(words[0], b"SET" | b"EVAL" | b"EVALSHA");
+        match self.refuses {
+            Connections => false,
+            Everything => words[0] != b"AUTH",
+            AllButHello => !is_hello,
+            AllButGreeting => !is_greeting,
+            Changes => is_change,
+            // A script is stopped where it sets something, and only the hand-over does.
+            Growth => words[0] == b"SET" || is_change && words.len() == 7 && words[6] != b"shorter",
+            Hello => is_hello,
+            Auth => words[0] == b"AUTH",
+        }
+    }
+}

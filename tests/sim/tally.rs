@@ -1,0 +1,59 @@
+//! What has happened in how many histories: a simulator in which nothing happens proves nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Counts, of one history or of many.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) histories: u64,
+    pub(crate) events: u64,
+    pub(crate) grants: u64,
+    pub(crate) extensions: u64,
+    pub(crate) hand_overs: u64,
+    /// By their names.
+    faults: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    /// Of one history, in which nothing has happened yet.
+    pub(crate) fn one() -> Self {
+        Self { histories: 1, ..Self::default() }
+    }
+
+    /// A fault was injected.
+    pub(crate) fn fault(&mut self, name: &'static str) {
+        self.faults(name, 1);
+    }
+
+    pub(crate) fn faults(&mut self, name: &'static str, count: u64) {
+        *self.faults.entry(name).or_default() += count;
+    }
+
+    /// How many kinds of fault there were.
+    pub(crate) fn kinds(&self) -> usize {
+        self.faults.values().filter(|count| **count > 0).count()
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.histories += other.histories;
+        self.events += other.events;
+        self.grants += other.grants;
+        self.extensions += other.extensions;
+        self.hand_overs += other.hand_overs;
+        other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { histories, events, grants, extensions, hand_overs, .. } = self;
+        write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
+        write!(f, "{extensions} extensions, {hand_overs} hand-overs; faults:")?;
+        for (index, (name, count)) in self.faults.iter().enumerate() {
+            let before = if index % 6 == 0 { "\n  " } else { ", " };
+            write!(f, "{before}{name} {count}")?;
+        }
+        Ok(())
+    }
+}
