@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         assert!(
             breaks
                 .split(' ')
-                .all(|letter| matches!(letter, "M" | "V" | "O" | "C" | "D" | "L" | "R")),
+                .all(|letter| matches!(letter, "M" | "F" | "V" | "O" | "C" | "D" | "L" | "R")),
             "{mutant}: no promise is called {breaks:?}"
         );
         Row { mutant, breaks, killer: Killer::parse(&killer) }

@@ -1,6 +1,7 @@
 //! A copy of the source in which mistakes are made, and tests are built and run.
 
 use crate::change::Change;
+use sha1_smol::Sha1;
 use std::collections::BTreeSet;
 use std::env;
 use std::fs::{self, File};
@@ -21,6 +22,9 @@ const COPIED: [&str; 8] = [
     "benches/micro.rs",
     "fuzz/properties",
 ];
+
+/// Where the digests of the scripts are written down.
+const DIGESTS: &str = "src/node/script.rs";
 
 /// Nobody waits longer than this for a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
@@ -103,12 +107,25 @@ impl Workshop {
 
     /// Does `work` while the copy has this mistake in it.
     pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
-        let path = self.source.join(&change.file);
-        let text = fs::read_to_string(&path).unwrap();
+        let text = fs::read_to_string(self.source.join(&change.file)).unwrap();
         let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
-        fs::write(&path, mutated).unwrap();
+        let mut mistakes = vec![(self.source.join(&change.file), mutated.clone(), text.clone())];
+        if change.file.ends_with(".lua") {
+            // Whoever names the script by its digest means what it has become. If it were another's
+            // digest, that alone would fail the tests, whatever the mistake.
+            let path = self.source.join(DIGESTS);
+            let digests = fs::read_to_string(&path).unwrap();
+            let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
+            assert!(digests.contains(&old), "{}: its digest is not in {DIGESTS}", change.file);
+            mistakes.push((path, digests.replace(&old, &new), digests));
+        }
+        for (path, mutated, _) in &mistakes {
+            fs::write(path, mutated).unwrap();
+        }
         let result = work();
-        fs::write(&path, text).unwrap();
+        for (path, _, original) in &mistakes {
+            fs::write(path, original).unwrap();
+        }
         result
     }
 
