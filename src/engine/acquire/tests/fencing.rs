@@ -227,9 +227,9 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
         let request = Script::new(fenced(Patience::Once)).attempt(1_000, draw(1).at(wall));
         assert_eq!((request.fence, request.extras), (expected, Some(extras())), "{wall}");
     }
-    let plain = super::acquire(Patience::Once).attempt(1_000, draw(1).at(50));
+    let plain = acquire(Patience::Once).attempt(1_000, draw(1).at(50));
     assert_eq!((plain.fence, plain.extras), (0, None));
-    let mut plain = super::acquire(Patience::Once);
+    let mut plain = acquire(Patience::Once);
     plain.attempt(1_000, draw(1));
     assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);
 }
