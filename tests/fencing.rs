@@ -6,44 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{LockClient, Released};
 use support::eventually;
+use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
 use support::journal::{Journal, names};
 use support::locks::{LIMIT, LONG, calls, fresh, patient, pause, resume, take, thorough, value};
 use support::queue::{finish, stand};
 use support::redis::Server;
 use support::servers::Servers;
-
-/// A counter far ahead of the wall clock, so that only counting makes tokens grow.
-const AHEAD: u64 = 5_000_000_000_000_000;
-
-/// Takes a fenced lock, and waits for it if a node has yet to hear that it is free.
-#[track_caller]
-fn fenced(client: &LockClient, resource: &str) -> LockGuard {
-    let guard = client.request(resource).ttl(LONG).fenced().acquire();
-    guard.expect("a majority answers").expect("it is waited for")
-}
-
-#[track_caller]
-fn token(guard: &LockGuard) -> u64 {
-    guard.fencing_token().expect("a fenced lock has a token").as_u64()
-}
-
-/// What the node counts for this resource.
-fn counter(server: &Server, resource: &str) -> Option<u64> {
-    let text = value(server, format!("{resource}:redlatch:fence"))?;
-    Some(String::from_utf8(text).expect("digits").parse().expect("a number"))
-}
-
-fn set_counter(server: &Server, resource: &str, counter: u64) {
-    let key = format!("{resource}:redlatch:fence");
-    server.command(&["SET", &key, &counter.to_string()]);
-}
-
-/// How many scripts a node has run.
-fn scripts(server: &Server) -> u64 {
-    calls(server, "eval") + calls(server, "evalsha")
-}
 
 /// Takes the lock and gives it back, and checks that it took so many scripts on every node: one
 /// takes the lock, one gives it back.
