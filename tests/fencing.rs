@@ -60,7 +60,7 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
     let servers = Servers::start(3);
     // By the wall clock, and by counting alone.
     for (name, first) in [("wall", 0), ("counted", AHEAD)] {
-        servers.iter().for_each(|server| set_counter(server, name, first));
+        servers.iter().for_each(|server| set_counter(server, name, &first));
         let tokens = Arc::new(Mutex::new(Vec::new()));
         let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
         let threads = (0..6).map(|thread| {
@@ -114,7 +114,7 @@ fn a_counter_that_one_node_has_ahead_is_known_to_all_after_one_grant() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
     let first = scripts_of_a_grant(&servers, &client, 2);
-    set_counter(&servers[2], "name", AHEAD);
+    set_counter(&servers[2], "name", &AHEAD);
     let ahead = scripts_of_a_grant(&servers, &client, 3);
     assert!(ahead == AHEAD + 1 && ahead > first);
     assert!(servers.iter().all(|server| counter(server, "name") == Some(ahead)));
@@ -138,7 +138,7 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
     }
     // Where the counters are ahead of the wall clock, a majority that has lost them takes them from
     // the rest. That is all there is then.
-    servers.iter().for_each(|server| set_counter(server, "name", AHEAD));
+    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
     for (lost, rounds) in [(1, 2), (2, 3), (1, 2)] {
         servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
         let expected = counter(&servers[2], "name").unwrap() + 1;
@@ -152,7 +152,7 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
 #[test]
 fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
     let mut servers = Servers::start(3);
-    servers.iter().for_each(|server| set_counter(server, "name", AHEAD));
+    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
     let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
     let mut last = AHEAD;
     for turn in 0..6 {
@@ -228,7 +228,7 @@ fn a_second_round_is_no_second_attempt() {
     let journal = Journal::default();
     let client = patient(servers.urls()).wait_for_all(true).on_event(journal.pen());
     let client = client.build().unwrap();
-    set_counter(&servers[0], "name", AHEAD);
+    set_counter(&servers[0], "name", &AHEAD);
     assert_eq!(scripts_of_a_grant(&servers, &client, 3), AHEAD + 1);
     let told = journal.of_locks();
     assert_eq!(names(&told), ["attempt", "acquired", "released"]);

@@ -62,7 +62,7 @@ fn counters_live_for_as_long_as_the_settings_say_after_the_latest_grant() {
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release().unwrap(), Released::InTime);
     lives(HOUR);
-    set_counter(&servers[0], "name", AHEAD);
+    set_counter(&servers[0], "name", &AHEAD);
     assert_eq!(token(&fenced(&client, "name")), AHEAD + 1);
     lives(2 * HOUR);
 }
@@ -125,7 +125,7 @@ fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before()
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
-    servers.iter().for_each(|server| set_counter(server, "name", "junk"));
+    servers.iter().for_each(|server| set_counter(server, "name", &"junk"));
     let held = take(&client, "name", LONG);
     let waiting = {
         let client = client.clone();
@@ -141,7 +141,7 @@ fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before()
 fn the_largest_token_is_given_and_none_after_it() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    servers.iter().for_each(|server| set_counter(server, "all", MOST - 2));
+    servers.iter().for_each(|server| set_counter(server, "all", &(MOST - 2)));
     for expected in [MOST - 1, MOST] {
         let guard = fenced(&client, "all");
         assert_eq!(token(&guard), expected);
@@ -151,7 +151,7 @@ fn the_largest_token_is_given_and_none_after_it() {
     assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "left alone");
 
     // One node that counts so far takes the others along: tokens never go back.
-    set_counter(&servers[1], "one", MOST - 1);
+    set_counter(&servers[1], "one", &(MOST - 1));
     let guard = fenced(&client, "one");
     assert_eq!(token(&guard), MOST);
     assert!(servers.iter().all(|server| counter(server, "one") == Some(MOST)));
@@ -185,12 +185,12 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
     }
     assert!(alone("a") > first && alone("b") > first);
     // One of them counts far ahead, on all nodes and then on one: the other follows.
-    servers.iter().for_each(|server| set_counter(server, "b", AHEAD));
+    servers.iter().for_each(|server| set_counter(server, "b", &AHEAD));
     let before = scripts(&servers[0]);
     assert_eq!(both(), (AHEAD + 1, Released::InTime));
     assert_eq!(scripts(&servers[0]) - before, 2, "they agree");
     assert_eq!(alone("a"), AHEAD + 2);
-    set_counter(&servers[2], "b", FURTHER);
+    set_counter(&servers[2], "b", &FURTHER);
     let (second, _) = both();
     assert_eq!(second, FURTHER + 1);
     for server in &servers[..] {

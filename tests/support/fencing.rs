@@ -33,7 +33,7 @@ pub fn counter(server: &Server, resource: &str) -> Option<u64> {
 }
 
 /// Has it count from there, or from what is no number.
-pub fn set_counter(server: &Server, resource: &str, counter: impl ToString) {
+pub fn set_counter(server: &Server, resource: &str, counter: &(impl ToString + ?Sized)) {
     server.command(&["SET", &counter_key(resource), &counter.to_string()]);
 }
 
