@@ -157,19 +157,19 @@ impl Acquire {
             ttl: self.ttl,
             ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,
-            deadline: self.deadline(now),
+            deadline: self.deadline(now, now),
             nodes: NodeSet::all(self.rules.nodes),
         };
         self.state = State::Asking { request, is_sent: false };
     }
 
-    /// When a round that begins now ends.
-    fn deadline(&self, now: Time) -> Time {
+    /// When a round that begins now ends, of an attempt that was begun at `started`.
+    fn deadline(&self, now: Time, started: Time) -> Time {
         let round_end = now.after(self.rules.node_timeout);
         match self.patience {
-            // The caller's own deadline ends the round as well. One that has passed already is a
+            // The caller's own deadline ends the round as well. One that had passed before is a
             // caller who wants one attempt, and an attempt with no time to be answered is none.
-            Patience::Until(time) if time > now => round_end.min(time),
+            Patience::Until(time) if time > started => round_end.min(time),
             _ => round_end,
         }
     }

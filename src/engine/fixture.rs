@@ -29,6 +29,16 @@ pub(super) fn ballot(votes: &str) -> Ballot {
     Ballot { sent: NodeSet::all(votes.len()), ..Ballot::new(tally) }
 }
 
+/// The same of a fenced lock, with the counter that each node has answered with; zero for none.
+pub(super) fn fenced_ballot(votes: &str, counters: [u64; 5]) -> Ballot {
+    let mut ballot = ballot(votes);
+    for (index, counter) in counters.into_iter().enumerate().filter(|(_, counter)| *counter > 0) {
+        let node = Node::new(index);
+        ballot.counters.note(node, counter, ballot.tally.granted.contains(node));
+    }
+    ballot
+}
+
 /// A lock of five nodes taken at `since` for `ttl`, both in milliseconds.
 pub(super) fn lease(since: u64, ttl: u64) -> Lease {
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).unwrap();

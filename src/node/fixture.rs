@@ -3,7 +3,7 @@
 
 use super::{Answer, Problem, Session, SessionOptions, Ticket};
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Rules, Token, Ttl, Verb, Vote};
+use crate::engine::{Extras, Node, NodeSet, Request, Rules, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,12 @@ pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
         nodes: NodeSet::all(3),
         ..Request::ping(&rules, now)
     }
+}
+
+/// The same of a fenced lock, whose counters live for an hour.
+pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
+    let extras = Extras { fence: Some(ttl(3_600_000)), ..Extras::default() };
+    Request { extras: Some(Arc::new(extras)), fence: 50, ..request(verb, owner, now) }
 }
 
 /// The answer to `INFO server` of a server that was started so long ago.

@@ -21,9 +21,9 @@ impl Acquire {
             Verdict::Won => true,
             Verdict::Lost => false,
             Verdict::Pending => {
-                let round_end = request.started.after(self.rules.node_timeout);
-                let was_contended = matches!(self.failure, Some(Acquired::Contended));
-                was_contended && request.deadline < round_end
+                let is_cut_short =
+                    matches!(self.patience, Patience::Until(time) if time == request.deadline);
+                is_cut_short && matches!(self.failure, Some(Acquired::Contended))
             }
         }
     }

@@ -50,7 +50,7 @@ impl Acquire {
             verb: Verb::Fence,
             fence: largest,
             predecessor: None,
-            deadline: self.deadline(now).min(lease.valid_until),
+            deadline: self.deadline(now, lease.since).min(lease.valid_until),
             nodes: NodeSet::all(self.rules.nodes),
             ..request
         };

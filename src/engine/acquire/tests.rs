@@ -1,5 +1,6 @@
 //! Acquisitions by literal times and votes.
 
+mod fencing;
 mod leases;
 mod quarantine;
 

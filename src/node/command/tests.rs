@@ -1,5 +1,7 @@
 //! Every verb in bytes, and what every kind of reply means to each.
 
+mod fencing;
+
 use super::*;
 use crate::node::fixture::{at, request, ttl};
 use crate::resp::decode;

@@ -127,6 +127,7 @@ impl<W> Entry<W> {
             self.tally.granted.remove(node);
             self.tally.refused.remove(node);
             self.tally.failed.insert(node);
+            self.counters.nodes.remove(node);
             self.hopeless.insert(node);
             self.problems[node.index()] = Some(problem.clone());
             self.sightings[node.index()] = None;

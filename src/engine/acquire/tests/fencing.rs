@@ -1,0 +1,260 @@
+//! Fenced locks: which counters make the token, and when a second round has to confirm it.
+
+use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, rules};
+use super::*;
+use crate::engine::{FENCE_MAX, Node};
+
+fn extras() -> Arc<Extras> {
+    let week = Ttl::from_duration(Duration::from_secs(7 * 24 * 60 * 60)).unwrap();
+    Arc::new(Extras { fence: Some(week), ..Extras::default() })
+}
+
+/// A fenced lock of five nodes, for a second.
+fn fenced(patience: Patience) -> Acquire {
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience).with(Some(extras()))
+}
+
+/// One that was asked for at 1,000 and granted 5 ms later, with counters that differ: its second
+/// round.
+fn unconfirmed(patience: Patience) -> (Script<Acquire>, Request) {
+    let mut script = Script::new(fenced(patience));
+    script.attempt(1_000, draw(1));
+    script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0]));
+    let request = script.request();
+    (script, request)
+}
+
+fn token(outcome: Acquired) -> Option<u64> {
+    match outcome {
+        Acquired::Held(lease) => lease.fence,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_counter_that_a_majority_has_answered_with_is_the_token() {
+    let table = [
+        ("yyy--", [7, 7, 7, 0, 0], 7),
+        ("yyyyy", [9, 7, 9, 7, 9], 9),
+        ("yyyn-", [1, 1, 1, 0, 0], 1),
+        ("yyyff", [FENCE_MAX; 5], FENCE_MAX),
+    ];
+    for (votes, counters, expected) in table {
+        let mut script = Script::new(fenced(Patience::Once));
+        script.attempt(1_000, draw(1));
+        let held = script.answer(1_005, fenced_ballot(votes, counters)).done();
+        assert_eq!(token(held), Some(expected), "{votes} {counters:?}");
+    }
+}
+
+#[test]
+fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
+    let table = [
+        ("yyy--", [7, 9, 7, 0, 0]),
+        ("yyy--", [9, 9, 7, 0, 0]),
+        ("yyyyy", [7, 9, 9, 7, 7]),
+        // What a node says whose grant does not count is known, and it is no majority's.
+        ("yyyff", [7, 7, 7, 9, 0]),
+        ("yyyff", [9, 9, 7, 9, 9]),
+    ];
+    for (votes, counters) in table {
+        let mut script = Script::new(fenced(Patience::Once));
+        let claim = script.attempt(1_000, draw(1));
+        let request = script.answer(1_005, fenced_ballot(votes, counters)).request();
+        assert_eq!((request.verb, request.fence), (Verb::Fence, 9), "{votes} {counters:?}");
+        assert_eq!((request.token, &request.key), (claim.token, &claim.key));
+        assert_eq!((request.extras, request.predecessor), (claim.extras, None));
+        assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
+        assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
+        assert_eq!(token(script.answer(1_009, ballot("yy-y-")).done()), Some(9));
+    }
+}
+
+#[test]
+fn what_is_held_is_what_the_first_round_granted() {
+    let (mut script, _) = unconfirmed(Patience::Once);
+    let Acquired::Held(lease) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
+    assert_eq!(lease.since, Time::from_millis(1_000));
+    assert_eq!(lease.valid_until, Time::from_millis(1_988), "the second takes from its validity");
+    assert_eq!((lease.token, lease.nodes), (draw(1).token, NodeSet::all(5)));
+}
+
+#[test]
+fn the_second_round_ends_with_the_validity_and_with_the_callers_patience() {
+    let mut script = Script::new(fenced(Patience::Once));
+    script.attempt(1_000, draw(1));
+    let late = script.answer(1_960, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+    assert_eq!(late.deadline, Time::from_millis(1_988));
+    let until = |millis| Patience::Until(Time::from_millis(millis));
+    for (patience, deadline) in [(until(1_020), 1_020), (until(1_500), 1_055), (until(999), 1_055)]
+    {
+        let (_, request) = unconfirmed(patience);
+        assert_eq!(request.deadline, Time::from_millis(deadline), "{patience:?}");
+    }
+    // The first round's answers were looked at when the caller's time was over.
+    let mut script = Script::new(fenced(until(1_020)));
+    script.attempt(1_000, draw(1));
+    let late = script.answer(1_025, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+    assert_eq!(late.deadline, Time::from_millis(1_020), "no more time than was given");
+}
+
+#[test]
+fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
+    for (now, is_late) in [(1_987, false), (1_988, true), (5_000, true)] {
+        let (mut script, _) = unconfirmed(Patience::Once);
+        script.answer(now, ballot("yyy--"));
+        if is_late {
+            let undo = script.undo();
+            assert_eq!((undo.token, undo.nodes), (draw(1).token, NodeSet::all(5)));
+            let Acquired::TooLate(took) = script.done() else { panic!() };
+            assert_eq!(took, Duration::from_millis(now - 1_000), "since it was asked for");
+        } else {
+            assert_eq!(token(script.done()), Some(9));
+        }
+    }
+    // What is left must be worth handing out, after the second round as after the first.
+    let mut script = Script::new(fenced(Patience::Once).leaving(Duration::from_millis(900)));
+    script.attempt(1_000, draw(1));
+    script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+    script.answer(1_089, ballot("yyy--")).undo();
+    assert!(matches!(script.done(), Acquired::TooLate(_)));
+}
+
+#[test]
+fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
+    let table = [
+        ("yynnn", true),
+        ("nnn--", true),
+        ("ynnff", true),
+        ("yyfff", false),
+        ("yy---", false),
+        ("fffff", false),
+    ];
+    for (votes, is_contended) in table {
+        let (mut script, _) = unconfirmed(Patience::Once);
+        let undo = script.answer(1_020, ballot(votes)).undo();
+        assert_eq!((undo.token, undo.nodes), (draw(1).token, NodeSet::all(5)));
+        let outcome = script.done();
+        let expected = matches!(outcome, Acquired::Contended);
+        assert_eq!(expected, is_contended, "{votes}: {outcome:?}");
+        assert!(is_contended || matches!(outcome, Acquired::Unanswered), "{votes}: {outcome:?}");
+    }
+    // It is undone wherever either request was written.
+    let mut script = Script::new(fenced(Patience::Once));
+    script.attempt(1_000, draw(1));
+    let mut claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
+    claims.sent.remove(Node::new(4));
+    script.answer(1_005, claims).request();
+    let mut confirms = ballot("ynn--");
+    [1, 3].into_iter().for_each(|index| confirms.sent.remove(Node::new(index)));
+    assert_eq!(script.answer(1_010, confirms).undo().nodes, NodeSet::all(5));
+}
+
+#[test]
+fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
+    let (mut script, _) = unconfirmed(Patience::Forever);
+    script.answer(1_020, ballot("yynnn")).undo();
+    assert!(script.wait() > Time::from_millis(1_020));
+    let request = script.attempt(1_200, draw(2).at(50));
+    assert_eq!((request.verb, request.fence, request.token), (Verb::Plant, 50, draw(2).token));
+    let held = script.answer(1_201, fenced_ballot("yyy--", [50; 5])).done();
+    assert_eq!(token(held), Some(50));
+}
+
+#[test]
+fn no_patience_outlasts_counters_that_are_no_numbers() {
+    // In the first round, and in the second.
+    for is_second in [false, true] {
+        let mut script = Script::new(fenced(Patience::Forever));
+        script.attempt(1_000, draw(1));
+        if is_second {
+            script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
+        }
+        let mut ballot = ballot("yyfff");
+        ballot.hopeless = ballot.tally.failed;
+        script.answer(1_010, ballot).undo();
+        assert!(matches!(script.done(), Acquired::Unanswered));
+    }
+}
+
+#[test]
+fn nodes_that_turn_out_to_be_one_server_confirm_nothing() {
+    let (mut script, _) = unconfirmed(Patience::Forever);
+    let mut ballot = ballot("yyyyy");
+    ballot.same_server = true;
+    script.answer(1_010, ballot).undo();
+    assert!(matches!(script.done(), Acquired::SameServer));
+}
+
+#[test]
+fn a_second_round_that_the_deadline_cuts_short_does_not_hide_that_others_held_the_lock() {
+    // The caller's deadline, before and after the time that the first round had.
+    for (deadline, is_cut_short) in [(1_130, true), (1_145, true), (1_160, false)] {
+        for (before, is_contended) in [("nnn--", is_cut_short), ("fff--", false)] {
+            let mut script = Script::new(fenced(Patience::Until(Time::from_millis(deadline))));
+            script.attempt(1_000, draw(1));
+            script.answer(1_001, ballot(before)).undo();
+            assert!(script.wait() < Time::from_millis(1_090));
+            script.attempt(1_090, draw(2));
+            let claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
+            let request = script.answer(1_105, claims).request();
+            assert_eq!(request.deadline, Time::from_millis(deadline.min(1_155)));
+            script.answer_at(request.deadline, ballot("y----")).undo();
+            let outcome = script.wait_or_done();
+            match outcome {
+                Ok(_) => assert!(!is_cut_short, "there is time for another attempt"),
+                Err(outcome) => {
+                    let found = matches!(outcome, Acquired::Contended);
+                    assert_eq!(found, is_contended, "{deadline} {before}: {outcome:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
+    let table = [
+        (0, 1),
+        (1, 1),
+        (1_700_000_000_000_000, 1_700_000_000_000_000),
+        (FENCE_MAX / 2, FENCE_MAX / 2),
+        (FENCE_MAX / 2 + 1, FENCE_MAX / 2),
+        (u64::MAX, FENCE_MAX / 2),
+    ];
+    for (wall, expected) in table {
+        let request = Script::new(fenced(Patience::Once)).attempt(1_000, draw(1).at(wall));
+        assert_eq!((request.fence, request.extras), (expected, Some(extras())), "{wall}");
+    }
+    let plain = acquire(Patience::Once).attempt(1_000, draw(1).at(50));
+    assert_eq!((plain.fence, plain.extras), (0, None));
+    let mut plain = acquire(Patience::Once);
+    plain.attempt(1_000, draw(1));
+    assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);
+}
+
+#[test]
+fn a_lock_that_is_handed_over_gets_a_token_of_its_own() {
+    let start = || {
+        let mut script = Script::new(fenced(Patience::Once).succeeding(lease(0, 5_000)));
+        let request = script.attempt(1_000, draw(1).at(50));
+        assert_eq!((request.verb, request.fence), (Verb::HandOver, 50));
+        script
+    };
+    let held = start().answer(1_005, fenced_ballot("yyy--", [50; 5])).done();
+    assert_eq!(token(held), Some(50));
+    // The lock before is removed where it was not handed over, and not waited for.
+    let mut script = start();
+    let mut claims = fenced_ballot("yyy--", [50, 51, 50, 0, 0]);
+    claims.sent.remove(Node::new(4));
+    let undo = script.answer(1_005, claims).undo();
+    assert_eq!(undo.token, lease(0, 5_000).token);
+    assert_eq!(undo.nodes.iter().map(Node::index).collect::<Vec<_>>(), [4]);
+    let request = script.request();
+    assert_eq!((request.verb, request.fence, request.predecessor), (Verb::Fence, 51, None));
+    // If it fails now, the key may live as long as the one before.
+    let undo = script.answer(1_020, ballot("ynn--")).undo();
+    assert_eq!((undo.token, undo.ttl_longest.as_millis()), (draw(1).token, 5_000));
+    script.done();
+}

@@ -1,0 +1,136 @@
+//! Fenced locks: requests with counters in bytes, and what their answers mean.
+
+use super::*;
+use crate::engine::{FENCE_MAX, Predecessor};
+use crate::node::fixture::fenced;
+use std::sync::Arc;
+
+const COUNTER: &[u8] = b"key:redlatch:fence";
+const LIFE: &[u8] = b"3600000";
+
+fn read(request: &Request, bytes: &str) -> Meaning {
+    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
+    meaning(request, &reply, None)
+}
+
+#[test]
+fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
+    let (claim, fence) = (script::CLAIM, script::FENCE);
+    let (token, before) = (&[7; 20][..], &[8; 20][..]);
+    let plant = fenced(Verb::Plant, 7, at(0));
+    let sha1 = claim.sha1.as_bytes();
+    let expected: &[&[u8]] =
+        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE];
+    assert_eq!(encoded(&plant, Form::Digest), words(expected));
+
+    let mut over = fenced(Verb::HandOver, 7, at(0));
+    over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
+    let source = claim.source.as_bytes();
+    let expected: &[&[u8]] =
+        &[b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE];
+    assert_eq!(encoded(&over, Form::Source), words(expected));
+
+    let mut confirm = fenced(Verb::Fence, 7, at(0));
+    confirm.fence = FENCE_MAX;
+    let sha1 = fence.sha1.as_bytes();
+    let largest = b"9007199254740991";
+    let expected: &[&[u8]] = &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", token, largest, LIFE];
+    assert_eq!(encoded(&confirm, Form::Digest), words(expected));
+}
+
+#[test]
+fn nothing_else_about_a_fenced_lock_touches_a_counter() {
+    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant, Verb::Inspect] {
+        let (bytes, plain) =
+            (encoded(&fenced(verb, 7, at(0)), Form::Digest), request(verb, 7, at(0)));
+        assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
+    }
+    // With several keys as well, where putting them back is the script that counts.
+    let more_keys = vec![Arc::from(&b"more"[..])];
+    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant] {
+        let mut request = fenced(verb, 7, at(0));
+        request.extras = request
+            .extras
+            .map(|extras| Arc::new(Extras { more_keys: more_keys.clone(), ..(*extras).clone() }));
+        let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
+        assert!(text.contains("more") && !text.contains(":redlatch:fence"), "{verb:?} {text}");
+    }
+}
+
+#[test]
+fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
+    let mut request = fenced(Verb::Plant, 7, at(0));
+    let more_keys = vec![Arc::from(&b"more"[..])];
+    request.extras =
+        request.extras.map(|extras| Arc::new(Extras { more_keys, ..(*extras).clone() }));
+    let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
+    let order = "$1\r\n4\r\n$3\r\nkey\r\n$4\r\nmore\r\n$18\r\nkey:redlatch:fence\r\n\
+                 $19\r\nmore:redlatch:fence\r\n$1\r\n2\r\n";
+    assert!(text.contains(order), "{text}");
+}
+
+#[test]
+fn a_claim_is_answered_with_what_was_there_before_and_the_counter() {
+    for verb in [Verb::Plant, Verb::HandOver] {
+        let claim = fenced(verb, 7, at(0));
+        for (state, is_planted) in [(1, false), (2, true)] {
+            for counter in [0, 1, 50, FENCE_MAX] {
+                let found = read(&claim, &format!("*2\r\n:{state}\r\n:{counter}\r\n"));
+                assert_eq!(found, Meaning::Claimed { is_planted, counter }, "{verb:?}");
+            }
+        }
+        assert_eq!(read(&claim, "*2\r\n:0\r\n:0\r\n"), Meaning::Vote(Vote::Refused));
+        assert_eq!(read(&claim, "*2\r\n:0\r\n:9\r\n"), Meaning::Vote(Vote::Refused));
+    }
+}
+
+#[test]
+fn what_a_claim_is_never_answered_with_is_nonsense() {
+    let nonsense = [
+        "*2\r\n:1\r\n:-1\r\n",
+        "*2\r\n:2\r\n:9007199254740992\r\n",
+        "*2\r\n:1\r\n:9223372036854775807\r\n",
+        "*2\r\n:3\r\n:1\r\n",
+        "*2\r\n:-1\r\n:1\r\n",
+        "*2\r\n:1\r\n$1\r\n1\r\n",
+        "*2\r\n$1\r\n1\r\n:1\r\n",
+        "*2\r\n:0\r\n_\r\n",
+        "*3\r\n:1\r\n:1\r\n:1\r\n",
+        "*1\r\n:1\r\n",
+        "*0\r\n",
+        ":1\r\n",
+        ":2\r\n",
+        "+OK\r\n",
+        "_\r\n",
+    ];
+    for verb in [Verb::Plant, Verb::HandOver] {
+        for bytes in nonsense {
+            let found = read(&fenced(verb, 7, at(0)), bytes);
+            assert!(matches!(found, Meaning::Nonsense(_)), "{verb:?} {bytes:?}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn a_confirmation_is_answered_with_yes_or_no() {
+    let confirm = fenced(Verb::Fence, 7, at(0));
+    assert_eq!(read(&confirm, ":1\r\n"), Meaning::Vote(Vote::Granted));
+    assert_eq!(read(&confirm, ":0\r\n"), Meaning::Vote(Vote::Refused));
+    assert_eq!(read(&confirm, "-WRONGTYPE no string\r\n"), Meaning::Vote(Vote::Refused));
+    assert_eq!(read(&confirm, "-NOSCRIPT No matching script.\r\n"), Meaning::UnknownScript);
+    for bytes in [":2\r\n", "*2\r\n:1\r\n:9\r\n", "+OK\r\n", "_\r\n"] {
+        let found = read(&confirm, bytes);
+        assert!(matches!(found, Meaning::Nonsense(_)), "{bytes:?}: {found:?}");
+    }
+}
+
+#[test]
+fn a_counter_that_cannot_be_raised_is_an_error_that_waiting_does_not_mend() {
+    for verb in [Verb::Plant, Verb::HandOver, Verb::Fence] {
+        let found = read(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
+        let Meaning::Failed(problem) = found else { panic!("{verb:?}: {found:?}") };
+        assert!(problem.is_permanent(), "{verb:?}");
+        let Problem::Server(error) = problem else { panic!("{problem}") };
+        assert_eq!(error.kind, ServerErrorKind::Counter);
+    }
+}

@@ -1,0 +1,144 @@
+//! Fenced locks: whose counters are the largest, and whose of them count.
+
+use super::{Nodes, set};
+use crate::engine::{Counters, Predecessor, Token, Verb};
+use crate::node::fixture::{at, fenced, greeting, node, request};
+use crate::node::{Problem, Rounds, Session, SessionOptions};
+use std::time::Duration;
+
+fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
+    nodes.rounds.open(nodes.now, fenced(verb, owner, nodes.now), 1);
+}
+
+/// The answer of a node that has granted the lock, which nobody held.
+fn planted(counter: u64) -> String {
+    format!("*2\r\n:2\r\n:{counter}\r\n")
+}
+
+/// What the counters are, of the round that is over.
+fn counters(nodes: &mut Nodes) -> (u64, crate::engine::NodeSet) {
+    let Counters { largest, nodes } = nodes.over().ballot.counters;
+    (largest, nodes)
+}
+
+#[test]
+fn the_largest_counter_counts_with_those_that_answered_with_it() {
+    let table = [
+        ([7, 7, 7], 7, &[0, 1, 2][..]),
+        ([7, 9, 7], 9, &[1]),
+        ([9, 9, 7], 9, &[0, 1]),
+        ([7, 8, 9], 9, &[2]),
+        ([9, 8, 9], 9, &[0, 2]),
+    ];
+    for (answers, largest, which) in table {
+        let mut nodes = Nodes::ready(true);
+        open(&mut nodes, Verb::Plant, 1);
+        for (index, counter) in answers.into_iter().enumerate() {
+            nodes.hear(index, &planted(counter));
+        }
+        assert_eq!(counters(&mut nodes), (largest, set(which)), "{answers:?}");
+    }
+}
+
+#[test]
+fn a_refusal_and_a_node_that_is_down_count_nothing() {
+    let mut nodes = Nodes::ready(true);
+    open(&mut nodes, Verb::Plant, 1);
+    nodes.hear(0, "*2\r\n:0\r\n:99\r\n");
+    nodes.hear(1, &planted(7));
+    nodes.lose(2);
+    assert_eq!(counters(&mut nodes), (7, set(&[1])));
+    // Nor does one round's counter in the next, which sits in the same place.
+    nodes.pass(500);
+    open(&mut nodes, Verb::Plant, 2);
+    nodes.hear(0, &planted(3));
+    nodes.hear(1, &planted(3));
+    nodes.pass(50);
+    assert_eq!(counters(&mut nodes), (3, set(&[0, 1])));
+}
+
+#[test]
+fn a_node_in_quarantine_is_heard_and_has_no_vote() {
+    let session = |index| {
+        let mut options = SessionOptions::new(&format!("redis://{index}"), index);
+        options.quarantine = Some(Duration::from_secs(60));
+        Session::new(options)
+    };
+    let mut nodes = Nodes::down(true);
+    nodes.rounds = Rounds::new((0..3).map(session).collect(), true);
+    for (index, uptime) in [1_000, 1_000, 1].into_iter().enumerate() {
+        nodes.connect(index);
+        nodes.hear(index, &greeting(&format!("run {index}"), uptime));
+    }
+    for (third, largest, which) in [(9, 9, &[][..]), (7, 7, &[0, 1]), (3, 7, &[0, 1])] {
+        open(&mut nodes, Verb::Plant, 1);
+        [7, 7, third].iter().enumerate().for_each(|(i, counter)| nodes.hear(i, &planted(*counter)));
+        let ballot = nodes.over().ballot;
+        assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
+        assert_eq!((ballot.counters.largest, ballot.counters.nodes), (largest, set(which)));
+    }
+}
+
+#[test]
+fn a_server_knows_a_counter_once_however_many_names_it_had() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.pass(500);
+    open(&mut nodes, Verb::Plant, 1);
+    nodes.hear(2, &planted(9));
+    // By its first name it is connected to again, and turns out to be the same.
+    nodes.connect(0);
+    nodes.hear(0, &greeting("run 2", 1_000));
+    nodes.hear(0, &planted(9));
+    // The second name leads to another server by now, so that all three are different ones.
+    nodes.lose(2);
+    nodes.pass(20);
+    nodes.connect(2);
+    nodes.hear(2, &greeting("run 3", 1_000));
+    nodes.hear(1, &planted(7));
+    let ballot = nodes.over().ballot;
+    assert!(!ballot.same_server);
+    assert_eq!(ballot.tally.granted, set(&[0, 1]));
+    assert_eq!((ballot.counters.largest, ballot.counters.nodes), (9, set(&[0])));
+}
+
+#[test]
+fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_over_is_removed() {
+    let mut nodes = Nodes::ready(false);
+    let mut over = fenced(Verb::HandOver, 1, at(0));
+    over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
+    nodes.rounds.open(nodes.now, over, 1);
+    (0..3).for_each(|index| drop(nodes.commands(index)));
+    for index in 0..2 {
+        nodes.hear(index, "-FENCE a counter of this lock is no number\r\n");
+    }
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.hopeless, set(&[0, 1]));
+    for index in 0..2 {
+        let problem = returns.reports[index].answer.to_string();
+        assert!(problem.contains("FENCE"), "{problem}");
+        assert_eq!(nodes.rounds.session(node(index)).load(), (0, 1), "the lock before is owed");
+    }
+    // Nobody takes the lock here without a counter, and a plain one is still to be had.
+    nodes.pass(1);
+    nodes.rounds.open(nodes.now, request(Verb::Plant, 3, nodes.now), 2);
+    (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
+}
+
+#[test]
+fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
+    let mut nodes = Nodes::ready(false);
+    open(&mut nodes, Verb::Fence, 1);
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
+    nodes.hear(0, ":1\r\n");
+    nodes.hear(1, ":0\r\n");
+    assert!(!nodes.is_over());
+    nodes.hear(2, ":1\r\n");
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.tally.granted, set(&[0, 2]));
+    assert!(returns.reports.is_empty(), "nobody asks");
+    // A connection that is lost meanwhile leaves nothing behind.
+    open(&mut nodes, Verb::Fence, 2);
+    nodes.rounds.closed(nodes.now, node(0), Problem::Disconnected("gone".to_owned()));
+    assert_eq!(nodes.rounds.session(node(0)).load(), (0, 0));
+}

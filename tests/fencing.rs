@@ -1,0 +1,253 @@
+//! Fencing tokens grow with every grant, and as a rule cost no round of their own.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{LockClient, Released};
+use support::eventually;
+use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
+use support::journal::{Journal, names};
+use support::locks::{LIMIT, LONG, calls, fresh, patient, pause, resume, take, thorough, value};
+use support::queue::{finish, stand};
+use support::redis::Server;
+use support::servers::Servers;
+
+/// Takes the lock and gives it back, and checks that it took so many scripts on every node: one
+/// takes the lock, one gives it back.
+#[track_caller]
+fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) -> u64 {
+    let before: Vec<_> = servers.iter().map(scripts).collect();
+    let guard = fenced(client, "name");
+    let token = token(&guard);
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    for (server, before) in servers.iter().zip(before) {
+        assert_eq!(scripts(server) - before, expected);
+    }
+    token
+}
+
+#[test]
+fn tokens_grow_however_the_lock_before_ended() {
+    let servers = Servers::start(3);
+    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    let mut last = 0;
+    for grant in 0..200 {
+        let client = &clients[grant / 3 % 2];
+        let ttl = if grant % 40 == 0 { Duration::from_millis(30) } else { LONG };
+        let request = client.request("name").ttl(ttl).fenced();
+        let guard = request.acquire().unwrap().unwrap();
+        assert!(token(&guard) > last, "grant {grant}");
+        last = token(&guard);
+        if grant % 40 == 0 {
+            assert!(eventually(LIMIT, || guard.ensure_held().is_err()), "it expires");
+            let next = fenced(&clients[1 - grant / 3 % 2], "name");
+            assert!(token(&next) > last, "the holder before has not even noticed");
+            last = token(&next);
+            drop((guard, next));
+        } else if grant % 3 == 0 {
+            drop(guard);
+        } else {
+            assert_eq!(guard.release().unwrap(), Released::InTime);
+        }
+    }
+}
+
+#[test]
+fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
+    let servers = Servers::start(3);
+    // By the wall clock, and by counting alone.
+    for (name, first) in [("wall", 0), ("counted", AHEAD)] {
+        servers.iter().for_each(|server| set_counter(server, name, &first));
+        let tokens = Arc::new(Mutex::new(Vec::new()));
+        let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+        let threads = (0..6).map(|thread| {
+            let (client, tokens) = (clients[thread % 2].clone(), Arc::clone(&tokens));
+            thread::spawn(move || {
+                for _ in 0..20 {
+                    let guard = fenced(&client, name);
+                    tokens.lock().unwrap().push(token(&guard));
+                    drop(guard);
+                }
+            })
+        });
+        threads.collect::<Vec<_>>().into_iter().for_each(finish);
+        let tokens = tokens.lock().unwrap();
+        assert_eq!(tokens.len(), 120);
+        assert!(tokens[0] > first && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    }
+}
+
+#[test]
+fn a_token_costs_no_round_of_its_own_where_nothing_disagrees() {
+    const GRANTS: u64 = 200;
+    let servers = Servers::start(5);
+    // Neither of them waits for all nodes, and each hears of the other's grants from the nodes.
+    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    for grant in 0..GRANTS {
+        let guard = fenced(&clients[grant as usize % 2], "name");
+        assert_eq!(guard.release().unwrap(), Released::InTime);
+    }
+    // What takes it sets its key and its counter, what gives it back deletes the key, and what
+    // confirms a token sets the counter.
+    let second_rounds = |server| calls(server, "set").saturating_sub(2 * calls(server, "del"));
+    for server in &servers[..] {
+        let settled = || value(server, "name").is_none() && second_rounds(server) * 100 <= GRANTS;
+        assert!(eventually(LIMIT, settled), "{} of {GRANTS}", second_rounds(server));
+    }
+    let taken: u64 = servers.iter().map(|server| calls(server, "del")).sum();
+    assert!(taken >= 3 * GRANTS, "by a majority each time: {taken}");
+    // Who looks at all nodes sees all of them agree.
+    let client = thorough(servers.urls());
+    let mut last = 0;
+    for _ in 0..50 {
+        let token = scripts_of_a_grant(&servers, &client, 2);
+        assert!(token > last);
+        last = token;
+    }
+}
+
+#[test]
+fn a_counter_that_one_node_has_ahead_is_known_to_all_after_one_grant() {
+    let mut servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let first = scripts_of_a_grant(&servers, &client, 2);
+    set_counter(&servers[2], "name", &AHEAD);
+    let ahead = scripts_of_a_grant(&servers, &client, 3);
+    assert!(ahead == AHEAD + 1 && ahead > first);
+    assert!(servers.iter().all(|server| counter(server, "name") == Some(ahead)));
+    assert_eq!(scripts_of_a_grant(&servers, &client, 2), AHEAD + 2);
+    // A grant that does not hear of it from that node hears of it from the others.
+    servers[2].kill();
+    let other = thorough(servers.urls());
+    assert_eq!(scripts_of_a_grant(&servers[..2], &other, 2), AHEAD + 3);
+}
+
+#[test]
+fn tokens_grow_where_nodes_have_lost_their_data() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut last = 0;
+    for lost in [0, 1, 2, 3, 1, 3] {
+        let token = scripts_of_a_grant(&servers, &client, 2);
+        assert!(token > last, "before {lost} nodes lost it");
+        last = token;
+        servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+    }
+    // Where the counters are ahead of the wall clock, a majority that has lost them takes them from
+    // the rest. That is all there is then.
+    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
+    for (lost, rounds) in [(1, 2), (2, 3), (1, 2)] {
+        servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
+        let expected = counter(&servers[2], "name").unwrap() + 1;
+        assert_eq!(scripts_of_a_grant(&servers, &client, rounds), expected, "{lost} lost it");
+        if rounds == 3 {
+            assert!(servers.iter().all(|server| counter(server, "name") == Some(expected)));
+        }
+    }
+}
+
+#[test]
+fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
+    let mut servers = Servers::start(3);
+    servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
+    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    let mut last = AHEAD;
+    for turn in 0..6 {
+        servers.rotate_left(1);
+        pause(&servers, 1);
+        for client in &clients {
+            let guard = fenced(client, "name");
+            assert!(token(&guard) > last, "turn {turn}");
+            last = token(&guard);
+            assert_eq!(guard.release().unwrap(), Released::InTime);
+        }
+        resume(&servers, 1);
+    }
+}
+
+#[test]
+fn an_extension_keeps_the_token_and_a_hand_over_makes_one() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = client.build().unwrap();
+    let mut guard = fenced(&client, "name");
+    let first = token(&guard);
+    guard.extend(LONG).unwrap();
+    guard.extend(LONG / 2).unwrap();
+    assert_eq!(token(&guard), first);
+    assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
+
+    let waiting = {
+        let client = client.clone();
+        stand(move || fenced(&client, "name"))
+    };
+    let before = scripts(&servers[0]);
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    let next = finish(waiting);
+    assert!(token(&next) > first);
+    assert_eq!(scripts(&servers[0]) - before, 1, "one round for both of them");
+    assert!(servers.iter().all(|server| counter(server, "name") == Some(token(&next))));
+    // To a thread that wants no token, and from there to one that does.
+    let waiting = {
+        let client = client.clone();
+        stand(move || client.lock("name", LONG).unwrap())
+    };
+    let second = token(&next);
+    drop(next);
+    let plain = finish(waiting);
+    assert_eq!(plain.fencing_token(), None);
+    assert!(servers.iter().all(|server| counter(server, "name") == Some(second)));
+    let waiting = stand(move || fenced(&client, "name"));
+    let key = value(&servers[0], "name");
+    assert_eq!(plain.release().unwrap(), Released::InTime);
+    let third = finish(waiting);
+    assert!(token(&third) > second && value(&servers[0], "name") != key);
+    assert_eq!(third.release().unwrap(), Released::InTime);
+}
+
+#[test]
+fn a_lock_without_a_token_leaves_counters_alone() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "name", LONG);
+    assert_eq!(guard.fencing_token(), None);
+    assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
+    drop(guard);
+    let first = scripts_of_a_grant(&servers, &client, 2);
+    client.with_lock("name", LONG, |held| assert_eq!(held.fencing_token(), None)).unwrap();
+    drop(take(&client, "name", LONG));
+    assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
+}
+
+#[test]
+fn a_second_round_is_no_second_attempt() {
+    let servers = Servers::start(3);
+    let journal = Journal::default();
+    let client = patient(servers.urls()).wait_for_all(true).on_event(journal.pen());
+    let client = client.build().unwrap();
+    set_counter(&servers[0], "name", &AHEAD);
+    assert_eq!(scripts_of_a_grant(&servers, &client, 3), AHEAD + 1);
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["attempt", "acquired", "released"]);
+    assert_eq!((told[0].attempts, told[1].attempts), (1, 1));
+    assert!(told[1].span >= told[0].span);
+}
+
+#[test]
+fn a_lock_that_is_kept_alive_keeps_its_token() {
+    let servers = Servers::start(3);
+    let ttl = Duration::from_secs(2);
+    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(400)).build().unwrap();
+    let guard = client.request("name").ttl(ttl).fenced().keep_alive().acquire().unwrap().unwrap();
+    let first = token(&guard);
+    let renewed = || servers.iter().filter(|server| calls(server, "pexpire") >= 3).count() >= 2;
+    assert!(eventually(LIMIT, renewed));
+    assert_eq!((guard.ensure_held(), token(&guard)), (Ok(()), first));
+    let agreeing = servers.iter().filter(|server| counter(server, "name") == Some(first)).count();
+    assert!(agreeing >= 2, "renewals are not counted");
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert!(token(&fenced(&client, "name")) > first);
+}

@@ -1,0 +1,200 @@
+//! The counters that fencing tokens come from: for how long they live, where they end, and what
+//! is under their keys that is none.
+
+mod support;
+
+use std::time::{Duration, Instant};
+
+use redlatch::error::ConfigError;
+use redlatch::error::{NodeAnswer, Problem, ServerErrorKind};
+use redlatch::{LockClient, LockError, LockRequest, Released};
+use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
+use support::locks::{LIMIT, LONG, gone, patient, pttl, take, thorough, value};
+use support::queue::{finish, stand};
+use support::servers::Servers;
+
+/// The largest token.
+const MOST: u64 = (1 << 53) - 1;
+
+/// A counter ahead of all others, and not at the end yet.
+const FURTHER: u64 = 7_000_000_000_000_000;
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+
+/// Asks for as long as it takes, and is refused all the same: on which nodes for the counter?
+#[track_caller]
+fn refused(request: LockRequest<'_>) -> Vec<bool> {
+    let start = Instant::now();
+    let error = match request.acquire() {
+        Err(LockError::NoQuorum(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    assert!(start.elapsed() < LIMIT);
+    let is_counter = |answer: &NodeAnswer| match answer {
+        NodeAnswer::Failed(problem @ Problem::Server(error)) => {
+            assert!(problem.is_permanent() && error.text.starts_with("FENCE "), "{problem}");
+            error.kind == ServerErrorKind::Counter
+        }
+        _ => false,
+    };
+    error.reports().iter().map(|report| is_counter(&report.answer)).collect()
+}
+
+#[test]
+fn counters_live_for_as_long_as_the_settings_say_after_the_latest_grant() {
+    let servers = Servers::start(3);
+    let lives = |expected: Duration| {
+        let most = i64::try_from(expected.as_millis()).unwrap();
+        let left = servers.iter().map(|server| pttl(server, counter_key("name")));
+        left.for_each(|left| assert!(left <= most && left > most - 60_000, "{left} of {most}"));
+    };
+    let client = thorough(servers.urls());
+    drop(fenced(&client, "name"));
+    lives(168 * HOUR);
+    let client = patient(servers.urls()).wait_for_all(true).fencing_expiry(2 * HOUR);
+    let client = client.build().unwrap();
+    let mut guard = fenced(&client, "name");
+    lives(2 * HOUR);
+    // Neither an extension nor a release makes a difference, and a second round does.
+    servers.iter().for_each(|server| {
+        server.command(&["PEXPIRE", &counter_key("name"), "3600000"]);
+    });
+    guard.extend(LONG).unwrap();
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    lives(HOUR);
+    set_counter(&servers[0], "name", &AHEAD);
+    assert_eq!(token(&fenced(&client, "name")), AHEAD + 1);
+    lives(2 * HOUR);
+}
+
+#[test]
+fn counters_must_outlive_locks() {
+    let build = |max_ttl, expiry| {
+        let builder = LockClient::builder().node("redis://127.0.0.1:1").max_ttl(max_ttl);
+        builder.fencing_expiry(expiry).build()
+    };
+    let day = 24 * HOUR;
+    for (expiry, is_good) in [
+        (HOUR - Duration::from_millis(1), false),
+        (HOUR, true),
+        (365 * day, true),
+        (366 * day, false),
+        (Duration::MAX, false),
+        (Duration::ZERO, false),
+    ] {
+        match build(HOUR, expiry) {
+            Ok(_) => assert!(is_good, "{expiry:?}"),
+            Err(ConfigError::Setting { name, .. }) => {
+                assert!(!is_good && name == "fencing_expiry", "{expiry:?}");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_minority() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let mut last = token(&fenced(&client, "name"));
+    let key = counter_key("name");
+    for junk in [&["SET", &key, "junk"][..], &["LPUSH", &key, "1"]] {
+        servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
+        servers[0].command(junk);
+        let guard = fenced(&client, "name");
+        assert!(token(&guard) > last, "on a minority it is in nobody's way");
+        last = token(&guard);
+        assert_eq!(guard.release().unwrap(), Released::InTime);
+        servers[1].command(&["DEL", &key]);
+        servers[1].command(junk);
+        let request = client.request("name").ttl(LONG);
+        assert_eq!(refused(request.clone().fenced()), [true, true, false]);
+        assert_eq!(refused(request.clone().fenced().one_attempt()), [true, true, false]);
+        assert!(gone(&servers, "name"), "the one that granted it has it no longer");
+        // Whoever wants no token has the lock, and the place in line is free.
+        let plain = request.one_attempt().acquire().unwrap().expect("it is free");
+        assert_eq!(plain.release().unwrap(), Released::InTime);
+    }
+    assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
+    servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
+    assert!(token(&fenced(&client, "name")) > last, "mended by who removes them");
+}
+
+#[test]
+fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = client.build().unwrap();
+    servers.iter().for_each(|server| set_counter(server, "name", &"junk"));
+    let held = take(&client, "name", LONG);
+    let waiting = {
+        let client = client.clone();
+        stand(move || refused(client.request("name").ttl(LONG).fenced()))
+    };
+    assert_eq!(held.release().unwrap(), Released::InTime);
+    assert_eq!(finish(waiting), [true; 3]);
+    assert!(gone(&servers, "name"));
+    assert_eq!(take(&client, "name", LONG).release().unwrap(), Released::InTime);
+}
+
+#[test]
+fn the_largest_token_is_given_and_none_after_it() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    servers.iter().for_each(|server| set_counter(server, "all", &(MOST - 2)));
+    for expected in [MOST - 1, MOST] {
+        let guard = fenced(&client, "all");
+        assert_eq!(token(&guard), expected);
+        assert_eq!(guard.release().unwrap(), Released::InTime);
+    }
+    assert_eq!(refused(client.request("all").fenced()), [true; 3]);
+    assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "left alone");
+
+    // One node that counts so far takes the others along: tokens never go back.
+    set_counter(&servers[1], "one", &(MOST - 1));
+    let guard = fenced(&client, "one");
+    assert_eq!(token(&guard), MOST);
+    assert!(servers.iter().all(|server| counter(server, "one") == Some(MOST)));
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(refused(client.request("one").fenced()), [true; 3]);
+
+    // One that is at the end has no more to say, and no more has a number that is none.
+    for (name, end) in [("end", MOST.to_string()), ("beyond", "99999999999999999999".to_owned())] {
+        set_counter(&servers[1], name, &end);
+        let guard = fenced(&client, name);
+        assert!(token(&guard) < AHEAD);
+        assert_eq!(guard.release().unwrap(), Released::InTime);
+        assert_eq!(value(&servers[1], counter_key(name)), Some(end.into_bytes()));
+    }
+}
+
+#[test]
+fn a_set_has_one_token_above_those_of_each_of_its_resources() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let both = || {
+        let guard = client.request_all(["a", "b"]).ttl(LONG).fenced().acquire().unwrap().unwrap();
+        (token(&guard), guard.release().unwrap())
+    };
+    let alone = |name| token(&fenced(&client, name));
+    let (a, b) = (alone("a"), alone("b"));
+    let (first, _) = both();
+    assert!(first > a && first > b);
+    for server in &servers[..] {
+        assert_eq!((counter(server, "a"), counter(server, "b")), (Some(first), Some(first)));
+    }
+    assert!(alone("a") > first && alone("b") > first);
+    // One of them counts far ahead, on all nodes and then on one: the other follows.
+    servers.iter().for_each(|server| set_counter(server, "b", &AHEAD));
+    let before = scripts(&servers[0]);
+    assert_eq!(both(), (AHEAD + 1, Released::InTime));
+    assert_eq!(scripts(&servers[0]) - before, 2, "they agree");
+    assert_eq!(alone("a"), AHEAD + 2);
+    set_counter(&servers[2], "b", &FURTHER);
+    let (second, _) = both();
+    assert_eq!(second, FURTHER + 1);
+    for server in &servers[..] {
+        assert_eq!((counter(server, "a"), counter(server, "b")), (Some(second), Some(second)));
+    }
+    assert_eq!(alone("a"), second + 1);
+}
