@@ -22,7 +22,7 @@ fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) ->
     let before: Vec<_> = servers.iter().map(scripts).collect();
     let guard = fenced(client, "name");
     let token = token(&guard);
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release(), Ok(Released::InTime));
     for (server, before) in servers.iter().zip(before) {
         assert_eq!(scripts(server) - before, expected);
     }
@@ -50,7 +50,7 @@ fn tokens_grow_however_the_lock_before_ended() {
         } else if grant % 3 == 0 {
             drop(guard);
         } else {
-            assert_eq!(guard.release().unwrap(), Released::InTime);
+            assert_eq!(guard.release(), Ok(Released::InTime));
         }
     }
 }
@@ -88,7 +88,7 @@ fn a_token_costs_no_round_of_its_own_where_nothing_disagrees() {
     let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
     for grant in 0..GRANTS {
         let guard = fenced(&clients[grant as usize % 2], "name");
-        assert_eq!(guard.release().unwrap(), Released::InTime);
+        assert_eq!(guard.release(), Ok(Released::InTime));
     }
     // What takes it sets its key and its counter, what gives it back deletes the key, and what
     // confirms a token sets the counter.
@@ -162,7 +162,7 @@ fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
             let guard = fenced(client, "name");
             assert!(token(&guard) > last, "turn {turn}");
             last = token(&guard);
-            assert_eq!(guard.release().unwrap(), Released::InTime);
+            assert_eq!(guard.release(), Ok(Released::InTime));
         }
         resume(&servers, 1);
     }
@@ -185,7 +185,7 @@ fn an_extension_keeps_the_token_and_a_hand_over_makes_one() {
         stand(move || fenced(&client, "name"))
     };
     let before = scripts(&servers[0]);
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release(), Ok(Released::InTime));
     let next = finish(waiting);
     assert!(token(&next) > first);
     assert_eq!(scripts(&servers[0]) - before, 1, "one round for both of them");
@@ -248,6 +248,6 @@ fn a_lock_that_is_kept_alive_keeps_its_token() {
     assert_eq!((guard.ensure_held(), token(&guard)), (Ok(()), first));
     let agreeing = servers.iter().filter(|server| counter(server, "name") == Some(first)).count();
     assert!(agreeing >= 2, "renewals are not counted");
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release(), Ok(Released::InTime));
     assert!(token(&fenced(&client, "name")) > first);
 }
