@@ -2,6 +2,7 @@
 
 use crate::work::{Blocking, TTL};
 use ::redlatch::{LockClient, LockGuard, Released};
+use std::time::Duration;
 
 /// One client for all threads.
 pub struct Redlatch {
@@ -26,7 +27,9 @@ impl Redlatch {
     pub fn new(urls: &[String], way: Way) -> Self {
         // The servers have just been started, and nothing that they forgot is still held. With the
         // guard, everything is asked of them in the same way, but only in a minute.
-        let client = LockClient::builder().nodes(urls).restart_guard(false).build();
+        // A machine that stands still for a moment must not end the whole run.
+        let client = LockClient::builder().nodes(urls).restart_guard(false);
+        let client = client.node_timeout(Duration::from_secs(1)).build();
         let client = client.expect("the servers' URLs can be used");
         // Connects, with the patience that a busy machine may call for: what is measured has none.
         let resource = format!("versus:connect:{}", std::process::id());
