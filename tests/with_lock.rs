@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockError, Lost};
+use redlatch::{LockClient, LockError, LockGuard, Lost};
 use support::eventually;
 use support::locks::{LIMIT, fresh, gone, holders, pause, resume, take, thorough};
 use support::servers::Servers;
@@ -96,4 +96,19 @@ fn without_the_lock_the_body_does_not_run() {
     assert!(matches!(never("r", Duration::from_secs(1)), LockError::Ttl(_)));
     assert!(matches!(never("r", Duration::MAX), LockError::Ttl(_)));
     assert!(eventually(LIMIT, || holders(&servers, "r") == 0));
+}
+
+#[test]
+fn a_request_is_run_with_all_that_was_asked_for() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let request = client.request("fenced").ttl(TTL).fenced();
+    let first = request.clone().run(LockGuard::fencing_token).unwrap().flatten();
+    let second = request.clone().run(LockGuard::fencing_token).unwrap().flatten();
+    assert!(first.is_some() && first < second, "{first:?} {second:?}");
+
+    let held = take(&thorough(servers.urls()), "fenced", TTL * 10);
+    let refused = request.one_attempt().run(|_| panic!("it does not run without the lock"));
+    assert_eq!(refused, Ok(None::<()>));
+    drop(held);
 }

@@ -2,7 +2,6 @@
 
 use super::request::Terms;
 use super::{LockClient, draw};
-use crate::clock;
 use crate::engine::{Lease, Ttl};
 use crate::error::{LockError, NoThread, TtlError};
 use crate::guard::LockGuard;
@@ -14,8 +13,7 @@ use std::time::Duration;
 impl LockClient {
     /// Runs `body` with the lock of `resource` held, which is waited for as long as it takes and
     /// kept alive with `ttl` until `body` has ended: short for a
-    /// [kept-alive](super::LockRequest::keep_alive) [request](Self::request), `body`, and dropping
-    /// the guard.
+    /// [request](Self::request) that is [run](super::LockRequest::run).
     ///
     /// What `body` returns is handed out whatever becomes of the lock meanwhile, an error of its
     /// own included, and if it panics the lock is given back and the panic goes on. A lease ends by
@@ -51,14 +49,8 @@ impl LockClient {
         ttl: Duration,
         body: impl FnOnce(&LockGuard) -> T,
     ) -> Result<T, LockError> {
-        let guard = self.request(resource).ttl(ttl).keep_alive().wait_forever().acquire()?;
-        let guard = guard.expect("a request that waits for ever does not end with others' lock");
-        if guard.ensure_held().is_err() {
-            return Err(LockError::TooLate { took: guard.age(clock::now()), ttl });
-        }
-        let value = body(&guard);
-        drop(guard);
-        Ok(value)
+        let value = self.request(resource).ttl(ttl).wait_forever().run(body)?;
+        Ok(value.expect("a request that waits for ever does not end with others' lock"))
     }
 
     /// Checks what is asked for about keeping the lock alive, and starts the watchdog, before

@@ -251,6 +251,30 @@ impl<'a> LockRequest<'a> {
         let extras = (extras != Extras::default()).then(|| Arc::new(extras));
         self.client.acquire(&key, extras, &self.terms)
     }
+
+    /// Runs `body` under the lock, which is [kept alive](Self::keep_alive) until `body` has ended,
+    /// and given up then. `None`, and `body` was not called, if others hold the lock, and waiting
+    /// was not asked for or has not helped.
+    ///
+    /// What `body` is given says whether the lock is [still held](LockGuard::ensure_held), for how
+    /// long, and by which [number](LockGuard::fencing_token) if it is [fenced](Self::fenced). What
+    /// it returns is handed out whatever becomes of the lock meanwhile, an error of its own
+    /// included, and if it panics the lock is given back and the panic goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), or [`LockError::TooLate`] if the process stood still between
+    /// taking the lock and `body` until the lock was over. `body` was not called then.
+    pub fn run<T>(self, body: impl FnOnce(&LockGuard) -> T) -> Result<Option<T>, LockError> {
+        let ttl = self.terms.ttl;
+        let Some(guard) = self.keep_alive().acquire()? else { return Ok(None) };
+        if guard.ensure_held().is_err() {
+            return Err(LockError::TooLate { took: guard.age(clock::now()), ttl });
+        }
+        let value = body(&guard);
+        drop(guard);
+        Ok(Some(value))
+    }
 }
 
 impl fmt::Debug for LockRequest<'_> {
