@@ -1,0 +1,216 @@
+//! The second round of a fenced lock, in which the nodes confirm the token: what comes between it
+//! and the first one, node by node.
+
+mod support;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use redlatch::event::AttemptOutcome;
+use redlatch::{Builder, LockClient, LockError, Released};
+use support::cli::{Client, encode};
+use support::eventually;
+use support::fencing::{AHEAD, counter, counter_key, fenced, set_counter, token};
+use support::journal::{Journal, names};
+use support::locks::{LIMIT, LONG, fresh, gone, holders, patient, take};
+use support::peer::Peer;
+use support::servers::Servers;
+
+/// What happens at a node just before it is asked to confirm a token.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Between {
+    Nothing,
+    /// It falls silent, on this connection.
+    Silence,
+    /// The lock's key disappears.
+    Loss,
+    /// Its counter is raised by somebody else.
+    Raise,
+}
+
+/// Three servers, and in front of each a peer that passes on what it is told.
+struct Rig {
+    servers: Servers,
+    peers: Vec<Peer>,
+    between: Vec<Arc<Mutex<Between>>>,
+    confirmations: Arc<Mutex<u64>>,
+}
+
+impl Rig {
+    /// The last server counts ahead, so that every token that it has a say in must be confirmed.
+    fn start() -> Self {
+        let servers = Servers::start(3);
+        set_counter(&servers[2], "name", &AHEAD);
+        let between: Vec<_> = (0..3).map(|_| Arc::new(Mutex::new(Between::Nothing))).collect();
+        let confirmations = Arc::new(Mutex::new(0));
+        let peer = |(server, between): (&support::redis::Server, &Arc<Mutex<Between>>)| {
+            let (port, between) = (server.port(), Arc::clone(between));
+            let confirmations = Arc::clone(&confirmations);
+            Peer::start(move |conversation| {
+                let mut server = Client::connect(port).expect("a running server accepts");
+                while let Some(words) = conversation.read_command() {
+                    if is_confirmation(&words) {
+                        *confirmations.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+                        let event = *between.lock().unwrap_or_else(PoisonError::into_inner);
+                        match event {
+                            Between::Nothing => {}
+                            Between::Silence => return conversation.stay_silent(),
+                            Between::Loss => drop(server.command(&["DEL", "name"])),
+                            Between::Raise => {
+                                let more = (AHEAD + 1_000).to_string();
+                                server.command(&["SET", &counter_key("name"), &more]);
+                            }
+                        }
+                    }
+                    let Ok(reply) = server.try_raw(&encode(&words)) else { return };
+                    if !conversation.send(&reply) {
+                        return;
+                    }
+                }
+            })
+        };
+        let peers = servers.iter().zip(&between).map(peer).collect();
+        Self { servers, peers, between, confirmations }
+    }
+
+    fn urls(&self) -> Vec<String> {
+        self.peers.iter().map(Peer::url).collect()
+    }
+
+    fn set(&self, between: [Between; 3]) {
+        self.between
+            .iter()
+            .zip(between)
+            .for_each(|(at, between)| *at.lock().unwrap_or_else(PoisonError::into_inner) = between);
+    }
+
+    fn confirmations(&self) -> u64 {
+        *self.confirmations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Is it the script with a lock's value, the token and the counter's life as its last arguments?
+/// The one that takes a lock has two more.
+fn is_confirmation(words: &[Vec<u8>]) -> bool {
+    words[0].starts_with(b"EVAL") && words.len() == 9 && words[4].ends_with(b":redlatch:fence")
+}
+
+/// A client that looks at all nodes, so that the last one has its say, and tells of its attempts.
+fn told(builder: Builder) -> (LockClient, Journal) {
+    let journal = Journal::default();
+    let client = builder.wait_for_all(true).on_event(journal.pen()).build();
+    (client.expect("the settings are good"), journal)
+}
+
+#[test]
+fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
+    use Between::{Loss, Nothing, Raise};
+    for between in [[Loss, Loss, Nothing], [Raise, Nothing, Raise], [Loss, Raise, Loss]] {
+        let rig = Rig::start();
+        let (client, journal) = told(patient(rig.urls()));
+        rig.set(between);
+        let request = client.request("name").ttl(LONG).fenced().one_attempt();
+        assert!(request.acquire().unwrap().is_none(), "{between:?}");
+        assert_eq!(rig.confirmations(), 3, "every node was asked");
+        let told = journal.of_locks();
+        assert_eq!(names(&told), ["attempt", "contended"], "{between:?}");
+        assert_eq!(told[0].outcome, Some(AttemptOutcome::Contended));
+        assert_eq!((told[0].attempts, told[1].attempts), (1, 1), "one attempt of two rounds");
+        assert!(gone(&rig.servers, "name"));
+        // The place in line is free, and the next token is above whatever was counted.
+        rig.set([Nothing; 3]);
+        let most = rig.servers.iter().filter_map(|server| counter(server, "name")).max();
+        assert!(token(&fenced(&client, "name")) > most.unwrap());
+    }
+}
+
+#[test]
+fn what_happens_at_a_minority_is_in_no_tokens_way() {
+    use Between::{Loss, Nothing, Raise, Silence};
+    for between in
+        [[Loss, Nothing, Nothing], [Nothing, Raise, Nothing], [Nothing, Nothing, Silence]]
+    {
+        let rig = Rig::start();
+        // It would wait for the silent one for as long as that may take.
+        let client = fresh(rig.urls()).node_timeout(Duration::from_secs(3)).wait_for_all(true);
+        let client = client.build().unwrap();
+        rig.set(between);
+        let guard = fenced(&client, "name");
+        assert_eq!(token(&guard), AHEAD + 1, "{between:?}");
+        let known = |server| counter(server, "name").is_some_and(|counter| counter > AHEAD);
+        assert!(rig.servers.iter().filter(|server| known(server)).count() >= 2);
+        assert_eq!(guard.release().unwrap(), Released::InTime, "{between:?}");
+        // What is owed to a node that fell silent waits for the next connection to it.
+        let reached = between.iter().take_while(|at| **at != Silence).count();
+        assert!(gone(&rig.servers[..reached], "name"), "{between:?}");
+    }
+}
+
+#[test]
+fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
+    use Between::{Nothing, Silence};
+    let rig = Rig::start();
+    let (client, journal) = told(fresh(rig.urls()).node_timeout(Duration::from_secs(1)));
+    rig.set([Silence, Silence, Nothing]);
+    let request = client.request("name").ttl(LONG).fenced().one_attempt();
+    let error = request.acquire().unwrap_err();
+    let LockError::NoQuorum(reports) = &error else { panic!("{error}") };
+    assert_eq!(reports.reports().len(), 3);
+    let told = journal.of_locks();
+    assert_eq!(names(&told), ["attempt", "failed"]);
+    assert_eq!(told[0].outcome, Some(AttemptOutcome::NoQuorum));
+    // The removals behind what is not answered are sent again on the next connection.
+    rig.set([Nothing; 3]);
+    let removed = || {
+        // Somebody has to have something to do with the nodes.
+        let _ = client.request("other").ttl(LONG).one_attempt().acquire();
+        holders(&rig.servers, "name") == 0
+    };
+    assert!(eventually(LIMIT, removed));
+}
+
+#[test]
+fn the_callers_patience_ends_the_second_round() {
+    use Between::{Nothing, Silence};
+    let rig = Rig::start();
+    let timeout = Duration::from_secs(10);
+    let (client, _) = told(fresh(rig.urls()).node_timeout(timeout));
+    // The connections are there, and the nodes disagree.
+    drop(take(&client, "other", LONG));
+    rig.set([Silence, Silence, Nothing]);
+    let start = Instant::now();
+    let wait = Duration::from_secs(1);
+    let request = client.request("name").ttl(LONG).fenced().wait_for(wait);
+    let error = request.acquire().unwrap_err();
+    assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
+    let took = start.elapsed();
+    assert!(took >= wait && took < timeout / 2, "{took:?}");
+    let is_undone = || holders(&rig.servers[2..], "name") == 0;
+    assert!(eventually(LIMIT, is_undone), "where that can be");
+}
+
+#[test]
+fn who_waits_tries_again_until_the_token_is_confirmed() {
+    use Between::{Loss, Nothing};
+    let rig = Rig::start();
+    let (client, journal) = told(patient(rig.urls()));
+    rig.set([Loss, Loss, Nothing]);
+    let guard = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| fenced(&client, "name"));
+        assert!(eventually(LIMIT, || rig.confirmations() >= 9), "attempt by attempt");
+        rig.set([Nothing; 3]);
+        waiting.join().unwrap()
+    });
+    assert!(token(&guard) >= AHEAD + 4, "one for each attempt");
+    let agreeing = |server: &&_| counter(server, "name") == Some(token(&guard));
+    assert_eq!(rig.servers.iter().filter(agreeing).count(), 3);
+    let told = journal.of_locks();
+    let (last, attempts) = told.split_last().unwrap();
+    assert_eq!((last.name, last.attempts), ("acquired", attempts.len() as u64));
+    for (index, attempt) in attempts.iter().enumerate() {
+        let is_last = index + 1 == attempts.len();
+        let expected = if is_last { AttemptOutcome::Granted } else { AttemptOutcome::Contended };
+        assert_eq!((attempt.attempts, attempt.outcome), (index as u64 + 1, Some(expected)));
+    }
+    assert_eq!(guard.release().unwrap(), Released::InTime);
+}
