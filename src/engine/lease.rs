@@ -29,6 +29,13 @@ pub struct Lease {
 }
 
 impl Lease {
+    /// How many bytes its keys have.
+    #[must_use]
+    pub fn key_bytes(&self) -> usize {
+        let more = self.extras.iter().flat_map(|extras| &extras.more_keys);
+        self.key.len() + more.map(|key| key.len()).sum::<usize>()
+    }
+
     /// A request about this lock, to the nodes that may hold it.
     pub(super) fn request(&self, verb: Verb, ttl: Ttl, now: Time, rules: &Rules) -> Request {
         Request {

@@ -98,7 +98,7 @@ impl Hold {
 
     /// How many bytes its key has.
     pub(super) fn key_len(&self) -> usize {
-        self.lock().lease.key.len()
+        self.lock().lease.key_bytes()
     }
 
     /// Has its guard given it up, and is there nobody to be told of anything?
