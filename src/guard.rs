@@ -73,8 +73,7 @@ impl LockGuard {
     ///
     /// [asked for together]: crate::LockClient::request_all
     pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        let more = self.lease.extras.iter().flat_map(|extras| &extras.more_keys);
-        std::iter::once(&self.lease.key).chain(more).map(|key| &key[self.prefix..])
+        self.lease.keys().map(|key| &key[self.prefix..])
     }
 
     /// The number that grows with every grant of the lock, if it was

@@ -19,6 +19,15 @@ pub struct Extras {
     pub fence: Option<Ttl>,
 }
 
+/// All keys of a lock: the first, and those that are locked together with it.
+pub(super) fn keys<'a>(
+    first: &'a Arc<[u8]>,
+    extras: &'a Option<Arc<Extras>>,
+) -> impl Iterator<Item = &'a [u8]> {
+    let more = extras.iter().flat_map(|extras| &extras.more_keys);
+    std::iter::once(first).chain(more).map(|key| &**key)
+}
+
 /// The lock before, in a request that hands it over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

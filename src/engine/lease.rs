@@ -1,6 +1,6 @@
 //! A lock that is held, and the requests about it.
 
-use super::{Extras, NodeSet, Request, Rules, Token, Ttl, Verb};
+use super::{Extras, NodeSet, Request, Rules, Token, Ttl, Verb, extras};
 use crate::clock::Time;
 use std::sync::Arc;
 
@@ -29,11 +29,9 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// How many bytes its keys have.
-    #[must_use]
-    pub fn key_bytes(&self) -> usize {
-        let more = self.extras.iter().flat_map(|extras| &extras.more_keys);
-        self.key.len() + more.map(|key| key.len()).sum::<usize>()
+    /// The keys that are locked.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        extras::keys(&self.key, &self.extras)
     }
 
     /// A request about this lock, to the nodes that may hold it.

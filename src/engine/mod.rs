@@ -182,8 +182,7 @@ pub struct Ballot {
 impl Request {
     /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        let more = self.extras.iter().flat_map(|extras| &extras.more_keys);
-        std::iter::once(&self.key).chain(more).map(|key| &**key)
+        extras::keys(&self.key, &self.extras)
     }
 
     /// How many bytes these are.

@@ -96,9 +96,9 @@ impl Hold {
         self.lock().lease.expires_at(rules)
     }
 
-    /// How many bytes its key has.
-    pub(super) fn key_len(&self) -> usize {
-        self.lock().lease.key_bytes()
+    /// How many bytes its keys have.
+    pub(super) fn key_bytes(&self) -> usize {
+        self.lock().lease.keys().map(<[u8]>::len).sum()
     }
 
     /// Has its guard given it up, and is there nobody to be told of anything?

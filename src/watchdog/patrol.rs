@@ -63,7 +63,7 @@ impl Patrol {
                         self.schedule.put(now, Duration::ZERO, now, watched);
                     }
                     Some((watched, ttl)) => {
-                        bytes += watched.hold.key_len();
+                        bytes += watched.hold.key_bytes();
                         renewals.push((watched, ttl));
                     }
                     None => {}
