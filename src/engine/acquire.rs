@@ -195,22 +195,9 @@ impl Acquire {
             return;
         }
 
-        let failure = if ballot.same_server {
-            Acquired::SameServer
-        } else if granted {
-            Acquired::TooLate(now.since(started))
-        } else if self.is_contended(&request, ballot) {
-            Acquired::Contended
-        } else {
-            Acquired::Unanswered
-        };
-        self.failure = Some(failure.clone());
         // Every node the request was written to, granted or not, answered or not: what a node that
         // did not answer has done is unknown, and the undo follows the request on its connection.
-        self.undo =
-            Some(Request { verb: Verb::Undo, nodes: ballot.sent, predecessor: None, ..request });
-        self.give_up_predecessor(now, NodeSet::EMPTY);
-        self.state = self.after_failure(now, started, ballot, failure);
+        self.fail(now, started, request, ballot.sent, ballot);
     }
 
     /// Not just `now < valid_until`: what is left must be worth handing out.

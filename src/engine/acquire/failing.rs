@@ -2,9 +2,34 @@
 
 use super::{Acquire, Acquired, Patience, State};
 use crate::clock::Time;
-use crate::engine::{Ballot, NodeSet, Request, Verdict, quorum};
+use crate::engine::{Ballot, NodeSet, Request, Verb, Verdict, quorum};
 
 impl Acquire {
+    /// The attempt that was begun at `started` has failed, for the reason that the answers to its
+    /// last request give, and is taken back from `nodes`.
+    pub(super) fn fail(
+        &mut self,
+        now: Time,
+        started: Time,
+        request: Request,
+        nodes: NodeSet,
+        ballot: &Ballot,
+    ) {
+        let failure = if ballot.same_server {
+            Acquired::SameServer
+        } else if ballot.tally.granted_by_majority() == Verdict::Won {
+            Acquired::TooLate(now.since(started))
+        } else if self.is_contended(&request, ballot) {
+            Acquired::Contended
+        } else {
+            Acquired::Unanswered
+        };
+        self.failure = Some(failure.clone());
+        self.undo = Some(Request { verb: Verb::Undo, nodes, predecessor: None, ..request });
+        self.give_up_predecessor(now, NodeSet::EMPTY);
+        self.state = self.after_failure(now, started, ballot, failure);
+    }
+
     /// The lock before has been given up by its holder: it is to be removed wherever it may still
     /// be and was not handed over.
     pub(super) fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
@@ -16,7 +41,7 @@ impl Acquire {
 
     /// Do others hold the lock? A round that the caller's deadline cut short while answers could
     /// still come says nothing about the nodes; then the one before it counts.
-    pub(super) fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
+    fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
         match ballot.tally.answered_by_majority() {
             Verdict::Won => true,
             Verdict::Lost => false,
@@ -29,7 +54,7 @@ impl Acquire {
     }
 
     /// Rests before the next attempt, or ends with `failure` when there is no point in one.
-    pub(super) fn after_failure(
+    fn after_failure(
         &mut self,
         now: Time,
         started: Time,

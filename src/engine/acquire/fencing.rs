@@ -66,19 +66,8 @@ impl Acquire {
             self.state = State::Over(Some(Acquired::Held(lease)));
             return;
         }
-        let failure = if ballot.same_server {
-            Acquired::SameServer
-        } else if is_confirmed {
-            Acquired::TooLate(now.since(lease.since))
-        } else if self.is_contended(&request, ballot) {
-            // The nodes answered that the key is not ours any more: somebody took it away.
-            Acquired::Contended
-        } else {
-            Acquired::Unanswered
-        };
-        self.failure = Some(failure.clone());
+        // If a majority refused: the key is not ours any more, somebody took it away.
         let nodes = lease.nodes.union(ballot.sent);
-        self.undo = Some(Request { verb: Verb::Undo, nodes, fence: 0, ..request });
-        self.state = self.after_failure(now, lease.since, ballot, failure);
+        self.fail(now, lease.since, request, nodes, ballot);
     }
 }
