@@ -191,6 +191,18 @@ impl Request {
         self.keys().map(<[u8]>::len).sum()
     }
 
+    /// Are there several keys?
+    #[must_use]
+    pub fn has_more_keys(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty())
+    }
+
+    /// How long the counters live, if the lock is fenced.
+    #[must_use]
+    pub fn counters_ttl(&self) -> Option<Ttl> {
+        self.extras.as_ref()?.fence
+    }
+
     /// Asks all nodes for a sign of life, until `deadline`.
     #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {

@@ -41,12 +41,14 @@ impl KnownScripts {
 
     /// The form in which a request is sent first.
     pub(super) fn form(self, request: &Request) -> Form {
+        let bit = Self::bit(request);
         // Nobody waits for an undo, so nobody would be there to send it a second time if the node
         // has forgotten the script meanwhile: it must be understood at once.
-        let is_known = request.verb != Verb::Undo && self.0 & Self::bit(request) != 0;
-        if is_known || script(request).is_none() { Form::Digest } else { Form::Source }
+        let is_known = request.verb != Verb::Undo && self.0 & bit != 0;
+        if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 
+    /// What stands for the script that carries out this request. Zero if it takes none.
     fn bit(request: &Request) -> u8 {
         let Some(script) = script(request) else { return 0 };
         script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
@@ -55,11 +57,11 @@ impl KnownScripts {
 
 /// The script that carries out this request, if it takes one.
 pub(super) fn script(request: &Request) -> Option<Script> {
-    let has_more = request.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty());
-    let is_fenced = request.extras.as_ref().is_some_and(|extras| extras.fence.is_some());
+    let has_more = request.has_more_keys();
     match request.verb {
-        Verb::Plant if has_more || is_fenced => Some(script::CLAIM),
-        Verb::HandOver if has_more || is_fenced => Some(script::CLAIM),
+        Verb::Plant | Verb::HandOver if has_more || request.counters_ttl().is_some() => {
+            Some(script::CLAIM)
+        }
         Verb::Replant if has_more => Some(script::CLAIM),
         Verb::HandOver => Some(script::HAND_OVER),
         Verb::Extend if has_more => Some(script::EXTEND_ALL),
@@ -113,7 +115,7 @@ pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
     };
     let (verb, name) = name(script, form);
     match request.verb {
-        _ if several::is_about(request) => several::encode(request, (verb, name), out),
+        _ if several::takes(script) => several::encode(request, (verb, name), out),
         Verb::Extend if request.ttl < request.ttl_longest => {
             encode_command(out, &[verb, name, b"1", key, &value, ttl, b"shorter"]);
         }
@@ -161,9 +163,12 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
 #[must_use]
 pub fn meaning(request: &Request, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
     let script = script(request);
-    let is_count = matches!(script, Some(script) if script != script::INSPECT)
-        && script != Some(script::CLAIM)
-        || request.verb == Verb::Remove;
+    let is_count = match request.verb {
+        Verb::Extend | Verb::Release | Verb::Undo | Verb::Fence | Verb::Remove => true,
+        Verb::HandOver => script == Some(script::HAND_OVER),
+        Verb::Plant | Verb::Replant | Verb::Inspect | Verb::Ping => false,
+    };
+    let nonsense = || Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret)));
     match (request.verb, reply) {
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
         (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
@@ -174,10 +179,8 @@ pub fn meaning(request: &Request, reply: &Reply<'_>, secret: Option<&[u8]>) -> M
         (Verb::HandOver, Reply::Integer(2)) if is_count => Meaning::Planted,
         (_, Reply::Integer(1)) if is_count => Meaning::Vote(Vote::Granted),
         (_, Reply::Integer(0)) if is_count => Meaning::Vote(Vote::Refused),
-        (_, Reply::Array(pair)) => several::meaning(script, pair).unwrap_or_else(|| {
-            Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret)))
-        }),
-        _ => Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret))),
+        (_, Reply::Array(list)) => several::meaning(script, list).unwrap_or_else(nonsense),
+        _ => nonsense(),
     }
 }
 

@@ -9,11 +9,9 @@ use crate::resp::{Elements, Reply, encode_command};
 /// What follows a lock's key in its counter's. No lock's key may end so.
 pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
 
-/// Does it take more than one key?
-pub(super) fn is_about(request: &Request) -> bool {
-    let script = super::script(request);
-    let scripts = [script::CLAIM, script::FENCE, script::RELEASE_ALL, script::EXTEND_ALL];
-    script.is_some_and(|script| scripts.contains(&script))
+/// Does this script take more than one key?
+pub(super) fn takes(script: Script) -> bool {
+    [script::CLAIM, script::FENCE, script::RELEASE_ALL, script::EXTEND_ALL].contains(&script)
 }
 
 /// Appends a request to run this script.
@@ -29,8 +27,7 @@ pub(super) fn encode(
     let locks = decimal(keys.len() as u64, &mut locks);
     let ttl = decimal(request.ttl.as_millis(), &mut ttl);
     let first = decimal(request.fence, &mut first);
-    let fence = request.extras.as_ref().and_then(|extras| extras.fence);
-    let life = decimal(fence.map_or(0, Ttl::as_millis), &mut life);
+    let life = decimal(request.counters_ttl().map_or(0, Ttl::as_millis), &mut life);
     let value = value(&request.token, request.extras.as_deref());
     let before = match request.verb {
         // Where it is ours already it stays so.
@@ -58,8 +55,7 @@ pub(super) fn encode(
 /// The counters' keys, for the requests that count.
 fn counters(request: &Request, keys: &[&[u8]]) -> Vec<Vec<u8>> {
     let counts = matches!(request.verb, Verb::Plant | Verb::HandOver | Verb::Fence);
-    let is_fenced = request.extras.as_ref().is_some_and(|extras| extras.fence.is_some());
-    let keys = keys.iter().filter(|_| counts && is_fenced);
+    let keys = keys.iter().filter(|_| counts && request.counters_ttl().is_some());
     keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }
 
