@@ -5,14 +5,11 @@
 use super::command::Call;
 use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Failure, OwnedReply};
-use super::scripts::{Raised, Words};
-use super::strings::set;
+use super::scripts::{Outcome, Raised, Words, put, remove};
 use crate::node::script::FENCE_MAX;
 
 /// As much of a value as `inspect.lua` shows.
 const SHOWN_MAX: usize = 1024;
-
-type Outcome = Result<OwnedReply, Raised>;
 
 fn malformed() -> Raised {
     (Failure::new("ERR embedded nodes run this script only as redlatch calls it"), 1)
@@ -35,12 +32,6 @@ fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, 
     let now_ms = call.now_ms;
     let found = call.database().string(now_ms, key).map_err(|failure| (failure, line))?;
     Ok(found.map(<[u8]>::to_vec))
-}
-
-fn put(call: &mut Call<'_>, key: &[u8], value: &[u8], ttl: &[u8], line: u32) -> Result<(), Raised> {
-    let options: [&[u8]; 5] = [b"SET", key, value, b"PX", ttl];
-    set(&mut call.with_args(&options)).map_err(|failure| (failure, line))?;
-    Ok(())
 }
 
 /// `claim.lua`
@@ -140,8 +131,7 @@ pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let mut count = 0;
     for key in words.keys {
         let is_ours = value(call, key, 3).is_ok_and(|value| value.as_deref() == ours);
-        let now_ms = call.now_ms;
-        count += usize::from(is_ours && call.database().remove(now_ms, key));
+        count += usize::from(is_ours && remove(call, key));
     }
     Ok(OwnedReply::Integer(i64::from(count == words.keys.len())))
 }

@@ -92,27 +92,21 @@ impl<'a> Words<'a> {
 /// An error and the line of the script that it came from.
 pub(super) type Raised = (Failure, u32);
 
+/// What a script answers.
+pub(super) type Outcome = Result<OwnedReply, Raised>;
+
 fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
-    let outcome = match script.sha1 {
-        sha1 if sha1 == script::RELEASE.sha1 => release(call, words).map(i64::from),
-        sha1 if sha1 == script::EXTEND.sha1 => extend(call, words).map(i64::from),
-        sha1 if sha1 == script::HAND_OVER.sha1 => hand_over(call, words),
-        sha1 => {
-            let run = match sha1 {
-                sha1 if sha1 == script::CLAIM.sha1 => claims::claim,
-                sha1 if sha1 == script::FENCE.sha1 => claims::fence,
-                sha1 if sha1 == script::RELEASE_ALL.sha1 => claims::release_all,
-                sha1 if sha1 == script::EXTEND_ALL.sha1 => claims::extend_all,
-                _ => claims::inspect,
-            };
-            let outcome = run(call, words);
-            return outcome.map_err(|(failure, line)| failure.in_script(sha1, line));
-        }
+    let run = match *script {
+        script if script == script::RELEASE => release,
+        script if script == script::EXTEND => extend,
+        script if script == script::HAND_OVER => hand_over,
+        script if script == script::CLAIM => claims::claim,
+        script if script == script::FENCE => claims::fence,
+        script if script == script::RELEASE_ALL => claims::release_all,
+        script if script == script::EXTEND_ALL => claims::extend_all,
+        _ => claims::inspect,
     };
-    match outcome {
-        Ok(answer) => Ok(OwnedReply::Integer(answer)),
-        Err((failure, line)) => Err(failure.in_script(script.sha1, line)),
-    }
+    run(call, words).map_err(|(failure, line)| failure.in_script(script.sha1, line))
 }
 
 /// What Redis says when a script hands `nil` to a command.
@@ -121,21 +115,22 @@ fn nil_argument() -> Failure {
 }
 
 /// `release.lua`, with its line numbers.
-fn release(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
+fn release(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
-    Ok(holds(call, key, words).map_err(|failure| (failure, 1))? && remove(call, key))
+    let is_ours = holds(call, key, words).map_err(|failure| (failure, 1))?;
+    Ok(OwnedReply::Integer(i64::from(is_ours && remove(call, key))))
 }
 
-fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
+pub(super) fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
     let now_ms = call.now_ms;
     call.database().remove(now_ms, key)
 }
 
 /// `extend.lua`, with its line numbers.
-fn extend(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
+fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
     if !holds(call, key, words).map_err(|failure| (failure, 1))? {
-        return Ok(false);
+        return Ok(OwnedReply::Integer(0));
     }
     let now_ms = call.now_ms;
     let database = call.database();
@@ -146,7 +141,7 @@ fn extend(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
         })?;
         // Lua compares numbers as doubles, so this does too.
         if remaining_ms(database, now_ms, key) as f64 >= wanted {
-            return Ok(true);
+            return Ok(OwnedReply::Integer(1));
         }
     }
     let millis = ttl.ok_or_else(nil_argument).and_then(integer);
@@ -154,22 +149,34 @@ fn extend(call: &mut Call<'_>, words: Words<'_>) -> Result<bool, Raised> {
     millis
         .and_then(|ms| set_remaining(database, now_ms, key, ms, "pexpire", &unconditional))
         .map_err(|failure| (failure, 5))?;
-    Ok(true)
+    Ok(OwnedReply::Integer(1))
 }
 
 /// `hand_over.lua`, with its line numbers.
-fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Result<i64, Raised> {
+fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
     let now_ms = call.now_ms;
     let held = call.database().string(now_ms, key).map_err(|failure| (failure, 1))?;
     let is_held = held.is_some();
     if is_held && held != words.argv.first().copied() {
-        return Ok(0);
+        return Ok(OwnedReply::Integer(0));
     }
     let [_, token, ttl, ..] = *words.argv else { return Err((nil_argument(), 5)) };
-    let options: [&[u8]; 5] = [b"SET", key, token, b"PX", ttl];
-    set(&mut call.with_args(&options)).map_err(|failure| (failure, 5))?;
-    Ok(if is_held { 1 } else { 2 })
+    put(call, key, token, ttl, 5)?;
+    Ok(OwnedReply::Integer(if is_held { 1 } else { 2 }))
+}
+
+/// `SET key value PX ttl`, in this line of a script.
+pub(super) fn put(
+    call: &mut Call<'_>,
+    key: &[u8],
+    value: &[u8],
+    ttl: &[u8],
+    line: u32,
+) -> Result<(), Raised> {
+    let options: [&[u8]; 5] = [b"SET", key, value, b"PX", ttl];
+    set(&mut call.with_args(&options)).map_err(|failure| (failure, line))?;
+    Ok(())
 }
 
 /// Whether the key holds `ARGV[1]`: the comparison two of the scripts begin with.
