@@ -42,9 +42,9 @@ use std::time::{Duration, Instant};
 ///
 /// A resource is any non-empty string of bytes that does not end in `:redlatch:fence`, and the
 /// lock's key on the nodes is its name with the [prefix](Builder::key_prefix) before it: 64 KiB at
-/// most. A ttl counts in whole milliseconds,
-/// what is below is cut off; it must leave some validity after [drift](Builder::drift_factor) and 2
-/// ms, and is at most [`max_ttl`](Builder::max_ttl).
+/// most. A ttl counts in whole milliseconds, and what is below is cut off; it must leave some
+/// validity after [drift](Builder::drift_factor) and 2 ms, and is at most
+/// [`max_ttl`](Builder::max_ttl).
 ///
 /// Dropping the last clone waits until the nodes have answered that they have released what was
 /// dropped before, for up to [`node_timeout`](Builder::node_timeout); not for a node that has not
