@@ -4,30 +4,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use redlatch::internal::resp::{ELEMENTS_MAX, Reply, decode, encode_command};
 
-#[path = "../fuzz/properties/chunks.rs"]
-mod chunks;
-#[path = "../fuzz/properties/decode.rs"]
-mod in_one_piece;
-#[path = "../fuzz/properties/oracle.rs"]
-mod oracle;
-#[path = "../fuzz/properties/peer.rs"]
-mod peer;
-#[path = "../fuzz/properties/slow_decoder.rs"]
-mod slow_decoder;
-#[path = "../fuzz/properties/stream.rs"]
-mod stream;
-#[path = "../fuzz/properties/value.rs"]
-mod value;
+#[path = "../fuzz/properties/decoding.rs"]
+mod decoding;
 
-use value::Value;
-
-/// Holds all the properties of decoding for these bytes.
-fn hold(bytes: &[u8]) {
-    in_one_piece::check(bytes);
-    chunks::check(bytes);
-    oracle::check(bytes);
-    peer::check(bytes);
-}
+use decoding::hold;
+use decoding::value::Value;
 
 /// Lines without line breaks in them.
 fn line() -> impl Strategy<Value = Vec<u8>> {

@@ -9,34 +9,15 @@ use redlatch::internal::resp::{
     BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode,
 };
 
-#[path = "../fuzz/properties/chunks.rs"]
-mod chunks;
-#[path = "../fuzz/properties/decode.rs"]
-mod in_one_piece;
-#[path = "../fuzz/properties/oracle.rs"]
-mod oracle;
-#[path = "../fuzz/properties/peer.rs"]
-mod peer;
-#[path = "../fuzz/properties/slow_decoder.rs"]
-mod slow_decoder;
-#[path = "../fuzz/properties/stream.rs"]
-mod stream;
-#[path = "../fuzz/properties/value.rs"]
-mod value;
+#[path = "../fuzz/properties/decoding.rs"]
+mod decoding;
 
 #[path = "resp_table/live.rs"]
 mod live;
 
 use ProtocolError as Fault;
-use value::Value;
-
-/// Holds all the properties of decoding for these bytes.
-fn hold(bytes: &[u8]) {
-    in_one_piece::check(bytes);
-    chunks::check(bytes);
-    oracle::check(bytes);
-    peer::check(bytes);
-}
+use decoding::hold;
+use decoding::value::Value;
 
 /// What the decoder has to make of some bytes.
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Replies of a redis-server 7.0.15, as they were captured.
 
 use super::Outcome::Is;
-use super::value::Value;
+use super::decoding::value::Value;
 use super::{Row, bulk, integers, row};
 
 /// What redis-server 7.0.15 sends: HELLO 3, and then DEBUG PROTOCOL with each of its arguments.
