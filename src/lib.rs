@@ -27,7 +27,7 @@
 //!   as soon as that node can be reached again.
 //! * **It comes back.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes
 //!   do; a node that is down, stopped or being looked up does not hold up a caller whose majority
-//!   answered.
+//!   answered, nor, once it is known to be silent, those who contend for a lock.
 //! * **It tells.** "Others hold it", here or elsewhere, is `Ok(None)`; "too few nodes answered to
 //!   know" is an error with a report from every node ([`NoQuorum`]).
 //! * **It lasts as long as the work.** A lock that is [kept alive](LockRequest::keep_alive), or

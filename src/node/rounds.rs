@@ -227,7 +227,8 @@ impl<W> Rounds<W> {
     /// Ends a round for the one who waits, if it is decided or its time is over.
     fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
         let entry = &mut self.entries[slot];
-        if entry.waiter.is_none() || !(is_late || entry.is_decided(self.wait_for_all)) {
+        let is_over = is_late || entry.is_decided(self.wait_for_all, &self.sessions);
+        if entry.waiter.is_none() || !is_over {
             return;
         }
         entry.close(slot, &mut self.sessions, is_late);

@@ -53,6 +53,8 @@ pub struct Session {
     backoff: Backoff,
     /// When a command was last answered.
     answered_at: Time,
+    /// Has it let a round's time pass, and not been heard of since?
+    is_silent: bool,
     /// Before this nothing that is owed is paid: the node has just refused to take it.
     pay_at: Time,
     /// Has a command been answered on this connection?
@@ -88,6 +90,7 @@ impl Session {
             debts: Debts::default(),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
+            is_silent: false,
             pay_at: Time::ZERO,
             is_proven: false,
             identity: None,
@@ -187,6 +190,7 @@ impl Session {
 
     /// Bytes have come.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
+        self.is_silent = false;
         let mut input = std::mem::take(&mut self.input);
         let rest = if input.is_empty() {
             self.decode(now, bytes)

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 
 use redlatch::{LockError, Released};
 
-use super::proxied;
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value};
 use super::support::proxy::Mode;
 use super::support::redis::Server;
 use super::support::servers::Servers;
+use super::{connected, is_to_be_had, proxied};
 
 #[test]
 fn four_nodes_that_are_split_two_and_two_give_the_lock_to_nobody() {
@@ -46,6 +46,27 @@ fn two_clients_that_split_four_nodes_again_and_again_both_get_their_turn() {
         }
     });
     assert!(gone(&servers, "split"));
+}
+
+#[test]
+fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent() {
+    let servers = Servers::start(3);
+    let round = Duration::from_secs(3);
+    let client = connected(patient(servers.urls()).node_timeout(round).build().unwrap());
+    servers[0].command(&["SET", "split", "another's", "PX", "60000"]);
+    servers[2].pause();
+    // As far as anybody knows, the third may still make it a majority.
+    assert!(matches!(client.try_lock("split", LONG), Ok(None)));
+    let start = Instant::now();
+    for _ in 0..5 {
+        assert!(matches!(client.try_lock("split", LONG), Ok(None)));
+    }
+    assert!(start.elapsed() < 2 * round, "each attempt waited for it");
+    servers[2].resume();
+    assert!(gone(&servers[1..], "split"), "it is taken back from the silent node as well");
+    // It has a vote again.
+    assert!(eventually(LIMIT, || is_to_be_had(&client, "split")));
+    assert!(value(&servers[0], "split").is_some());
 }
 
 #[test]

@@ -92,12 +92,32 @@ impl<W> Entry<W> {
         self.tally.granted_by_majority() == Verdict::Won
     }
 
-    /// Can nothing change any more what this round comes to?
-    pub(super) fn is_decided(&self, wait_for_all: bool) -> bool {
+    /// Is there nothing left that is worth waiting for?
+    pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
         // These are about every node, not about a majority of them.
         let asks_all = matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove));
         let may_be_early = !wait_for_all && !asks_all;
-        self.tally.is_complete() || (may_be_early && self.tally.is_settled())
+        self.tally.is_complete()
+            || (may_be_early && (self.tally.is_settled() || self.is_split(sessions)))
+    }
+
+    /// Is this an attempt that others are in the way of, as a majority says, and that no node could
+    /// make a lock but such as have been silent for a round already? Whoever waited for those would
+    /// keep the others, who wait for them as well, from the nodes that are there, for as long as a
+    /// round may last.
+    fn is_split(&self, sessions: &[Session]) -> bool {
+        let tally = &self.tally;
+        let is_contended = !tally.refused.is_empty()
+            && tally.answered_by_majority() == Verdict::Won
+            && self.verb().is_some_and(Verb::is_acquisition);
+        if !is_contended {
+            return false;
+        }
+        let voted = tally.voted();
+        let is_awaited =
+            |&index: &usize| !voted.contains(Node::new(index)) && !sessions[index].is_silent();
+        let awaited = (0..sessions.len()).filter(is_awaited).count();
+        tally.granted.len() + awaited < quorum(tally.nodes())
     }
 
     /// Counts an answer. Says whether it counted: no node votes twice.
@@ -150,6 +170,7 @@ impl<W> Entry<W> {
                 self.tally.cast(node, Vote::Failed);
             }
             if is_late {
+                session.let_pass();
                 self.problems[index] = Some(Problem::TimedOut(phase));
             }
         }

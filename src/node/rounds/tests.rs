@@ -3,13 +3,14 @@
 mod fencing;
 mod leftovers;
 mod quarantine;
+mod silent;
 mod twins;
 mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{at, commands, greeting, node, request, ttl};
-use crate::node::{NodeAnswer, Phase, Problem, Returns, Rounds, Session, SessionOptions};
+use crate::node::{Phase, Problem, Returns, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 /// Three nodes and what they say, in literal bytes. A waiter is a number.
@@ -20,18 +21,24 @@ struct Nodes {
 
 impl Nodes {
     fn down(wait_for_all: bool) -> Self {
+        Self::of(3, wait_for_all)
+    }
+
+    fn of(count: u64, wait_for_all: bool) -> Self {
         let session = |index| Session::new(SessionOptions::new(&format!("redis://{index}"), index));
-        Self { rounds: Rounds::new((0..3).map(session).collect(), wait_for_all), now: at(0) }
+        Self { rounds: Rounds::new((0..count).map(session).collect(), wait_for_all), now: at(0) }
     }
 
     /// All connected and greeted.
     fn ready(wait_for_all: bool) -> Self {
         let mut nodes = Self::down(wait_for_all);
-        for index in 0..3 {
-            nodes.connect(index);
-            nodes.hear(index, &greeting(&format!("run {index}"), 1_000));
-        }
+        (0..3).for_each(|index| nodes.greet(index));
         nodes
+    }
+
+    fn greet(&mut self, index: usize) {
+        self.connect(index);
+        self.hear(index, &greeting(&format!("run {index}"), 1_000));
     }
 
     fn connect(&mut self, index: usize) {
@@ -162,19 +169,6 @@ fn what_was_never_written_needs_no_undo() {
     assert_eq!(ballot.sent, set(&[0, 1]));
     nodes.hear(2, &greeting("run 2", 1_000));
     assert_eq!(nodes.commands(2), [""; 0], "too late: nobody would undo it");
-}
-
-#[test]
-fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
-    let mut nodes = Nodes::ready(false);
-    nodes.lose(1);
-    nodes.lose(2);
-    nodes.open(1, Verb::Plant, 1);
-    let returns = nodes.over();
-    assert_eq!(returns.ballot.sent, set(&[0]), "only one was asked");
-    let answers: Vec<_> = returns.reports.into_iter().map(|report| report.answer).collect();
-    assert_eq!(answers[0], NodeAnswer::Pending);
-    assert!(matches!(answers[1], NodeAnswer::Failed(Problem::Disconnected(_))));
 }
 
 #[test]

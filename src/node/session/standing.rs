@@ -67,6 +67,16 @@ impl Session {
         }
     }
 
+    /// The time of a round is over, and the node has not answered.
+    pub(in crate::node) fn let_pass(&mut self) {
+        self.is_silent = true;
+    }
+
+    /// Has the node let a round's time pass, and not been heard of since?
+    pub(in crate::node) fn is_silent(&self) -> bool {
+        self.is_silent
+    }
+
     /// The random name of the server, as of the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
         self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())

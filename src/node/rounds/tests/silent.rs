@@ -1,0 +1,104 @@
+//! Which nodes are waited for, and which have let rounds pass without a word.
+
+use super::{Nodes, set};
+use crate::engine::{NodeSet, Request, Verb};
+use crate::node::fixture::request;
+use crate::node::{NodeAnswer, Problem};
+
+/// Three nodes, the last of which has let a round pass.
+fn with_silent_node() -> Nodes {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(1, Verb::Plant, 1);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "$-1\r\n");
+    assert!(!nodes.is_over(), "the third may still make it a majority");
+    nodes.pass(50);
+    assert!(nodes.is_over());
+    nodes
+}
+
+#[test]
+fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
+    for verb in [Verb::Plant, Verb::HandOver] {
+        let mut nodes = with_silent_node();
+        nodes.open(2, verb, 2);
+        nodes.hear(0, if verb == Verb::Plant { "+OK\r\n" } else { ":1\r\n" });
+        assert!(!nodes.is_over(), "so far nobody is in the way");
+        nodes.hear(1, if verb == Verb::Plant { "$-1\r\n" } else { ":0\r\n" });
+        let returns = nodes.over();
+        assert_eq!(returns.ballot.tally.granted, set(&[0]));
+        assert_eq!(returns.ballot.tally.refused, set(&[1]));
+        assert_eq!(returns.ballot.sent, NodeSet::all(3), "it is to be taken back there as well");
+    }
+}
+
+#[test]
+fn a_node_that_has_been_heard_of_again_is_waited_for_again() {
+    let mut nodes = with_silent_node();
+    nodes.hear(2, "$-1\r\n");
+    nodes.open(2, Verb::Plant, 2);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "$-1\r\n");
+    assert!(!nodes.is_over());
+    nodes.hear(2, "+OK\r\n");
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+}
+
+#[test]
+fn a_silent_node_is_waited_for_where_nobody_is_in_the_way() {
+    let mut nodes = with_silent_node();
+    nodes.open(2, Verb::Plant, 2);
+    nodes.hear(0, "+OK\r\n");
+    nodes.lose(1);
+    assert!(!nodes.is_over(), "it is the only chance");
+    nodes.hear(2, "$-1\r\n+OK\r\n");
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+}
+
+#[test]
+fn who_holds_a_lock_waits_for_a_silent_node() {
+    for verb in [Verb::Extend, Verb::Release] {
+        let mut nodes = with_silent_node();
+        nodes.open(2, verb, 2);
+        nodes.hear(0, ":1\r\n");
+        nodes.hear(1, ":0\r\n");
+        assert!(!nodes.is_over(), "{verb:?}");
+        nodes.pass(50);
+        assert!(nodes.is_over());
+    }
+}
+
+#[test]
+fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
+    let mut nodes = Nodes::of(5, false);
+    (0..5).for_each(|index| nodes.greet(index));
+    let plant = |nodes: &mut Nodes, owner| {
+        let request = request(Verb::Plant, owner, nodes.now);
+        nodes.rounds.open(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
+    };
+    plant(&mut nodes, 1);
+    (0..4).for_each(|index| nodes.hear(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));
+    nodes.pass(50);
+    assert!(nodes.is_over());
+
+    plant(&mut nodes, 2);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "$-1\r\n");
+    nodes.hear(2, "+OK\r\n");
+    assert!(!nodes.is_over(), "the fourth may still make it a majority");
+    nodes.hear(3, "$-1\r\n");
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
+}
+
+#[test]
+fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(1);
+    nodes.lose(2);
+    nodes.open(1, Verb::Plant, 1);
+    let returns = nodes.over();
+    assert_eq!(returns.ballot.sent, set(&[0]), "only one was asked");
+    let answers: Vec<_> = returns.reports.into_iter().map(|report| report.answer).collect();
+    assert_eq!(answers[0], NodeAnswer::Pending);
+    assert!(matches!(answers[1], NodeAnswer::Failed(Problem::Disconnected(_))));
+}
