@@ -170,6 +170,7 @@ impl LockClient {
                 config.client_name.as_deref(),
             );
             options.quarantine = quarantine;
+            options.patience = config.rules.node_timeout;
             options.silence_max = config.rules.node_timeout * 10;
             (endpoint.address().clone(), Session::new(options))
         });

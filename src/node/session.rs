@@ -53,7 +53,7 @@ pub struct Session {
     backoff: Backoff,
     /// When a command was last answered.
     answered_at: Time,
-    /// Has it let a round's time pass, and not been heard of since?
+    /// Has it been silent for too long to be waited for, and not been heard of since?
     is_silent: bool,
     /// Before this nothing that is owed is paid: the node has just refused to take it.
     pay_at: Time,
@@ -222,8 +222,10 @@ impl Session {
         self.flight.wrote(count);
     }
 
-    /// Time has passed: gives up a connection on which nothing was answered for too long.
+    /// Time has passed: gives up a connection on which nothing was answered for too long. What has
+    /// arrived must be passed on before, or a node would be called silent that is not.
     pub fn tick(&mut self, now: Time) {
+        self.is_silent |= !self.is_alive(now, self.options.patience);
         for ticket in self.debts.expire(now) {
             self.fail(ticket, &Problem::TimedOut(self.phase()), false);
         }

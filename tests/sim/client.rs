@@ -68,6 +68,7 @@ impl Client {
         let quarantine = Duration::from_millis(stage.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), stage.random.number());
+            options.patience = node_timeout;
             options.silence_max = node_timeout * 10;
             let password = stage.options.password.map(str::as_bytes);
             options.credentials = Credentials::new(None, password, 0, None);

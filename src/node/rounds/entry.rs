@@ -102,22 +102,19 @@ impl<W> Entry<W> {
     }
 
     /// Is this an attempt that others are in the way of, as a majority says, and that no node could
-    /// make a lock but such as have been silent for a round already? Whoever waited for those would
-    /// keep the others, who wait for them as well, from the nodes that are there, for as long as a
-    /// round may last.
+    /// make a lock but such as have been silent for as long as a round lasts? Whoever waited for
+    /// those would keep the others, who wait for them as well, from the nodes that are there.
     fn is_split(&self, sessions: &[Session]) -> bool {
         let tally = &self.tally;
         let is_contended = !tally.refused.is_empty()
             && tally.answered_by_majority() == Verdict::Won
             && self.verb().is_some_and(Verb::is_acquisition);
-        if !is_contended {
-            return false;
-        }
         let voted = tally.voted();
-        let is_awaited =
-            |&index: &usize| !voted.contains(Node::new(index)) && !sessions[index].is_silent();
-        let awaited = (0..sessions.len()).filter(is_awaited).count();
-        tally.granted.len() + awaited < quorum(tally.nodes())
+        let is_awaited = |(index, session): &(usize, &Session)| {
+            !voted.contains(Node::new(*index)) && !session.is_silent()
+        };
+        let awaited = || sessions.iter().enumerate().filter(is_awaited).count();
+        is_contended && tally.granted.len() + awaited() < quorum(tally.nodes())
     }
 
     /// Counts an answer. Says whether it counted: no node votes twice.
@@ -170,7 +167,6 @@ impl<W> Entry<W> {
                 self.tally.cast(node, Vote::Failed);
             }
             if is_late {
-                session.let_pass();
                 self.problems[index] = Some(Problem::TimedOut(phase));
             }
         }

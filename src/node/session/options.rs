@@ -16,6 +16,9 @@ pub struct SessionOptions {
     pub name: Arc<str>,
     /// What a connection is opened with.
     pub credentials: Credentials,
+    /// How long a node may be silent before those who contend for a lock stop waiting for it: as
+    /// long as a round lasts.
+    pub patience: Duration,
     /// How long a node may be silent before its connection is given up: while connecting, while
     /// greeting, and with commands unanswered.
     pub silence_max: Duration,
@@ -34,6 +37,7 @@ impl SessionOptions {
         Self {
             name: Arc::from(name),
             credentials: Credentials::default(),
+            patience: Duration::from_millis(50),
             silence_max: Duration::from_millis(500),
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             quarantine: None,

@@ -39,8 +39,20 @@ impl Session {
 
     /// Are removals under way, on a connection that has not been silent for `patience`?
     pub(in crate::node) fn has_removals(&self, now: Time, patience: Duration) -> bool {
-        let is_alive = || self.silence().is_some_and(|since| now < since.after(patience));
-        (self.flight.has_removals() || !self.debts.is_empty()) && is_alive()
+        let is_connected = !matches!(self.state, State::Down { .. });
+        let is_any = self.flight.has_removals() || !self.debts.is_empty();
+        is_any && is_connected && self.is_alive(now, patience)
+    }
+
+    /// Is there nothing that has been waited for for `patience` without a sign of life?
+    pub(super) fn is_alive(&self, now: Time, patience: Duration) -> bool {
+        self.silence().is_none_or(|since| now < since.after(patience))
+    }
+
+    /// Was the node silent for as long as a round may last, when last that was looked at, and has
+    /// it not been heard of since?
+    pub(in crate::node) fn is_silent(&self) -> bool {
+        self.is_silent
     }
 
     /// Has a greeting been answered since this was last asked?
@@ -65,16 +77,6 @@ impl Session {
             State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),
             State::Ready => self.flight.oldest(),
         }
-    }
-
-    /// The time of a round is over, and the node has not answered.
-    pub(in crate::node) fn let_pass(&mut self) {
-        self.is_silent = true;
-    }
-
-    /// Has the node let a round's time pass, and not been heard of since?
-    pub(in crate::node) fn is_silent(&self) -> bool {
-        self.is_silent
     }
 
     /// The random name of the server, as of the last connection.

@@ -15,7 +15,11 @@ const MANY: usize = 8;
 const SLICE: Duration = Duration::from_millis(1500);
 
 pub fn run(context: &Context) -> Vec<Findings> {
-    vec![threads(context), processes(context)]
+    let mut findings = vec![threads(context), processes(context)];
+    if context.nodes >= 3 {
+        findings.push(beside_stopped(context));
+    }
+    findings
 }
 
 fn threads(context: &Context) -> Findings {
@@ -80,6 +84,48 @@ fn processes(context: &Context) -> Findings {
                 .to_owned(),
         table: table(&lanes),
         figures,
+        bars: None,
+    }
+}
+
+/// No more than a majority is left: whoever is granted the lock by some of it can wait for those
+/// that are stopped, and be in the others' way, or try again.
+fn beside_stopped(context: &Context) -> Findings {
+    let servers = &context.servers;
+    let urls = servers.urls();
+    let kind = Kind::Contended;
+    let setup = Setup { servers, urls: &urls, kind, threads: 1, processes: MANY };
+    let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle];
+    let mut lanes: Vec<_> = peers.iter().map(|&peer| setup.lane(peer, "beside")).collect();
+    let slice = if context.is_quick { context.slice } else { SLICE };
+    let turns = context.turns.div_ceil(2);
+    take_turns(&mut lanes, turns, slice, servers);
+    let well: Vec<f64> = lanes.iter().map(|lane| lane.median(Slice::rate)).collect();
+    lanes.iter_mut().for_each(|lane| lane.slices.clear());
+
+    let majority = context.nodes / 2 + 1;
+    (majority..context.nodes).for_each(|index| servers.pause(index));
+    for _ in 0..=turns {
+        for lane in &mut lanes {
+            lane.run(slice, servers);
+            lane.expect_gone(servers, majority);
+        }
+    }
+    // Each client has to find out first, which takes it a round's time.
+    lanes.iter_mut().for_each(|lane| drop(lane.slices.remove(0)));
+    (majority..context.nodes).for_each(|index| servers.resume(index));
+
+    let figure = |(lane, well): (&Lane, &f64)| Figure {
+        what: format!("contended beside stopped servers, {}: of its own pairs/s", lane.name),
+        measured: lane.median(Slice::rate) / well,
+        wanted: Wanted::AtLeast(0.9),
+    };
+    Findings {
+        title: context.title("contended, 8 processes, a minority stopped"),
+        about: "The same eight processes, with as many servers stopped (SIGSTOP) as can be."
+            .to_owned(),
+        table: table(&lanes),
+        figures: lanes.iter().zip(&well).take(2).map(figure).collect(),
         bars: None,
     }
 }

@@ -2,8 +2,9 @@
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
-use crate::node::fixture::request;
+use crate::node::fixture::{greeting, request};
 use crate::node::{NodeAnswer, Problem};
+use std::time::Duration;
 
 /// Three nodes, the last of which has let a round pass.
 fn with_silent_node() -> Nodes {
@@ -15,6 +16,14 @@ fn with_silent_node() -> Nodes {
     nodes.pass(50);
     assert!(nodes.is_over());
     nodes
+}
+
+/// Is an attempt over that the first node grants and the second refuses?
+fn is_decided_by_two(nodes: &mut Nodes, owner: u8) -> bool {
+    nodes.open(u32::from(owner), Verb::Plant, owner);
+    nodes.hear(0, "+OK\r\n");
+    nodes.hear(1, "$-1\r\n");
+    nodes.is_over()
 }
 
 #[test]
@@ -30,6 +39,44 @@ fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
         assert_eq!(returns.ballot.tally.refused, set(&[1]));
         assert_eq!(returns.ballot.sent, NodeSet::all(3), "it is to be taken back there as well");
     }
+}
+
+#[test]
+fn nor_for_one_that_said_nothing_while_the_others_decided() {
+    for (millis, is_silent) in [(49, false), (50, true)] {
+        let mut nodes = Nodes::ready(false);
+        nodes.open(1, Verb::Plant, 1);
+        nodes.hear(0, "+OK\r\n");
+        nodes.hear(1, "+OK\r\n");
+        assert!(nodes.is_over());
+        nodes.pass(millis);
+        assert_eq!(is_decided_by_two(&mut nodes, 2), is_silent);
+    }
+}
+
+#[test]
+fn nor_for_one_that_was_given_up_and_does_not_greet_either() {
+    let mut nodes = with_silent_node();
+    nodes.pass(450);
+    nodes.pass(500);
+    nodes.connect(2);
+    assert!(is_decided_by_two(&mut nodes, 2));
+    nodes.hear(2, &greeting("run 2", 1_000));
+    assert!(!is_decided_by_two(&mut nodes, 3));
+}
+
+#[test]
+fn a_node_whose_answers_nobody_took_in_has_not_been_silent() {
+    let mut nodes = Nodes::ready(false);
+    nodes.post(Verb::Undo, 1);
+    // Nobody calls for an hour, and then answers are taken in one node after another.
+    nodes.now = nodes.now.after(Duration::from_secs(3600));
+    nodes.open(2, Verb::Plant, 2);
+    nodes.hear(0, ":1\r\n+OK\r\n");
+    nodes.hear(1, ":1\r\n$-1\r\n");
+    assert!(!nodes.is_over());
+    nodes.hear(2, ":1\r\n+OK\r\n");
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
 #[test]
