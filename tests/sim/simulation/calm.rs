@@ -35,15 +35,9 @@ impl Simulation {
     pub(super) fn expect_locks(&mut self) {
         let waiting = self.workers(Worker::is_acquiring);
         let options = &self.stage.options;
-        let node_timeout = options.node_timeout.as_nanos() as u64;
-        let reconnect = node_timeout * 11 + SECONDS;
+        let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
         let guard = if options.restart_guard { options.longest_life() + SECONDS } else { 0 };
-        // With no more than a majority of nodes at work and a silent one beside them, whoever gets
-        // some of them waits for the silent one, and is in the others' way for as long: chance has
-        // to bring one of them through. Of a million histories, one took four times as long as the
-        // others (seed 1122152: three who wait, two of three nodes, rounds of half a ttl).
-        let turns = waiting * (SECONDS + 10 * node_timeout);
-        let budget = options.longest_life() + guard + reconnect + SECONDS + turns;
+        let budget = options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
         let end = self.stage.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let text = format!("{waiting} waited, and nobody disturbed them for {budget} ns");
