@@ -214,12 +214,12 @@ impl Attempts {
         });
     }
 
-    /// Did a majority answer? If the caller's deadline cut the round short while one still could,
+    /// Did a majority answer? If the round ended at the caller's deadline while one still could,
     /// the round before counts.
     fn is_contended(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_answer = NodeSet::all(nodes).without(tally.failed);
-        let was_cut = request.deadline < request.started.after(client.rules.node_timeout);
+        let was_cut = self.patience == Patience::Until(request.deadline);
         is_majority(tally.granted.union(tally.refused), nodes)
             || (was_cut
                 && is_majority(may_answer, nodes)
