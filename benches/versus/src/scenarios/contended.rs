@@ -92,22 +92,16 @@ fn processes(context: &Context) -> Findings {
 /// that are stopped, and be in the others' way, or try again.
 fn beside_stopped(context: &Context) -> Findings {
     let servers = &context.servers;
-    let urls = servers.urls();
-    let kind = Kind::Contended;
-    let setup = Setup { servers, urls: &urls, kind, threads: 1, processes: MANY };
     let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle];
-    let mut lanes: Vec<_> = peers.iter().map(|&peer| setup.lane(peer, "beside")).collect();
-    let slice = if context.is_quick { context.slice } else { SLICE };
-    let turns = context.turns.div_ceil(2);
-    take_turns(&mut lanes, turns, slice, servers);
+    let mut lanes = measure(context, &peers, 1, MANY);
     let well: Vec<f64> = lanes.iter().map(|lane| lane.median(Slice::rate)).collect();
     lanes.iter_mut().for_each(|lane| lane.slices.clear());
 
     let majority = context.nodes / 2 + 1;
     (majority..context.nodes).for_each(|index| servers.pause(index));
-    for _ in 0..=turns {
+    for _ in 0..=turns(context) {
         for lane in &mut lanes {
-            lane.run(slice, servers);
+            lane.run(slice(context), servers);
             lane.expect_gone(servers, majority);
         }
     }
@@ -136,9 +130,16 @@ fn measure(context: &Context, peers: &[Peer], threads: usize, processes: usize) 
     let setup = Setup { servers, urls: &urls, kind: Kind::Contended, threads, processes };
     let label = format!("contended{processes}");
     let mut lanes: Vec<_> = peers.iter().map(|&peer| setup.lane(peer, &label)).collect();
-    let slice = if context.is_quick { context.slice } else { SLICE };
-    take_turns(&mut lanes, context.turns.div_ceil(2), slice, servers);
+    take_turns(&mut lanes, turns(context), slice(context), servers);
     lanes
+}
+
+fn turns(context: &Context) -> usize {
+    context.turns.div_ceil(2)
+}
+
+fn slice(context: &Context) -> Duration {
+    if context.is_quick { context.slice } else { SLICE }
 }
 
 fn table(lanes: &[Lane]) -> Table {
