@@ -55,15 +55,15 @@ fn encoding(bench: &Bench) {
     let mut out = Vec::new();
     bench.run("encode SET", || {
         out.clear();
-        encode(black_box(&plant), Form::Digest, &mut out);
+        encode(black_box(&plant), Form::Digest, 12_345, &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
     let mut release = plant;
     release.verb = Verb::Release;
     bench.run("encode EVALSHA", || {
         out.clear();
-        encode(black_box(&release), Form::Digest, &mut out);
-        assert!(out.starts_with(b"*5\r\n$7\r\nEVALSHA\r\n$40\r\n"));
+        encode(black_box(&release), Form::Digest, 12_345, &mut out);
+        assert!(out.starts_with(b"*6\r\n$7\r\nEVALSHA\r\n$40\r\n"));
     });
 }
 

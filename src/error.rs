@@ -7,6 +7,7 @@
 //! | [`ExtendError`] | extending one | its variants say |
 //! | [`ReleaseError`] | releasing one | whoever runs the nodes |
 //! | [`InspectError`] | looking at one | its variants say |
+//! | [`ForceReleaseError`] | taking one away by force | its variants say |
 //! | [`NoThread`] | watching one | whoever runs the machine |
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
@@ -186,7 +187,7 @@ impl Error for ExtendError {
     }
 }
 
-/// Why a lock could not be looked at, or taken away by force.
+/// Why a lock could not be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InspectError {
@@ -209,6 +210,40 @@ impl Error for InspectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Resource(error) => Some(error),
+            Self::NoQuorum(error) => Some(error),
+        }
+    }
+}
+
+/// Why a lock was not taken away by force.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ForceReleaseError {
+    /// What is there is no lock: no string, an empty one or one without a ttl, or one that is
+    /// longer than any lock's. Nothing was removed.
+    NotALock {
+        /// The nodes that hold it.
+        endpoints: Vec<Arc<str>>,
+    },
+    /// Too few nodes answered to know. Those that did have removed what was seen.
+    NoQuorum(NoQuorum),
+}
+
+impl fmt::Display for ForceReleaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotALock { endpoints } => {
+                write!(f, "what is there is no lock, and was not removed: {}", endpoints.join(", "))
+            }
+            Self::NoQuorum(error) => error.fmt(f),
+        }
+    }
+}
+
+impl Error for ForceReleaseError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::NotALock { .. } => None,
             Self::NoQuorum(error) => Some(error),
         }
     }

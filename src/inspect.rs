@@ -1,13 +1,18 @@
 //! What the nodes hold for a resource, for people and programs that want to look and not to lock.
 
 use crate::engine::{Token, quorum};
+use crate::node::script::SHOWN_MAX;
 use crate::node::{NodeAnswer, NodeReport, Problem, Sighting};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// What [`LockClient::inspect`](crate::LockClient::inspect) saw. It was so when the nodes answered,
 /// and may be otherwise by the time it is read.
+///
+/// It remembers the values that it saw, without showing them, for
+/// [`LockClient::force_release`](crate::LockClient::force_release).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
@@ -15,6 +20,51 @@ pub struct Inspection {
     pub state: LockState,
     /// What each node says, in the order of the configuration.
     pub nodes: Vec<NodeView>,
+    pub(crate) seen: Seen,
+}
+
+/// What a removal by force goes by: it removes what was seen and nothing else.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// The lock's key.
+    pub(crate) key: Arc<[u8]>,
+    /// The values that are locks, each once.
+    pub(crate) locks: Arc<[Vec<u8>]>,
+    /// Nodes that hold something that is no lock.
+    pub(crate) others: Vec<Arc<str>>,
+}
+
+/// Whoever knows the tokens in the values can release the lock.
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Seen")
+            .field("key", &self.key.escape_ascii().to_string())
+            .field("locks", &self.locks.len())
+            .field("others", &self.others)
+            .finish()
+    }
+}
+
+impl Seen {
+    fn of(key: Arc<[u8]>, sightings: &[Option<Sighting>], reports: &[NodeReport]) -> Self {
+        let mut locks = BTreeSet::new();
+        let mut others = Vec::new();
+        for (sighting, report) in sightings.iter().zip(reports) {
+            match sighting {
+                Some(sighting) if is_lock(sighting) => locks.extend(sighting.value.clone()),
+                Some(Sighting { value: Some(_), .. }) => others.push(Arc::clone(&report.endpoint)),
+                _ => {}
+            }
+        }
+        Self { key, locks: locks.into_iter().collect(), others }
+    }
+}
+
+/// Is it a string that ends by itself, and no longer than a lock's? Anything else is somebody's
+/// data under the name of a lock.
+fn is_lock(sighting: &Sighting) -> bool {
+    let is_text = |value: &Vec<u8>| !value.is_empty() && value.len() < SHOWN_MAX;
+    sighting.left >= 0 && sighting.value.as_ref().is_some_and(is_text)
 }
 
 /// Is a lock free or held, as far as a majority of the nodes can say?
@@ -57,6 +107,7 @@ pub struct NodeView {
 impl Inspection {
     /// `None` if too few nodes answered to say anything.
     pub(crate) fn of(
+        key: Arc<[u8]>,
         sightings: &[Option<Sighting>],
         reports: Vec<NodeReport>,
     ) -> Result<Self, Vec<NodeReport>> {
@@ -81,9 +132,10 @@ impl Inspection {
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
+        let seen = Seen::of(key, sightings, &reports);
         let views = reports.into_iter().zip(sightings);
         let nodes = views.map(|(report, sighting)| view(report, sighting.as_ref(), &value));
-        Ok(Self { nodes: nodes.collect(), state })
+        Ok(Self { nodes: nodes.collect(), state, seen })
     }
 }
 

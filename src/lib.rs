@@ -115,8 +115,8 @@ mod watchdog;
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
-    ConfigError, ExtendError, InspectError, LockError, Lost, NoQuorum, NoThread, Problem,
-    ReleaseError,
+    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, Lost, NoQuorum, NoThread,
+    Problem, ReleaseError,
 };
 pub use event::Event;
 pub use fencing::FencingToken;

@@ -92,7 +92,7 @@ impl Rig {
 /// Is it the script with a lock's value, the token and the counter's life as its last arguments?
 /// The one that takes a lock has two more.
 fn is_confirmation(words: &[Vec<u8>]) -> bool {
-    words[0].starts_with(b"EVAL") && words.len() == 9 && words[4].ends_with(b":redlatch:fence")
+    words[0].starts_with(b"EVAL") && words.len() == 10 && words[4].ends_with(b":redlatch:fence")
 }
 
 /// A client that looks at all nodes, so that the last one has its say, and tells of its attempts.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ResourceError};
 use redlatch::{
-    ExtendError, Holder, InspectError, Inspection, LockClient, LockError, LockState, Lost, Problem,
+    ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState, Problem,
     Released,
 };
 use support::locks::{LIMIT, LONG, holders, patient, take, thorough, value};
@@ -138,7 +138,9 @@ fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
     assert_eq!((error.reports().len(), error.answered(), error.needed()), (3, 1, 2));
     let failed = |index: usize| matches!(error.reports()[index].answer, NodeAnswer::Failed(_));
     assert!(!failed(0) && failed(1) && failed(2), "{error}");
-    let InspectError::NoQuorum(error) = client.force_release("job").unwrap_err() else { panic!() };
+    let ForceReleaseError::NoQuorum(error) = client.force_release(&seen).unwrap_err() else {
+        panic!()
+    };
     assert_eq!(error.answered(), 1);
     drop(lock);
 }
@@ -222,40 +224,4 @@ fn this_thread_has_a_name() {
     let owner = label(&"\u{20ac}".repeat(200));
     assert!(owner.len() <= 256 && owner.len() > 252, "{}", owner.len());
     assert!(owner.ends_with('\u{20ac}'));
-}
-
-#[test]
-fn by_force_a_lock_is_taken_from_whoever_has_it() {
-    let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
-    assert!(!other.force_release("job").unwrap(), "nobody holds it");
-    let (released, mut extended) = (take(&client, "job", LONG), take(&client, "more", LONG));
-    assert!(other.force_release("job").unwrap() && other.force_release("more").unwrap());
-    assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
-    let next = take(&other, "job", LONG);
-    // Who had it is told when it asks, and does no harm to the next.
-    assert_eq!(released.release().unwrap(), Released::TooLate);
-    assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(Lost::Gone));
-    assert_eq!(next.release().unwrap(), Released::InTime);
-
-    // A key on one node is enough to say that there was one; what it holds does not matter.
-    servers[1].command(&["LPUSH", "odd", "x"]);
-    assert!(other.force_release("odd").unwrap());
-    assert_eq!(servers[1].command(&["EXISTS", "odd"]).integer(), 0);
-    for name in ["", "job:redlatch:fence"] {
-        let refused = other.force_release(name).unwrap_err();
-        assert!(matches!(refused, InspectError::Resource(_)), "{refused}");
-        assert!(matches!(other.inspect(name), Err(InspectError::Resource(_))));
-    }
-}
-
-#[test]
-fn by_force_a_fencing_counter_is_not_taken() {
-    let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
-    let first = client.request("job").ttl(LONG).fenced().acquire().unwrap().unwrap();
-    assert!(other.force_release("job").unwrap());
-    let next = other.request("job").ttl(LONG).fenced().one_attempt().acquire().unwrap().unwrap();
-    assert!(next.fencing_token() > first.fencing_token(), "the late writer can be told apart");
-    assert_eq!(first.release().unwrap(), Released::TooLate);
 }

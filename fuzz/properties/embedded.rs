@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Words of which commands are made.
-const WORDS: [&[u8]; 80] = [
+const WORDS: [&[u8]; 85] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -94,6 +94,11 @@ const WORDS: [&[u8]; 80] = [
     script::EXTEND.sha1.as_bytes(),
     script::HAND_OVER.source.as_bytes(),
     script::HAND_OVER.sha1.as_bytes(),
+    script::REMOVE.sha1.as_bytes(),
+    script::REMOVE.source.as_bytes(),
+    b"CLIENT",
+    b"KILL",
+    b"ID",
 ];
 
 const MILLISECOND: Duration = Duration::from_millis(1);

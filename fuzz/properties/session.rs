@@ -16,12 +16,13 @@ use redlatch::internal::engine::{Drift, NodeSet, Predecessor, Request, Rules, To
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// What a peer may say, well-formed or not.
+/// What a peer may say, well-formed or not. `:Y` stands for the number by which a script says yes,
+/// and `:N` for that by which it says no.
 const REPLIES: [&str; 16] = [
     "+OK\r\n",
     "$-1\r\n",
-    ":1\r\n",
-    ":0\r\n",
+    ":Y\r\n",
+    ":N\r\n",
     "+PONG\r\n",
     "-NOSCRIPT No matching script.\r\n",
     "-LOADING Redis is loading the dataset in memory\r\n",
@@ -30,8 +31,8 @@ const REPLIES: [&str; 16] = [
     "%0\r\n",
     "$25\r\nrun_id:a\r\nredis_version:7\r\n",
     "$37\r\nrun_id:b\r\nuptime_in_seconds:99\r\nx:y\r\n\r\n",
-    ":2\r\n",
-    "*1\r\n:1\r\n",
+    "*2\r\n:Y\r\n:0\r\n",
+    "*2\r\n:Y\r\n:1\r\n",
     "-WRONGTYPE a list\r\n",
     "_\r\n",
 ];
@@ -42,6 +43,11 @@ const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
 /// Keys, short and long. Made once, since some requests are made by the hundred.
 static KEYS: LazyLock<[Arc<[u8]>; 4]> =
     LazyLock::new(|| [3, 3, 1_000, 60_000].map(|length| Arc::from(vec![b'k'; length])));
+
+/// A reply to the command of this number.
+fn reply(text: &str, number: i64) -> String {
+    text.replace(":Y", &format!(":{number}")).replace(":N", &format!(":{}", -number))
+}
 
 /// Panics unless the things that `data` lists happen as they should.
 pub(crate) fn check(data: &[u8]) {

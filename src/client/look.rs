@@ -3,29 +3,42 @@
 use super::LockClient;
 use crate::clock;
 use crate::engine::{Request, Verb, Verdict};
-use crate::error::{InspectError, NoQuorum};
-use crate::inspect::Inspection;
-use crate::net::Delivery;
+use crate::error::{ForceReleaseError, InspectError, NoQuorum};
+use crate::inspect::{Inspection, Seen};
+use std::sync::Arc;
 
 impl LockClient {
     /// Looks at what the nodes hold for `resource`, without taking part: free or held, for how much
     /// longer, and by whom if the holder [said so](crate::LockRequest::owner).
     ///
     /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout).
-    /// The nodes' user needs the right to `PTTL` beyond what locking takes.
     ///
     /// # Errors
     ///
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
-        let delivery = self.look(resource.as_ref(), Verb::Inspect)?;
-        let returns = delivery.returns;
-        Inspection::of(&returns.sightings, returns.reports)
+        let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
+        let ping = Request::ping(&self.shared.rules, clock::now());
+        let request = Request { verb: Verb::Inspect, key: Arc::clone(&key), ..ping };
+        let returns = self.shared.net.submit(request).returns;
+        Inspection::of(key, &returns.sightings, returns.reports)
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
     }
 
-    /// Deletes the lock's key on all nodes, **whoever holds it**, and says whether there was one on
-    /// any of them.
+    /// Takes a lock away by force from whoever was [seen](Self::inspect) to have it, and says
+    /// whether any node still had what was seen there.
+    ///
+    /// ```no_run
+    /// # let client = redlatch::LockClient::connect(["redis://10.0.0.1"]).unwrap();
+    /// let seen = client.inspect("orders:42")?;
+    /// println!("held: {:?}", seen.state); // the moment to think again
+    /// client.force_release(&seen)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// Only what was seen is removed: a lock that somebody has taken since stays, however late a
+    /// node carries this out. Locks of this library have a value that is never used twice; one that
+    /// another program took with a value of its own is told apart by that value.
     ///
     /// Dangerous: the holder, if it is alive, works on and is told nothing before its next
     /// extension or release, while the next one gets the lock. It is for operators who *know* that
@@ -34,20 +47,22 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// The resource's name cannot be used, or fewer nodes than a majority answered: the lock may
-    /// still be held.
-    pub fn force_release(&self, resource: impl AsRef<[u8]>) -> Result<bool, InspectError> {
-        let returns = self.look(resource.as_ref(), Verb::Remove)?.returns;
+    /// What was seen is no lock: no string, one without a ttl, or one that is too long; it stays.
+    /// Or fewer nodes than a majority answered: the lock may still be held.
+    pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
+        let Seen { key, locks, others } = &seen.seen;
+        if locks.is_empty() {
+            let is_free = others.is_empty();
+            let error = || ForceReleaseError::NotALock { endpoints: others.clone() };
+            return if is_free { Ok(false) } else { Err(error()) };
+        }
+        let ping = Request::ping(&self.shared.rules, clock::now());
+        let (verb, key, seen) = (Verb::Remove, Arc::clone(key), Some(Arc::clone(locks)));
+        let returns = self.shared.net.submit(Request { verb, key, seen, ..ping }).returns;
         let tally = &returns.ballot.tally;
         if tally.answered_by_majority() != Verdict::Won {
-            return Err(InspectError::NoQuorum(NoQuorum::new(returns.reports)));
+            return Err(ForceReleaseError::NoQuorum(NoQuorum::new(returns.reports)));
         }
         Ok(!tally.granted.is_empty())
-    }
-
-    fn look(&self, resource: &[u8], verb: Verb) -> Result<Delivery, InspectError> {
-        let key = self.key(resource).map_err(InspectError::Resource)?;
-        let ping = Request::ping(&self.shared.rules, clock::now());
-        Ok(self.shared.net.submit(Request { verb, key, ..ping }))
     }
 }

@@ -1,17 +1,17 @@
-//! The scripts about counters, several keys, and keys that are only looked at, in Rust. They are
-//! held against the Lua in the ways in which this library calls them; called with too few
-//! arguments, they say so in words of their own.
+//! What most of the scripts do, in Rust. They are held against the Lua in the ways in which this
+//! library calls them; called with too few arguments, they say so in words of their own.
 
-use super::command::Call;
+use super::command::{Call, integer};
 use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Failure, OwnedReply};
 use super::scripts::{Outcome, Raised, Words, put, remove};
-use crate::node::script::FENCE_MAX;
+use super::strings::set;
+use crate::node::script::{FENCE_MAX, SHOWN_MAX};
 
-/// As much of a value as `inspect.lua` shows.
-const SHOWN_MAX: usize = 1024;
+/// What a key without an end has left to live.
+const ENDLESS: i64 = -1;
 
-fn malformed() -> Raised {
+pub(super) fn malformed() -> Raised {
     (Failure::new("ERR embedded nodes run this script only as redlatch calls it"), 1)
 }
 
@@ -28,30 +28,47 @@ fn split(words: Words<'_>) -> Result<(Keys<'_>, Keys<'_>), Raised> {
 
 type Keys<'a> = &'a [&'a [u8]];
 
-fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
+pub(super) fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
     let now_ms = call.now_ms;
     let found = call.database().string(now_ms, key).map_err(|failure| (failure, line))?;
     Ok(found.map(<[u8]>::to_vec))
 }
 
+/// The number that the answer repeats: yes.
+pub(super) fn yes(number: i64) -> OwnedReply {
+    OwnedReply::Integer(number)
+}
+
+/// No.
+pub(super) fn no(number: i64) -> OwnedReply {
+    OwnedReply::Integer(-number)
+}
+
+/// The number of the command, which is the last argument.
+pub(super) fn proof(words: Words<'_>) -> Result<i64, Raised> {
+    let last = words.argv.len().checked_sub(1).ok_or_else(malformed)?;
+    i64::try_from(number(words, last)?).map_err(|_| malformed())
+}
+
 /// `claim.lua`
 pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
-    let [_, before, ours, ttl, _, life] = *words.argv else { return Err(malformed()) };
-    let answer = |state, fence| {
-        OwnedReply::Array(vec![OwnedReply::Integer(state), OwnedReply::Integer(fence)])
-    };
+    let [_, before, ours, ttl, _, life, _] = *words.argv else { return Err(malformed()) };
+    let proof = proof(words)?;
     let mut held = 0;
     for key in locks {
         match value(call, key, 3)? {
-            Some(value) if before.is_empty() || value != before => return Ok(answer(0, 0)),
+            Some(value) if before.is_empty() || value != before => return Ok(no(proof)),
             Some(_) => held += 1,
             None => {}
         }
     }
     let mut fence = 0;
+    let mut found = Vec::new();
     for key in counters {
-        let next = match counter(call, key) {
+        let counter = counter(call, key);
+        found.push(!matches!(counter, Counter::None));
+        let next = match counter {
             Counter::None => 0,
             Counter::Number(number) if number < FENCE_MAX => number + 1,
             Counter::Number(_) | Counter::Other => {
@@ -60,18 +77,47 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         };
         fence = next.max(number(words, 4)?).max(fence);
     }
-    let limit = i64::try_from(number(words, 3)?).map_err(|_| malformed())?;
+    let limit = millis(words, 3)?;
     for key in locks {
-        let now_ms = call.now_ms;
-        if before != ours || remaining_ms(call.database(), now_ms, key) < limit {
-            put(call, key, ours, ttl, 19)?;
+        if before != ours || ends_before(call, key, limit) {
+            put(call, key, ours, ttl, 21)?;
         }
     }
-    for key in counters {
-        put(call, key, fence.to_string().as_bytes(), life, 23)?;
+    for (key, is_found) in counters.iter().zip(found) {
+        raise(call, (key, is_found), fence.to_string().as_bytes(), life)?;
     }
-    let state = if held == locks.len() { 1 } else { 2 };
-    Ok(answer(state, i64::try_from(fence).map_err(|_| malformed())?))
+    let is_planted = i64::from(held < locks.len());
+    let fence = i64::try_from(fence).map_err(|_| malformed())?;
+    Ok(OwnedReply::Array([proof, is_planted, fence].map(OwnedReply::Integer).into()))
+}
+
+/// Does the key end, or has it ended, sooner than in so many milliseconds?
+pub(super) fn ends_before(call: &mut Call<'_>, key: &[u8], limit: i64) -> bool {
+    let now_ms = call.now_ms;
+    let left = remaining_ms(call.database(), now_ms, key);
+    left != ENDLESS && left < limit
+}
+
+/// Sets a counter, and does not shorten its life if it was found there.
+fn raise(
+    call: &mut Call<'_>,
+    (key, is_found): (&[u8], bool),
+    value: &[u8],
+    life: &[u8],
+) -> Result<(), Raised> {
+    let now_ms = call.now_ms;
+    let left = if is_found { remaining_ms(call.database(), now_ms, key) } else { 0 };
+    if left == ENDLESS {
+        let endless: [&[u8]; 3] = [b"SET", key, value];
+        return set(&mut call.with_args(&endless)).map(|_| ()).map_err(|failure| (failure, 28));
+    }
+    let life = integer(life).map_err(|failure| (failure, 30))?.max(left);
+    put(call, key, value, life.to_string().as_bytes(), 30)
+}
+
+/// A time to live among the arguments.
+fn millis(words: Words<'_>, index: usize) -> Result<i64, Raised> {
+    i64::try_from(number(words, index)?).map_err(|_| malformed())
 }
 
 /// What is found under a counter's key.
@@ -104,62 +150,76 @@ fn no_counter(complaint: &str) -> OwnedReply {
 /// `fence.lua`
 pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
-    let [_, ours, token, life] = *words.argv else { return Err(malformed()) };
+    let [_, ours, token, life, _] = *words.argv else { return Err(malformed()) };
+    let proof = proof(words)?;
     for key in locks {
         if value(call, key, 3)?.as_deref() != Some(ours) {
-            return Ok(OwnedReply::Integer(0));
+            return Ok(no(proof));
         }
     }
+    let mut found = Vec::new();
     for key in counters {
-        match counter(call, key) {
-            Counter::Number(found) if found > number(words, 2)? => {
-                return Ok(OwnedReply::Integer(0));
-            }
+        let counter = counter(call, key);
+        found.push(!matches!(counter, Counter::None));
+        match counter {
+            Counter::Number(found) if found > number(words, 2)? => return Ok(no(proof)),
             Counter::None | Counter::Number(_) => {}
             Counter::Other => return Ok(no_counter("is no number")),
         }
     }
-    for key in counters {
-        put(call, key, token, life, 18)?;
+    for (key, is_found) in counters.iter().zip(found) {
+        raise(call, (key, is_found), token, life)?;
     }
-    Ok(OwnedReply::Integer(1))
+    Ok(yes(proof))
 }
 
 /// `release_all.lua`
 pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ours = words.argv.first().copied();
+    let [ours, _] = *words.argv else { return Err(malformed()) };
+    let proof = proof(words)?;
     let mut count = 0;
     for key in words.keys {
-        let is_ours = value(call, key, 3).is_ok_and(|value| value.as_deref() == ours);
+        let is_ours = value(call, key, 3).is_ok_and(|value| value.as_deref() == Some(ours));
         count += usize::from(is_ours && remove(call, key));
     }
-    Ok(OwnedReply::Integer(i64::from(count == words.keys.len())))
+    Ok(if count == words.keys.len() { yes(proof) } else { no(proof) })
+}
+
+/// `extend.lua`
+pub(super) fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    lengthen(call, words, [1, 6])
 }
 
 /// `extend_all.lua`
 pub(super) fn extend_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ours = words.argv.first().copied();
+    lengthen(call, words, [2, 9])
+}
+
+/// Lengthens the life of all keys, if all are ours. The lines are those in which the script looks
+/// at a key and changes it.
+fn lengthen(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcome {
+    let [ours, _, _] = *words.argv else { return Err(malformed()) };
+    let (limit, proof) = (millis(words, 1)?, proof(words)?);
     for key in words.keys {
-        if value(call, key, 2)?.as_deref() != ours {
-            return Ok(OwnedReply::Integer(0));
+        if value(call, key, lines[0])?.as_deref() != Some(ours) {
+            return Ok(no(proof));
         }
     }
-    let ttl = i64::try_from(number(words, 1)?).map_err(|_| malformed())?;
     let now_ms = call.now_ms;
     for key in words.keys {
-        let database = call.database();
-        if words.argv.len() < 3 || remaining_ms(database, now_ms, key) < ttl {
+        if ends_before(call, key, limit) {
             let unconditional = Conditions::default();
-            set_remaining(database, now_ms, key, ttl, "pexpire", &unconditional)
-                .map_err(|failure| (failure, 8))?;
+            set_remaining(call.database(), now_ms, key, limit, "pexpire", &unconditional)
+                .map_err(|failure| (failure, lines[1]))?;
         }
     }
-    Ok(OwnedReply::Integer(1))
+    Ok(yes(proof))
 }
 
 /// `inspect.lua`
 pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(malformed)?;
+    let proof = proof(words)?;
     let now_ms = call.now_ms;
     let found = match call.database().string(now_ms, key) {
         Ok(None) => OwnedReply::Null,
@@ -168,5 +228,14 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         Err(_) => OwnedReply::bulk([]),
     };
     let left = remaining_ms(call.database(), now_ms, key);
-    Ok(OwnedReply::Array(vec![found, OwnedReply::Integer(left)]))
+    Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), found, OwnedReply::Integer(left)]))
+}
+
+/// `remove.lua`
+pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let key = *words.keys.first().ok_or_else(malformed)?;
+    let proof = proof(words)?;
+    let seen = &words.argv[..words.argv.len() - 1];
+    let is_seen = value(call, key, 1)?.is_some_and(|value| seen.contains(&&*value));
+    Ok(if is_seen && remove(call, key) { yes(proof) } else { no(proof) })
 }

@@ -55,6 +55,7 @@ const COMMANDS: &[Command] = &[
     command("client|getname", 2, session::client_getname),
     command("client|id", 2, session::client_id),
     command("client|info", 2, session::client_info),
+    command("client|kill", -3, session::client_kill),
     command("client|list", -2, session::client_list),
     command("client|setname", 3, session::client_setname),
     command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),

@@ -36,6 +36,9 @@ pub struct Keyspace {
     pub(super) scripts: BTreeSet<&'static str>,
     databases: Vec<Database>,
     clients: i64,
+    /// The ids of the connections there are, and of those that are to be closed.
+    connected: BTreeSet<i64>,
+    killed: Vec<i64>,
 }
 
 impl Keyspace {
@@ -44,14 +47,41 @@ impl Keyspace {
     pub fn new(options: Options) -> Self {
         let started = options.started;
         let databases = (0..DATABASES).map(|_| Database::default()).collect();
-        Self { options, started, scripts: BTreeSet::new(), databases, clients: 0 }
+        Self {
+            options,
+            started,
+            scripts: BTreeSet::new(),
+            databases,
+            clients: 0,
+            connected: BTreeSet::new(),
+            killed: Vec::new(),
+        }
     }
 
     /// A new connection: its own id, database 0, RESP2, authenticated only if no password is asked.
     #[must_use]
     pub fn connect(&mut self) -> ConnectionState {
         self.clients += 1;
+        self.connected.insert(self.clients);
         ConnectionState::new(self.clients, self.options.password.is_none())
+    }
+
+    /// A connection is gone.
+    pub fn disconnect(&mut self, session: &ConnectionState) {
+        self.connected.remove(&session.id);
+    }
+
+    /// The id of a connection that is to be closed, as `CLIENT KILL` asked: whatever it still
+    /// delivers is not to be run.
+    pub fn poll_killed(&mut self) -> Option<i64> {
+        self.killed.pop()
+    }
+
+    /// Has this connection closed. Says whether it is there.
+    pub(super) fn kill(&mut self, id: i64) -> bool {
+        let is_there = self.connected.remove(&id);
+        self.killed.extend(is_there.then_some(id));
+        is_there
     }
 
     /// Runs one command and returns its reply.
@@ -83,6 +113,8 @@ impl Keyspace {
         self.options.uptime = Duration::ZERO;
         self.started = now;
         self.clients = 0;
+        self.connected.clear();
+        self.killed.clear();
         self.flush_scripts();
         if !keep_data {
             self.databases.iter_mut().for_each(Database::clear);

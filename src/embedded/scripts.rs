@@ -6,7 +6,6 @@
 
 use super::claims;
 use super::command::{Call, integer};
-use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::strings::{is_flush_mode, set};
 use crate::node::script;
@@ -98,27 +97,24 @@ pub(super) type Outcome = Result<OwnedReply, Raised>;
 fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
     let run = match *script {
         script if script == script::RELEASE => release,
-        script if script == script::EXTEND => extend,
+        script if script == script::EXTEND => claims::extend,
         script if script == script::HAND_OVER => hand_over,
         script if script == script::CLAIM => claims::claim,
         script if script == script::FENCE => claims::fence,
         script if script == script::RELEASE_ALL => claims::release_all,
         script if script == script::EXTEND_ALL => claims::extend_all,
+        script if script == script::REMOVE => claims::remove_seen,
         _ => claims::inspect,
     };
     run(call, words).map_err(|(failure, line)| failure.in_script(script.sha1, line))
 }
 
-/// What Redis says when a script hands `nil` to a command.
-fn nil_argument() -> Failure {
-    Failure::new("ERR Lua redis lib command arguments must be strings or integers")
-}
-
 /// `release.lua`, with its line numbers.
 fn release(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
-    let is_ours = holds(call, key, words).map_err(|failure| (failure, 1))?;
-    Ok(OwnedReply::Integer(i64::from(is_ours && remove(call, key))))
+    let ([key], [token, _]) = (words.keys, words.argv) else { return Err(claims::malformed()) };
+    let proof = claims::proof(words)?;
+    let is_ours = claims::value(call, key, 1)?.as_deref() == Some(*token);
+    Ok(if is_ours && remove(call, key) { claims::yes(proof) } else { claims::no(proof) })
 }
 
 pub(super) fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
@@ -126,44 +122,19 @@ pub(super) fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
     call.database().remove(now_ms, key)
 }
 
-/// `extend.lua`, with its line numbers.
-fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
-    if !holds(call, key, words).map_err(|failure| (failure, 1))? {
-        return Ok(OwnedReply::Integer(0));
-    }
-    let now_ms = call.now_ms;
-    let database = call.database();
-    let ttl = words.argv.get(1).copied();
-    if words.argv.len() >= 3 {
-        let wanted = ttl.and_then(lua_number).ok_or_else(|| {
-            (Failure::new("ERR user_script:4: attempt to compare number with nil"), 4)
-        })?;
-        // Lua compares numbers as doubles, so this does too.
-        if remaining_ms(database, now_ms, key) as f64 >= wanted {
-            return Ok(OwnedReply::Integer(1));
-        }
-    }
-    let millis = ttl.ok_or_else(nil_argument).and_then(integer);
-    let unconditional = Conditions::default();
-    millis
-        .and_then(|ms| set_remaining(database, now_ms, key, ms, "pexpire", &unconditional))
-        .map_err(|failure| (failure, 5))?;
-    Ok(OwnedReply::Integer(1))
-}
-
 /// `hand_over.lua`, with its line numbers.
 fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let key = *words.keys.first().ok_or_else(|| (nil_argument(), 1))?;
-    let now_ms = call.now_ms;
-    let held = call.database().string(now_ms, key).map_err(|failure| (failure, 1))?;
-    let is_held = held.is_some();
-    if is_held && held != words.argv.first().copied() {
-        return Ok(OwnedReply::Integer(0));
+    let ([key], [before, token, ttl, _]) = (words.keys, words.argv) else {
+        return Err(claims::malformed());
+    };
+    let proof = claims::proof(words)?;
+    let held = claims::value(call, key, 1)?;
+    if held.as_deref().is_some_and(|held| held != *before) {
+        return Ok(claims::no(proof));
     }
-    let [_, token, ttl, ..] = *words.argv else { return Err((nil_argument(), 5)) };
     put(call, key, token, ttl, 5)?;
-    Ok(OwnedReply::Integer(if is_held { 1 } else { 2 }))
+    let is_planted = i64::from(held.is_none());
+    Ok(OwnedReply::Array([proof, is_planted].map(OwnedReply::Integer).into()))
 }
 
 /// `SET key value PX ttl`, in this line of a script.
@@ -177,20 +148,4 @@ pub(super) fn put(
     let options: [&[u8]; 5] = [b"SET", key, value, b"PX", ttl];
     set(&mut call.with_args(&options)).map_err(|failure| (failure, line))?;
     Ok(())
-}
-
-/// Whether the key holds `ARGV[1]`: the comparison two of the scripts begin with.
-fn holds(call: &mut Call<'_>, key: &[u8], words: Words<'_>) -> Result<bool, Failure> {
-    let now_ms = call.now_ms;
-    let value = call.database().string(now_ms, key)?;
-    Ok(value.is_some() && value == words.argv.first().copied())
-}
-
-/// Lua's `tonumber`, as far as a time to live can go: decimal or hexadecimal, space around it.
-fn lua_number(text: &[u8]) -> Option<f64> {
-    let text = std::str::from_utf8(text).ok()?.trim_matches(|c: char| c.is_ascii_whitespace());
-    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => u64::from_str_radix(digits, 16).ok().map(|value| value as f64),
-        None => text.parse().ok(),
-    }
 }

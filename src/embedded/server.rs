@@ -196,7 +196,18 @@ impl Node {
     fn serve(&mut self, token: Token) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
         if !connection.progress(&mut self.keyspace).unwrap_or(false) {
-            self.connections.remove(&token);
+            self.close(token);
+        }
+        while let Some(id) = self.keyspace.poll_killed() {
+            let mut tokens = self.connections.iter();
+            let killed = tokens.find(|(_, it)| it.session.id() == id).map(|(token, _)| *token);
+            killed.into_iter().for_each(|token| self.close(token));
+        }
+    }
+
+    fn close(&mut self, token: Token) {
+        if let Some(connection) = self.connections.remove(&token) {
+            self.keyspace.disconnect(&connection.session);
         }
     }
 }

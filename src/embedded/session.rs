@@ -21,6 +21,12 @@ impl ConnectionState {
         Self { id, name, database, protocol, authenticated, closing: false }
     }
 
+    /// What the node calls the connection.
+    #[must_use]
+    pub fn id(&self) -> i64 {
+        self.id
+    }
+
     /// The protocol to encode replies in, the one to `HELLO` included.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
@@ -174,6 +180,21 @@ pub(super) fn client_getname(call: &mut Call<'_>) -> Answer {
 
 pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::Integer(call.session.id))
+}
+
+/// `CLIENT KILL ID id`, and the older form with an address, which nobody has here. The connection
+/// that asks stays.
+pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
+    match call.args {
+        [_, _, _] => Err(Failure::new("ERR No such client")),
+        [_, _, filter, id] if filter.eq_ignore_ascii_case(b"ID") => {
+            let id = integer(id).ok().filter(|id| *id > 0);
+            let id = id.ok_or_else(|| Failure::new("ERR client-id should be greater than 0"))?;
+            let is_other = id != call.session.id;
+            Ok(OwnedReply::Integer(i64::from(is_other && call.keyspace.kill(id))))
+        }
+        _ => Err(Failure::syntax()),
+    }
 }
 
 /// `CLIENT LIST`, of which the asking connection is the only line.

@@ -154,6 +154,7 @@ impl Acquire {
             fence: if self.is_fenced() { fencing::seed(draw.wall) } else { 0 },
             predecessor: before
                 .map(|lease| Predecessor { token: lease.token, extras: lease.extras.clone() }),
+            seen: None,
             ttl: self.ttl,
             ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,

@@ -43,6 +43,7 @@ impl Lease {
             extras: self.extras.clone(),
             fence: 0,
             predecessor: None,
+            seen: None,
             ttl,
             ttl_longest: self.ttl_longest,
             started: now,

@@ -102,7 +102,7 @@ pub enum Verb {
     Fence,
     /// Look at the key, whosever it is.
     Inspect,
-    /// Delete the key, whosever it is.
+    /// Delete the key, whosever it is, if it holds one of the values that were seen there.
     Remove,
     /// Answer, nothing more.
     Ping,
@@ -145,12 +145,13 @@ pub struct Request {
     pub fence: u64,
     /// Whose lock it was, if it is to be handed over.
     pub predecessor: Option<Predecessor>,
+    /// The values that were seen under the key, of a [removal by force](Verb::Remove).
+    pub seen: Option<Arc<[Vec<u8>]>>,
     /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
-    /// The longest ttl that was sent for this key and token so far. An extension by less must look
-    /// before it sets, or it would shorten the key's life. For a hand-over, that of the lock before
-    /// counts as well: so long its key may live where the hand-over does not arrive.
+    /// The longest ttl that was sent for this key and token so far. For a hand-over, that of the
+    /// lock before counts as well: so long its key may live where the hand-over does not arrive.
     pub ttl_longest: Ttl,
     /// When the operation began: before anything was written.
     pub started: Time,
@@ -214,6 +215,7 @@ impl Request {
             extras: None,
             fence: 0,
             predecessor: None,
+            seen: None,
             ttl,
             ttl_longest: ttl,
             started: now,

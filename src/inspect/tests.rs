@@ -14,7 +14,7 @@ fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
         },
     };
     let reports = sightings.iter().map(report).collect();
-    Inspection::of(&sightings, reports)
+    Inspection::of(Arc::from(&b"key"[..]), &sightings, reports)
 }
 
 fn sighting(text: &str) -> Option<Sighting> {
@@ -67,4 +67,17 @@ fn each_node_is_shown_with_what_it_holds_and_without_the_token() {
     assert_eq!(agrees, [true, true, false, true, false]);
     assert_eq!(seen.nodes[4].holder, Err(Problem::Overloaded));
     assert!(!format!("{seen:?}").contains("97, 97"), "a token could release the lock");
+}
+
+#[test]
+fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() {
+    let seen = inspection("a10 b20 a5 c- .").unwrap_or_else(|_| panic!("a majority answered")).seen;
+    let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
+    assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
+
+    let lock = |length: usize, left| Sighting { value: Some(vec![b'x'; length]), left };
+    assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
+    assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");
+    assert!(!is_lock(&lock(SHOWN_MAX, 1)), "the rest of it is not known");
+    assert!(!is_lock(&lock(20, -1)) && !is_lock(&Sighting { value: None, left: -2 }));
 }

@@ -6,7 +6,7 @@ use super::mailbox::Mailbox;
 use super::resolver::Resolver;
 use super::seat::Seat;
 use super::turn::Drive;
-use crate::clock;
+use crate::clock::{self, Time};
 use crate::endpoint::Address;
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{NodeStatus, Returns, Rounds};
@@ -20,6 +20,11 @@ const WAKER: Token = Token(NODES_MAX);
 
 /// As much as one read takes in. Answers to lock commands have a few bytes each.
 const READ_SIZE: usize = 16 * 1024;
+
+/// For how long it is good enough to know what had arrived. What comes later than that, and before
+/// the next request is written, must be noticed as such: it is no answer to it. Within so short a
+/// time, that is, about a round trip, nothing can tell it from an answer anyway.
+const NOTED_FOR: Duration = Duration::from_millis(1);
 
 /// What a request came to.
 #[derive(Debug)]
@@ -39,6 +44,8 @@ pub(super) struct Driver {
     rounds: Rounds<Arc<Seat<Delivery>>>,
     resolver: Resolver,
     buffer: Box<[u8]>,
+    /// When last it was noted what had arrived.
+    noted_at: Time,
     /// How long a node may take to answer that it has removed what it was told to.
     patience: Duration,
     /// Where to leave what changes about the nodes, if somebody wants to know.
@@ -63,6 +70,7 @@ impl Driver {
             rounds,
             resolver: Resolver::new(Arc::clone(&waker)),
             buffer: vec![0; READ_SIZE].into_boxed_slice(),
+            noted_at: Time::ZERO,
             patience,
             mailbox,
             is_abandoned: false,
@@ -86,6 +94,7 @@ impl Driver {
                 link.note(event);
             }
         }
+        self.noted_at = clock::now();
         while let Some((index, found)) = self.resolver.poll() {
             self.links[index].found(found, &mut self.rounds);
         }
@@ -128,6 +137,19 @@ impl Driver {
         }
     }
 
+    /// Reads what arrived before this request is written, where it might be taken for the answer to
+    /// it. A connection on which something came that answers nothing is given up by that.
+    fn read_before(&mut self, request: &Request) {
+        if clock::now().since(self.noted_at) >= NOTED_FOR {
+            self.note(Some(Duration::ZERO));
+        }
+        for link in self.links.iter_mut().filter(|link| link.is_readable()) {
+            if self.rounds.is_mistakable(link.node(), request) {
+                link.read(&mut self.buffer, &mut self.rounds);
+            }
+        }
+    }
+
     /// Hands out what is finished, and says whether there was anything.
     fn deliver(&mut self) -> bool {
         let mut is_any = false;
@@ -154,8 +176,8 @@ impl Drive for Driver {
 
     fn look(&mut self) {
         self.note(Some(Duration::ZERO));
-        // Late answers to earlier requests can wait, to be read together with those to the next.
-        // What must be known before that is sent is which connections have ended.
+        // What must be known before anything is sent is which connections have ended. What else has
+        // arrived can wait until a request is opened for which it matters.
         for link in self.links.iter_mut().filter(|link| link.is_finished()) {
             link.read(&mut self.buffer, &mut self.rounds);
         }
@@ -163,12 +185,14 @@ impl Drive for Driver {
 
     fn open(&mut self, request: Request, seat: Arc<Seat<Delivery>>) {
         self.make_room(&request);
+        self.read_before(&request);
         self.rounds.open(clock::now(), request, seat);
         self.deliver();
     }
 
     fn post(&mut self, request: Request) {
         self.make_room(&request);
+        self.read_before(&request);
         self.rounds.post(clock::now(), &request);
     }
 

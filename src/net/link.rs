@@ -66,6 +66,15 @@ impl Link {
         self.socket.as_ref().is_some_and(|socket| socket.is_finished)
     }
 
+    /// Has something arrived that has not been read, as far as is known?
+    pub(super) fn is_readable(&self) -> bool {
+        self.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
+    }
+
+    pub(super) fn node(&self) -> Node {
+        self.node
+    }
+
     /// Is there more to read than was read in one go?
     pub(super) fn has_more(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)

@@ -31,7 +31,7 @@ pub enum Form {
 /// releases a lock goes away when a majority has answered, and the node whose answer comes after
 /// that would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KnownScripts(u8);
+pub(super) struct KnownScripts(u16);
 
 impl KnownScripts {
     /// The node has carried out this request, by a script if it needs one.
@@ -49,7 +49,7 @@ impl KnownScripts {
     }
 
     /// What stands for the script that carries out this request. Zero if it takes none.
-    fn bit(request: &Request) -> u8 {
+    fn bit(request: &Request) -> u16 {
         let Some(script) = script(request) else { return 0 };
         script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
     }
@@ -70,7 +70,8 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Verb::Release | Verb::Undo => Some(script::RELEASE),
         Verb::Fence => Some(script::FENCE),
         Verb::Inspect => Some(script::INSPECT),
-        Verb::Plant | Verb::Replant | Verb::Ping | Verb::Remove => None,
+        Verb::Remove => Some(script::REMOVE),
+        Verb::Plant | Verb::Replant | Verb::Ping => None,
     }
 }
 
@@ -100,32 +101,36 @@ pub enum Meaning {
     Nonsense(Problem),
 }
 
-/// Appends `request` to `out`.
-pub fn encode(request: &Request, form: Form, out: &mut Vec<u8>) {
-    let mut digits = [0; 20];
-    let ttl = decimal(request.ttl.as_millis(), &mut digits);
+/// Appends `request` to `out`. `number` is what a script is to answer, as proof that it answers
+/// this command.
+pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
+    let [mut ttl, mut proof] = [[0; 20]; 2];
+    let ttl = decimal(request.ttl.as_millis(), &mut ttl);
+    let proof = decimal(number, &mut proof);
     let key = &*request.key;
     let value = value(&request.token, request.extras.as_deref());
     let Some(script) = script(request) else {
         return match request.verb {
             Verb::Ping => encode_command(out, &[b"PING"]),
-            Verb::Remove => encode_command(out, &[b"DEL", key]),
             _ => encode_command(out, &[b"SET", key, &value, b"NX", b"PX", ttl]),
         };
     };
     let (verb, name) = name(script, form);
     match request.verb {
-        _ if several::takes(script) => several::encode(request, (verb, name), out),
-        Verb::Extend if request.ttl < request.ttl_longest => {
-            encode_command(out, &[verb, name, b"1", key, &value, ttl, b"shorter"]);
-        }
-        Verb::Extend => encode_command(out, &[verb, name, b"1", key, &value, ttl]),
+        _ if several::takes(script) => several::encode(request, (verb, name), proof, out),
+        Verb::Extend => encode_command(out, &[verb, name, b"1", key, &value, ttl, proof]),
         Verb::HandOver => {
             let before = before(request);
-            encode_command(out, &[verb, name, b"1", key, &before, &value, ttl]);
+            encode_command(out, &[verb, name, b"1", key, &before, &value, ttl, proof]);
         }
-        Verb::Inspect => encode_command(out, &[verb, name, b"1", key]),
-        _ => encode_command(out, &[verb, name, b"1", key, &value]),
+        Verb::Inspect => encode_command(out, &[verb, name, b"1", key, proof]),
+        Verb::Remove => {
+            let mut words = vec![verb, name, b"1", key];
+            words.extend(request.seen.iter().flat_map(|seen| seen.iter()).map(Vec::as_slice));
+            words.push(proof);
+            encode_command(out, &words);
+        }
+        _ => encode_command(out, &[verb, name, b"1", key, &value, proof]),
     }
 }
 
@@ -159,29 +164,42 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     &digits[..20 - unused]
 }
 
-/// Reads `reply` as the answer to this request. Texts are shown without `secret`.
+/// Reads `reply` as the answer to this request, which was sent with this `number`. Texts are shown
+/// without `secret`.
 #[must_use]
-pub fn meaning(request: &Request, reply: &Reply<'_>, secret: Option<&[u8]>) -> Meaning {
+pub fn meaning(
+    request: &Request,
+    number: u64,
+    reply: &Reply<'_>,
+    secret: Option<&[u8]>,
+) -> Meaning {
     let script = script(request);
-    let is_count = match request.verb {
-        Verb::Extend | Verb::Release | Verb::Undo | Verb::Fence | Verb::Remove => true,
-        Verb::HandOver => script == Some(script::HAND_OVER),
-        Verb::Plant | Verb::Replant | Verb::Inspect | Verb::Ping => false,
-    };
     let nonsense = || Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret)));
-    match (request.verb, reply) {
+    let number = i64::try_from(number).unwrap_or(i64::MAX);
+    match (script, reply) {
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
-        (Verb::Ping, Reply::Simple(b"PONG")) => Meaning::Vote(Vote::Granted),
-        (Verb::Plant | Verb::Replant, Reply::Simple(b"OK")) if script.is_none() => Meaning::Planted,
-        (Verb::Plant | Verb::Replant, Reply::Null) if script.is_none() => {
-            Meaning::Vote(Vote::Refused)
+        (None, Reply::Simple(b"PONG")) if request.verb == Verb::Ping => {
+            Meaning::Vote(Vote::Granted)
         }
-        (Verb::HandOver, Reply::Integer(2)) if is_count => Meaning::Planted,
-        (_, Reply::Integer(1)) if is_count => Meaning::Vote(Vote::Granted),
-        (_, Reply::Integer(0)) if is_count => Meaning::Vote(Vote::Refused),
-        (_, Reply::Array(list)) => several::meaning(script, list).unwrap_or_else(nonsense),
+        (None, Reply::Simple(b"OK")) if request.verb != Verb::Ping => Meaning::Planted,
+        (None, Reply::Null) if request.verb != Verb::Ping => Meaning::Vote(Vote::Refused),
+        (Some(script), Reply::Array(list)) => {
+            several::meaning(script, number, list).unwrap_or_else(nonsense)
+        }
+        (Some(script), Reply::Integer(answer)) if *answer == -number => {
+            if script == script::INSPECT { nonsense() } else { Meaning::Vote(Vote::Refused) }
+        }
+        (Some(script), Reply::Integer(answer)) if *answer == number => {
+            if several::has_list(script) { nonsense() } else { Meaning::Vote(Vote::Granted) }
+        }
         _ => nonsense(),
     }
+}
+
+/// Does the answer to this request prove that it is the answer to this one and no other? What a
+/// plain `SET` is answered with could be the answer to any other.
+pub(super) fn has_proof(request: &Request) -> bool {
+    script(request).is_some()
 }
 
 fn error_meaning(error: ServerError) -> Meaning {

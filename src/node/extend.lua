@@ -1,7 +1,8 @@
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return 0
+  return -tonumber(ARGV[3])
 end
-if not ARGV[3] or redis.call('PTTL', KEYS[1]) < tonumber(ARGV[2]) then
+local left = redis.call('PTTL', KEYS[1])
+if left ~= -1 and left < tonumber(ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
-return 1
+return tonumber(ARGV[3])

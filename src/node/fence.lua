@@ -1,7 +1,7 @@
-local locks = tonumber(ARGV[1])
+local locks, found = tonumber(ARGV[1]), {}
 for i = 1, locks do
   if redis.call('GET', KEYS[i]) ~= ARGV[2] then
-    return 0
+    return -tonumber(ARGV[5])
   end
 end
 for i = locks + 1, #KEYS do
@@ -11,10 +11,16 @@ for i = locks + 1, #KEYS do
     return redis.error_reply('FENCE a counter of this lock is no number')
   end
   if counter and tonumber(digits) > tonumber(ARGV[3]) then
-    return 0
+    return -tonumber(ARGV[5])
   end
+  found[i] = counter
 end
 for i = locks + 1, #KEYS do
-  redis.call('SET', KEYS[i], ARGV[3], 'PX', ARGV[4])
+  local left = found[i] and redis.call('PTTL', KEYS[i]) or -2
+  if left == -1 then
+    redis.call('SET', KEYS[i], ARGV[3])
+  else
+    redis.call('SET', KEYS[i], ARGV[3], 'PX', math.max(left, tonumber(ARGV[4])))
+  end
 end
-return 1
+return tonumber(ARGV[5])

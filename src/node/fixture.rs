@@ -53,6 +53,12 @@ pub(super) fn greeting(run_id: &str, uptime: u64) -> String {
     format!("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}", info(run_id, uptime))
 }
 
+/// The same of a server that says what it calls the connection.
+pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
+    let hello = format!("%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:{connection}\r\n");
+    format!("{hello}{}", info(run_id, 1_000))
+}
+
 /// A session with a peer whose words are written down in the test.
 #[derive(Debug)]
 pub(super) struct Talk {

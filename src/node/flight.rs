@@ -25,6 +25,8 @@ pub(super) struct InFlight {
     pub(super) ticket: Option<Ticket>,
     pub(super) request: Request,
     pub(super) form: Form,
+    /// What a script is to answer, as proof that it answers this command.
+    pub(super) number: u64,
     pub(super) sent_at: Time,
     size: usize,
 }
@@ -35,11 +37,19 @@ pub(super) struct InFlight {
 pub(super) struct Flight {
     commands: VecDeque<InFlight>,
     command_bytes: usize,
+    /// The number of the last command. It goes on from one connection to the next, so that no
+    /// answer proves anything on another connection than its own.
+    number: u64,
     output: Vec<u8>,
     written: usize,
 }
 
 impl Flight {
+    /// No commands yet. The first has the number behind `number`.
+    pub(super) fn after(number: u64) -> Self {
+        Self { number, ..Self::default() }
+    }
+
     /// Is there room for one more command? Half of it is kept for removals: what was planted must
     /// be possible to take back.
     pub(super) fn has_room(&self, request: &Request) -> bool {
@@ -51,10 +61,12 @@ impl Flight {
     /// Writes a command behind all others.
     pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
         let start = self.output.len();
-        command::encode(&request, form, &mut self.output);
+        self.number += 1;
+        let number = self.number;
+        command::encode(&request, form, number, &mut self.output);
         let size = self.output.len() - start;
         self.command_bytes += size;
-        self.commands.push_back(InFlight { ticket, request, form, sent_at: now, size });
+        self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
     }
 
     /// Takes the command that the next answer belongs to.
@@ -119,8 +131,7 @@ impl Flight {
     /// Forgets everything, handing out the commands that will not be answered.
     pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
         self.output.clear();
-        self.written = 0;
-        self.command_bytes = 0;
+        (self.written, self.command_bytes) = (0, 0);
         std::mem::take(&mut self.commands)
     }
 }

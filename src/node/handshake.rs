@@ -10,14 +10,19 @@
 //! | `SELECT` | the node is not used |
 //! | `CLIENT SETNAME` | the connection has no name |
 //! | `INFO server` | identity, version and uptime stay unknown; not used while it is too busy |
+//! | `CLIENT KILL ID` | what the connection before still delivers is carried out |
+//!
+//! The last is written when the others have been answered, and only if a connection to this run of
+//! the server was given up with commands unanswered: see [`former`](super::former).
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.
 
 use super::command::describe;
+use super::former::Former;
 use super::problem::Problem;
 use super::server_error::{ServerError, ServerErrorKind};
-use crate::resp::{Reply, encode_command};
+use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
 /// What a connection is to be opened with.
@@ -70,6 +75,8 @@ pub struct Identity {
     pub run_id: Option<String>,
     /// How long it had been running when it answered, in whole seconds.
     pub uptime: Option<Duration>,
+    /// What it calls this connection. Another connection to this run of it never has this number.
+    pub connection: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +86,8 @@ enum Stage {
     Select,
     SetName,
     Info,
+    /// Ending the connections before this one.
+    End,
 }
 
 const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
@@ -89,14 +98,15 @@ pub struct Handshake {
     stages: [bool; STAGES.len()],
     next: usize,
     identity: Identity,
+    former: Former,
     /// The first answer that makes the node unusable.
     problem: Option<Problem>,
 }
 
 impl Handshake {
-    /// Appends the greeting to `out`.
+    /// Appends the greeting to `out`. Connections of `former` are ended, if the server is theirs.
     #[must_use]
-    pub fn begin(credentials: &Credentials, out: &mut Vec<u8>) -> Self {
+    pub fn begin(credentials: &Credentials, former: Former, out: &mut Vec<u8>) -> Self {
         let mut stages = [true; STAGES.len()];
         match (&credentials.user, &credentials.password) {
             (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
@@ -115,10 +125,12 @@ impl Handshake {
             None => stages[Stage::SetName as usize] = false,
         }
         encode_command(out, &[b"INFO", b"server"]);
-        Self { stages, next: 0, identity: Identity::default(), problem: None }
+        Self { stages, next: 0, identity: Identity::default(), former, problem: None }
     }
 
-    /// Takes the next answer. `Ok(None)` as long as there are more to come.
+    /// Takes the next answer, and appends to `out` what is to be said next. `Ok(None)` as long as
+    /// there are more answers to come; then who the server is, and the connections that are still
+    /// to be ended, on other servers.
     ///
     /// # Errors
     ///
@@ -127,20 +139,26 @@ impl Handshake {
         &mut self,
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
-    ) -> Result<Option<Identity>, Problem> {
+        out: &mut Vec<u8>,
+    ) -> Result<Option<(Identity, Former)>, Problem> {
         let stage = self.stage();
         self.next += 1;
         match reply {
             Reply::Error(text) => self.refused(stage, ServerError::parse(text, secret)),
             _ => self.granted(stage, reply, secret)?,
         }
-        if stage != Stage::Info {
+        match stage {
+            Stage::Info => match self.problem.take() {
+                Some(problem) => return Err(problem),
+                None => self.former.end(&self.identity, out),
+            },
+            Stage::End => self.former.ended(),
+            Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
+        }
+        if self.former.is_ending() {
             return Ok(None);
         }
-        match self.problem.take() {
-            Some(problem) => Err(problem),
-            None => Ok(Some(std::mem::take(&mut self.identity))),
-        }
+        Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
     }
 
     /// What the server complained about so far, for a connection that it closes after that.
@@ -149,15 +167,17 @@ impl Handshake {
     }
 
     fn stage(&mut self) -> Stage {
-        while !self.stages[self.next] {
+        while self.stages.get(self.next) == Some(&false) {
             self.next += 1;
         }
-        STAGES[self.next]
+        STAGES.get(self.next).copied().unwrap_or(Stage::End)
     }
 
     fn refused(&mut self, stage: Stage, error: ServerError) {
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
+            // Without the right to end connections it is as safe, if not as tidy.
+            Stage::End => false,
             Stage::Hello | Stage::SetName | Stage::Info => matches!(
                 error.kind,
                 ServerErrorKind::AuthenticationRequired
@@ -183,13 +203,52 @@ impl Handshake {
     ) -> Result<(), Problem> {
         match (stage, reply) {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
-            (Stage::Hello, Reply::Map(_) | Reply::Array(_)) => Ok(()),
+            (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
+                let is_resp3 = matches!(reply, Reply::Map(_));
+                let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
+                let introduction = introduction
+                    .ok_or_else(|| Problem::UnexpectedReply(describe(reply, secret)))?;
+                self.identity.connection = introduction.connection;
+                Ok(())
+            }
+            (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                self.identity = Identity::from_info(text);
+                let connection = self.identity.connection;
+                self.identity = Identity { connection, ..Identity::from_info(text) };
                 Ok(())
             }
             _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
         }
+    }
+}
+
+/// What a server answers to `HELLO`, as far as it is of use.
+#[derive(Default)]
+struct Introduction {
+    protocol: Option<i64>,
+    connection: Option<u64>,
+}
+
+impl Introduction {
+    /// Reads names and values that take turns. `None` if that is not what they do.
+    fn read(list: &Elements<'_>) -> Option<Self> {
+        let mut introduction = Self::default();
+        let mut elements = list.iter();
+        while let Some(name) = elements.next() {
+            let (Reply::Bulk(name) | Reply::Simple(name)) = name else { return None };
+            match (name, elements.next()?) {
+                (b"proto", Reply::Integer(version)) => introduction.protocol = Some(version),
+                (b"id", Reply::Integer(id)) => introduction.connection = u64::try_from(id).ok(),
+                (b"proto" | b"id", _) => return None,
+                _ => {}
+            }
+        }
+        Some(introduction)
+    }
+
+    /// A list that is no map is RESP2, and must say so: it might be anything.
+    fn fits(&self, is_resp3: bool) -> bool {
+        if is_resp3 { self.protocol.is_none_or(|it| it == 3) } else { self.protocol == Some(2) }
     }
 }
 
@@ -212,6 +271,7 @@ impl Identity {
             uptime: field("uptime_in_seconds")
                 .and_then(|seconds| seconds.parse().ok())
                 .map(Duration::from_secs),
+            connection: None,
         }
     }
 }

@@ -13,6 +13,7 @@ pub mod command;
 #[cfg(test)]
 mod fixture;
 mod flight;
+mod former;
 pub mod handshake;
 mod problem;
 mod report;
@@ -24,6 +25,7 @@ mod waiting;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+pub use former::{FORMER_MAX, Former};
 pub use handshake::{Credentials, Identity};
 pub use problem::{OtherProtocol, Phase, Problem};
 pub use report::{NodeAnswer, NodeReport, NodeStatus, Sighting};

@@ -1,4 +1,5 @@
-if redis.call('GET', KEYS[1]) == ARGV[1] then
-  return redis.call('DEL', KEYS[1])
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return -tonumber(ARGV[2])
 end
-return 0
+redis.call('DEL', KEYS[1])
+return tonumber(ARGV[2])

@@ -4,4 +4,4 @@ for i = 1, #KEYS do
     ours = ours + redis.call('DEL', KEYS[i])
   end
 end
-return ours == #KEYS and 1 or 0
+return ours == #KEYS and tonumber(ARGV[2]) or -tonumber(ARGV[2])

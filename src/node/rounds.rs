@@ -9,6 +9,7 @@
 //! `W` is whatever the owner needs to find the one who waits.
 
 mod entry;
+mod replanting;
 mod twins;
 mod watching;
 
@@ -19,7 +20,7 @@ use super::problem::Problem;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use crate::engine::{Node, NodeSet, Request, Vote};
 use entry::Entry;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -102,6 +103,13 @@ impl<W> Rounds<W> {
             self.sessions[node.index()].send(now, None, request);
             self.collect(now, node);
         }
+    }
+
+    /// Must what has arrived from this node be read before this request is opened? Otherwise it might
+    /// be taken for the answer to it: a reply that came twice, or one that nobody asked for.
+    #[must_use]
+    pub fn is_mistakable(&self, node: Node, request: &Request) -> bool {
+        self.sessions[node.index()].is_mistakable(request)
     }
 
     /// Is so much unanswered somewhere that this request would not be sent there now?
@@ -243,36 +251,6 @@ impl<W> Rounds<W> {
             }
         }
         self.leave(slot);
-    }
-
-    /// Puts the key of a confirmed extension back on a node that answered that it has lost it. Not
-    /// waited for and not counted: it is what the next extension finds.
-    fn replant(&mut self, now: Time, slot: usize, node: Node) {
-        let entry = &self.entries[slot];
-        let Some(request) = entry.request.as_ref() else { return };
-        let Some(ttl) = request.ttl.left(request.started, now) else { return };
-        if entry.tally.refused.contains(node) {
-            let request = Request { verb: Verb::Replant, ttl, ..request.clone() };
-            self.sessions[node.index()].send(now, None, &request);
-        }
-    }
-
-    /// After a removal, or when a lock was handed over, no key of it may be put back.
-    fn forget_extensions(&mut self, request: &Request) {
-        let before = || request.predecessor.as_ref().map(|before| before.token);
-        let removed = if request.verb.is_removal() { Some(request.token) } else { before() };
-        let Some(token) = removed else { return };
-        for slot in 0..self.entries.len() {
-            let entry = &mut self.entries[slot];
-            if entry.request.as_ref().is_none_or(|request| request.token != token) {
-                continue;
-            }
-            // It may still be asked for: one thread keeps a lock alive that another gives up.
-            entry.is_forgotten = true;
-            if entry.waiter.is_none() {
-                self.leave(slot);
-            }
-        }
     }
 
     /// An entry without a round in it.

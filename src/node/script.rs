@@ -4,9 +4,17 @@
 //! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on
 //! this connection, or answers that it does not know it. The digests are written down here and
 //! checked against the sources by a test.
+//!
+//! The last argument of every script is a number that no other command of this client to this node
+//! has, and the answer repeats it: `n` for yes, `-n` for no, or a list that begins with `n`. So a
+//! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
+//! a plain lock, has no room for such a proof.)
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::FENCE_MAX;
+
+/// As much of a value as [`INSPECT`] shows: more than any lock of this library has.
+pub const SHOWN_MAX: usize = 1024;
 
 /// A script and the name a node knows it by.
 #[derive(Clone, Copy, Debug, Eq)]
@@ -25,78 +33,81 @@ impl PartialEq for Script {
     }
 }
 
-/// Deletes the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the token.
-/// Answers 1 if it deleted the key and 0 if the key is gone or another's.
+/// Deletes the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the token,
+/// `ARGV[2]` the number.
 pub const RELEASE: Script = Script {
     source: include_str!("release.lua"),
-    sha1: "c89cee65b7ab260d98c281f3c3eb6fa7c992cdd2",
+    sha1: "99e66ef7a8f54b20625c78f74a5d790398e633cc",
 };
 
-/// Lets the lock's key live on if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
-/// token, `ARGV[2]` the new time to live in milliseconds. Answers 1 if the key is ours and 0 if it
-/// is gone or another's.
+/// Lengthens the life of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]`
+/// the token, `ARGV[2]` the new time to live in milliseconds, `ARGV[3]` the number.
 ///
-/// It never shortens the key's life. Commands reach a node in the order they were sent, so a time
-/// to live at least as long as every earlier one cannot; a shorter one is sent with `ARGV[3]`,
-/// which makes the script look at what is left first. (That costs the user the right to `PTTL` as
-/// well, which is why it is not always done.)
+/// It never shortens the key's life, so an earlier and shorter extension may arrive at any time. A
+/// key that has no end keeps none.
 pub const EXTEND: Script =
-    Script { source: include_str!("extend.lua"), sha1: "1ccb475e036683cda4ef800769a1fee82ea13ea6" };
+    Script { source: include_str!("extend.lua"), sha1: "1623de1a9c7bf2831ddb1f2fc1695276edf3659e" };
 
 /// Gives the lock's key to another token if it still holds ours, or if nobody holds it: `KEYS[1]`
-/// the key, `ARGV[1]` our token, `ARGV[2]` the other, `ARGV[3]` its time to live in milliseconds.
-/// Answers 1 if the key was ours, 2 if there was none, and 0 if it is another's.
+/// the key, `ARGV[1]` our token, `ARGV[2]` the other, `ARGV[3]` its time to live in milliseconds,
+/// `ARGV[4]` the number. Answers a list: the number, and 1 if there was no key, 0 if it was ours.
 pub const HAND_OVER: Script = Script {
     source: include_str!("hand_over.lua"),
-    sha1: "d53fcdc4920b3292a1438ea4e956afe10d1c199d",
+    sha1: "1c3f14900682090c27b2cc56a79b043269e20813",
 };
 
 /// Takes locks that have more to them than one key and a token, all of them or none: `KEYS` the
 /// locks' keys and then their counters', `ARGV[1]` how many of them are locks', `ARGV[2]` the value
 /// of the lock that is handed over or nothing, `ARGV[3]` our value, `ARGV[4]` its time to live in
-/// milliseconds, `ARGV[5]` what a counter is at least, `ARGV[6]` the counters' time to live. Where
-/// the value handed over is ours, which puts back the keys that a node has lost, no key's life is
-/// shortened.
+/// milliseconds, `ARGV[5]` what a counter is at least, `ARGV[6]` how long the counters live at
+/// least, `ARGV[7]` the number. Where the value handed over is ours, which puts back the keys that
+/// a node has lost, no key's life is shortened. A counter's life never is.
 ///
-/// Answers two numbers: 1 if all keys held the value that is handed over, 2 if some of them did not
-/// exist, and 0 if one is another's; and, if there are counters, what all of them are now: one more
-/// than the largest was. A counter is decimal digits and nothing else, whatever else Lua would read
+/// Answers a list of three: the number; 1 if some of the keys did not exist, 0 if all held the
+/// value that is handed over; and, if there are counters, what all of them are now: one more than
+/// the largest was. A counter is decimal digits and nothing else, whatever else Lua would read
 /// as a number. One that is none, or has no room above it, is an error, and nothing is written
 /// then. The error does not quote the key: that may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "f88021fd5c0e596b0a93e67846ec4002af8970a8" };
+    Script { source: include_str!("claim.lua"), sha1: "9e64abee4a6203b975403cb19d77f87383e257e9" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
-/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the number, `ARGV[4]` the counters' time to live in
-/// milliseconds. Answers 1 if that was done, and 0 if a lock is not ours or a counter is above the
-/// number: then it may have been at the number before, for somebody else. A counter that is no
-/// number is an error.
+/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` how long the counters live
+/// at least, in milliseconds, `ARGV[5]` the number. Refuses where a lock is not ours or a counter is
+/// above the fencing token: then it may have been at that before, for somebody else. A counter that
+/// is no number is an error.
 pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "e188c953c6769a193555699cc012155ba33bf81a" };
+    Script { source: include_str!("fence.lua"), sha1: "02f7cce703666eab0c00b6e6046541b5ca51b8b6" };
 
-/// As [`RELEASE`], for several keys. Answers 1 if it deleted all of them.
+/// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
     source: include_str!("release_all.lua"),
-    sha1: "be28527ab021bba3433bb47780765aea97e57207",
+    sha1: "1be1b75226bc48eae6be138a49691d12fdbeba89",
 };
 
-/// As [`EXTEND`], for several keys: all of them live on, if all are ours.
+/// As [`EXTEND`], for several keys: the life of each is lengthened, if all are ours.
 pub const EXTEND_ALL: Script = Script {
     source: include_str!("extend_all.lua"),
-    sha1: "ea4c397fec1efcb7205028635622bc2cbaebd34f",
+    sha1: "36dd04d71fbe9253f1fbde2761dcd9a99d1f1854",
 };
 
-/// Looks at a lock's key `KEYS[1]`. Answers its value, and how many milliseconds it has to live. Of
-/// a value that is longer than any of ours it answers the beginning, and of what is no string an
-/// empty one: whatever is there, it keeps the lock from being had.
+/// Looks at a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
+/// value, and how many milliseconds it has to live. Of a value that is longer than any of ours it
+/// answers the beginning, and of what is no string an empty one: whatever is there, it keeps the
+/// lock from being had.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "7a55d236ccf53f026179ef7c84a921c99fd11b2e",
+    sha1: "0797c1ca486b1582bf7d0558ea5e58e1c7363086",
 };
 
+/// Deletes a lock's key `KEYS[1]`, whosever it is, if it holds one of the values that were seen
+/// there: all of `ARGV` but the last, which is the number.
+pub const REMOVE: Script =
+    Script { source: include_str!("remove.lua"), sha1: "6cc468fa7fa619e586b8a8c47b9aab5d136644ed" };
+
 /// Every script of this library.
-pub const ALL: [Script; 8] =
-    [RELEASE, EXTEND, HAND_OVER, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT];
+pub const ALL: [Script; 9] =
+    [RELEASE, EXTEND, HAND_OVER, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE];
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,7 @@
 
 mod memory;
 mod options;
+mod owing;
 mod replies;
 mod standing;
 
@@ -25,12 +26,13 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight, owed_of};
+use super::flight::{Debts, Flight};
+use super::former::Former;
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
 use super::waiting::Waiting;
 use crate::clock::Time;
-use crate::engine::{Backoff, Jitter, Request, Vote};
+use crate::engine::{Backoff, Jitter, Request};
 use crate::resp::Decoder;
 use memory::Memory;
 use std::collections::VecDeque;
@@ -60,6 +62,7 @@ pub struct Session {
     /// Has a command been answered on this connection?
     is_proven: bool,
     identity: Option<Identity>,
+    former: Former,
     has_greeted: bool,
     memory: Memory,
     problem: Option<Problem>,
@@ -80,11 +83,12 @@ impl Session {
         let (base, cap) = options.reconnect;
         Self {
             backoff: Backoff::new(base, cap, Jitter::from_seed(options.seed)),
+            // Far enough from the numbers of any other client, and from what a script can count.
+            flight: Flight::after(options.seed >> 24),
             options,
             state: State::Down { retry_at: Time::ZERO },
             decoder: Decoder::new(),
             input: Vec::new(),
-            flight: Flight::default(),
             scripts: KnownScripts::default(),
             waiting: Waiting::default(),
             debts: Debts::default(),
@@ -94,6 +98,7 @@ impl Session {
             pay_at: Time::ZERO,
             is_proven: false,
             identity: None,
+            former: Former::default(),
             has_greeted: false,
             memory: Memory::NONE,
             problem: None,
@@ -157,7 +162,8 @@ impl Session {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
-        let handshake = Handshake::begin(&self.options.credentials, self.flight.output_mut());
+        let (credentials, former) = (&self.options.credentials, self.former.clone());
+        let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
     }
 
@@ -177,6 +183,9 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
+        if let Some(server) = self.identity.as_ref().filter(|_| !self.flight.is_empty()) {
+            self.former.add(server);
+        }
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
@@ -200,6 +209,14 @@ impl Session {
         };
         if self.is_down() {
             return;
+        }
+        let begun = if input.is_empty() {
+            &bytes[bytes.len() - rest..]
+        } else {
+            &input[input.len() - rest..]
+        };
+        if let Some(problem) = self.stray(begun) {
+            return self.closed(now, problem);
         }
         // Only the beginning of a reply is kept, in the buffer that is there.
         if input.is_empty() {
@@ -250,50 +267,6 @@ impl Session {
     /// The next answer.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         self.answers.pop_front()
-    }
-
-    fn pay_debts(&mut self, now: Time) {
-        if !matches!(self.state, State::Ready) || now < self.pay_at {
-            return;
-        }
-        while self.debts.is_payable(&self.flight) {
-            let Some(mut debt) = self.debts.take() else { return };
-            // If the node refuses to take it, it is owed for what is left of that time, and no
-            // longer.
-            debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
-            let form = self.scripts.form(&debt.request);
-            self.flight.push(now, debt.ticket, debt.request, form);
-        }
-    }
-
-    /// A request to which no answer will come. What it was to remove is owed then.
-    fn lose(
-        &mut self,
-        now: Time,
-        ticket: Option<Ticket>,
-        request: Request,
-        problem: &Problem,
-        was_sent: bool,
-    ) {
-        if let Some(ticket) = ticket {
-            self.fail(ticket, problem, was_sent);
-        }
-        // Of what was never written nothing is left behind, but a removal is owed all the same.
-        let may_leave = was_sent || request.verb.is_removal();
-        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
-            self.owe(now, None, removal);
-        }
-    }
-
-    fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
-        for ticket in self.debts.owe(now, ticket, request) {
-            self.fail(ticket, &Problem::Overloaded, false);
-        }
-    }
-
-    fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
-        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
-        self.answers.push_back(Answer { was_sent, ..answer });
     }
 }
 

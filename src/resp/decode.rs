@@ -73,6 +73,15 @@ impl Decoder {
         }
     }
 
+    /// The first byte of the value that has begun and is not complete, or of the attribute before it;
+    /// `None` if nothing has begun. `input` is what [`decode`](Self::decode) has just answered
+    /// `None` for.
+    #[must_use]
+    pub fn begun(&self, input: &[u8]) -> Option<u8> {
+        let is_within = self.body.is_some() || !self.levels.is_outermost();
+        input.get(if is_within { self.value } else { self.scanned }).copied()
+    }
+
     fn next<'a>(&mut self, input: &'a [u8]) -> Result<Option<(Reply<'a>, usize)>, ProtocolError> {
         loop {
             let step = match self.body {

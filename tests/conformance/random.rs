@@ -30,12 +30,10 @@ impl Generator {
             12 | 13 => self.expire(&mut wait),
             14 => vec![self.pick(&["STRLEN", "TYPE"]), self.key()],
             15 => vec![b"LPUSH".to_vec(), self.key(), self.value()],
-            16 | 17 => self.script(script::RELEASE, false, &mut wait),
-            18 | 19 => self.script(script::EXTEND, true, &mut wait),
-            20 => self.hand_over(&mut wait),
             21 => self.script_command(),
             // Not with a word too many or too few: these are held against the Lua in the ways in
             // which the library calls them.
+            16..=20 => return (self.script(&mut wait), wait),
             22..=27 => return (self.claim(&mut wait), wait),
             _ => self.sundry(),
         };
@@ -81,27 +79,34 @@ impl Generator {
         words
     }
 
-    fn script(&mut self, script: script::Script, takes_ttl: bool, wait: &mut bool) -> Words {
+    /// A script about one key: one of four.
+    fn script(&mut self, wait: &mut bool) -> Words {
+        let scripts = [script::RELEASE, script::EXTEND, script::HAND_OVER, script::REMOVE];
+        let kind = self.below(4) as usize;
+        let mut words = self.call(scripts[kind]);
+        words.extend([b"1".to_vec(), self.key(), self.value()]);
+        match kind {
+            1 => words.push(self.claimed_for(wait)),
+            2 => words.extend([self.value(), self.claimed_for(wait)]),
+            3 if self.below(2) == 0 => words.push(self.value()),
+            _ => {}
+        }
+        words.push(self.proof());
+        words
+    }
+
+    /// By its source or its digest.
+    fn call(&mut self, script: script::Script) -> Words {
         let (name, source) = match self.below(3) {
             0 => ("EVAL", script.source),
             _ => ("EVALSHA", script.sha1),
         };
-        let mut words: Words = [name, source, "1"].map(|word| word.as_bytes().to_vec()).into();
-        words.extend([self.key(), self.value()]);
-        if takes_ttl {
-            let ttl = self.ttl(false, wait);
-            words.push(ttl);
-            if self.below(2) == 0 {
-                words.push(b"1".to_vec());
-            }
-        }
-        words
+        [name, source].map(|word| word.as_bytes().to_vec()).into()
     }
 
-    fn hand_over(&mut self, wait: &mut bool) -> Words {
-        let mut words = self.script(script::HAND_OVER, false, wait);
-        words.extend([self.value(), self.ttl(false, wait)]);
-        words
+    /// What a script is to answer.
+    fn proof(&mut self) -> Vec<u8> {
+        self.pick(&["1", "57", "1099511627776", "9007199254740991"])
     }
 
     /// A script about several keys: one of five, with one to three locks and their counters.
@@ -115,15 +120,11 @@ impl Generator {
         ];
         let kind = self.below(5) as usize;
         let (script, is_counted) = (scripts[kind], kind < 2 && self.below(2) == 0);
-        let (name, source) = match self.below(3) {
-            0 => ("EVAL", script.source),
-            _ => ("EVALSHA", script.sha1),
-        };
+        let mut words = self.call(script);
         let locks = if kind == 4 { 1 } else { 1 + self.below(3) as usize };
         let counters = if is_counted { locks } else { 0 };
         let number = |number: usize| number.to_string().into_bytes();
-        let mut words =
-            vec![name.as_bytes().to_vec(), source.as_bytes().to_vec(), number(locks + counters)];
+        words.push(number(locks + counters));
         let mut keys = ["k1", "k2", "k3", "{tag}:k\r\n4"].map(|key| key.as_bytes().to_vec());
         keys.rotate_left(self.below(4) as usize);
         words.extend_from_slice(&keys[..locks]);
@@ -138,14 +139,10 @@ impl Generator {
             0 => words.extend([number(locks), before, ours, self.claimed_for(wait), first, ttl]),
             1 => words.extend([number(locks), ours, first, ttl]),
             2 => words.push(ours),
-            3 => {
-                words.extend([ours, ttl]);
-                if self.below(2) == 0 {
-                    words.push(b"shorter".to_vec());
-                }
-            }
+            3 => words.extend([ours, ttl]),
             _ => {}
         }
+        words.push(self.proof());
         words
     }
 

@@ -132,7 +132,7 @@ impl Sequence {
 }
 
 /// The names under which the table knows the scripts.
-const SCRIPTS: [(&str, script::Script); 8] = [
+const SCRIPTS: [(&str, script::Script); 9] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
     ("hand_over", script::HAND_OVER),
@@ -141,6 +141,7 @@ const SCRIPTS: [(&str, script::Script); 8] = [
     ("release_all", script::RELEASE_ALL),
     ("extend_all", script::EXTEND_ALL),
     ("inspect", script::INSPECT),
+    ("remove", script::REMOVE),
 ];
 
 /// A word of the table with its placeholder filled in.
@@ -178,10 +179,12 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
         ("pttl", _) => near(&real, &other, TOLERANCE_MS),
         ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
         ("eval" | "evalsha", _) => match (&real, &other) {
-            // What `inspect.lua` answers: a value and a time to live.
+            // What `inspect.lua` answers: a number, a value and a time to live.
             (Value::Array(real), Value::Array(other)) => match (&real[..], &other[..]) {
-                ([value, left], [others_value, others_left]) if names_inspect(&subcommand) => {
-                    value == others_value && near(left, others_left, TOLERANCE_MS)
+                ([rest @ .., left], [others_rest @ .., others_left])
+                    if names_inspect(&subcommand) =>
+                {
+                    rest == others_rest && near(left, others_left, TOLERANCE_MS)
                 }
                 _ => false,
             },

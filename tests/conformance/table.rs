@@ -19,6 +19,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("release_all", include_str!("sequences/release_all.txt")),
     ("extend_all", include_str!("sequences/extend_all.txt")),
     ("inspect", include_str!("sequences/inspect.txt")),
+    ("remove", include_str!("sequences/remove.txt")),
     ("scripts", include_str!("sequences/scripts.txt")),
     ("connection", include_str!("sequences/connection.txt")),
     ("unknown", include_str!("sequences/unknown.txt")),

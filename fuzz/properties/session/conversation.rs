@@ -1,6 +1,6 @@
 //! One session, driven by hand.
 
-use super::{Input, PUSH, REPLIES, pause, request};
+use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Token, Vote};
 use redlatch::internal::node::{
@@ -19,9 +19,9 @@ struct Conversation {
     waiting: BTreeSet<u64>,
     /// Who does not wait any more, but may be answered, since the request had been sent.
     released: BTreeSet<u64>,
-    /// The numbers of the commands on this connection that have no reply, in their order. `None`
-    /// since something was said that is no whole reply.
-    written: Option<VecDeque<Option<u64>>>,
+    /// The commands on this connection that have no reply, in their order: whose they are, and the
+    /// numbers that scripts are to answer. `None` since something was said that is no whole reply.
+    written: Option<VecDeque<(Option<u64>, i64)>>,
     /// What is left of a command that was written in part.
     rest: Vec<u8>,
 }
@@ -118,11 +118,13 @@ impl Conversation {
     }
 
     /// The peer answers the oldest command, if it is the one whose turn it is.
-    fn hear_reply(&mut self, reply: &str) {
+    fn hear_reply(&mut self, text: &str) {
         let is_ready = self.session.phase() == Phase::Answering;
         self.write(0);
-        self.session.received(self.now, reply.as_bytes());
-        let Some(serial) = self.written.as_mut().and_then(VecDeque::pop_front) else { return };
+        let next = self.written.as_mut().and_then(VecDeque::pop_front);
+        let number = next.map_or(1, |(_, number)| number);
+        self.session.received(self.now, reply(text, number).as_bytes());
+        let Some((serial, _)) = next else { return };
         if !is_ready || self.session.is_down() {
             return;
         }
@@ -159,7 +161,7 @@ impl Conversation {
                 .filter_map(|w| if let Reply::Bulk(w) = w { Some(w) } else { None })
                 .collect();
             used += length;
-            if [&b"HELLO"[..], b"INFO"].contains(&words[0]) {
+            if [&b"HELLO"[..], b"INFO", b"CLIENT"].contains(&words[0]) {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
@@ -168,7 +170,9 @@ impl Conversation {
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
             if let Some(written) = &mut self.written {
-                written.push_back(serial);
+                let last = words.last().and_then(|word| std::str::from_utf8(word).ok());
+                let number = last.and_then(|word| word.parse().ok()).unwrap_or(0);
+                written.push_back((serial, number));
             }
         }
         self.rest.drain(..used);

@@ -1,6 +1,6 @@
 //! Rounds over three sessions.
 
-use super::{Input, PUSH, REPLIES, pause, request};
+use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Node;
 use redlatch::internal::node::{
@@ -33,8 +33,11 @@ pub(super) fn check(mut input: Input<'_>) {
                 }
             }
             1 | 2 => {
-                let reply = REPLIES[usize::from(input.byte().unwrap_or(0)) % REPLIES.len()];
-                rounds.received(now, node, reply.as_bytes());
+                let which = input.byte().unwrap_or(0);
+                let text = REPLIES[usize::from(which) % REPLIES.len()];
+                // The numbers begin with one, so the first commands can be answered by them.
+                let number = i64::from(which) / REPLIES.len() as i64;
+                rounds.received(now, node, reply(text, number).as_bytes());
             }
             3 => rounds.received(now, node, input.bytes(usize::from(detail))),
             4 => connect(&mut rounds, now, node, detail),

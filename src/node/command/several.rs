@@ -14,10 +14,16 @@ pub(super) fn takes(script: Script) -> bool {
     [script::CLAIM, script::FENCE, script::RELEASE_ALL, script::EXTEND_ALL].contains(&script)
 }
 
-/// Appends a request to run this script.
+/// Is what this script answers a list, unless it refuses?
+pub(super) fn has_list(script: Script) -> bool {
+    [script::CLAIM, script::HAND_OVER, script::INSPECT].contains(&script)
+}
+
+/// Appends a request to run this script. `proof` is what its answer is to begin with.
 pub(super) fn encode(
     request: &Request,
     (verb, name): (&'static [u8], &'static [u8]),
+    proof: &[u8],
     out: &mut Vec<u8>,
 ) {
     let keys: Vec<&[u8]> = request.keys().collect();
@@ -43,12 +49,10 @@ pub(super) fn encode(
             words.extend([locks, &before, &value, ttl, first, life]);
         }
         Verb::Fence => words.extend([locks, &value, first, life]),
-        Verb::Extend if request.ttl < request.ttl_longest => {
-            words.extend([&value, ttl, b"shorter"]);
-        }
         Verb::Extend => words.extend([&value, ttl]),
         _ => words.push(&value),
     }
+    words.push(proof);
     encode_command(out, &words);
 }
 
@@ -59,27 +63,32 @@ fn counters(request: &Request, keys: &[&[u8]]) -> Vec<Vec<u8>> {
     keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }
 
-/// What a list means as the answer of this script.
-pub(super) fn meaning(script: Option<Script>, list: &Elements<'_>) -> Option<Meaning> {
-    let script = script?;
+/// What a list means as the answer of this script to command `number`.
+pub(super) fn meaning(script: Script, number: i64, list: &Elements<'_>) -> Option<Meaning> {
     let mut elements = list.iter();
-    let pair = [elements.next()?, elements.next()?];
-    match &pair {
-        _ if list.len() > 2 => None,
-        [Reply::Integer(0), Reply::Integer(_)] if script == script::CLAIM => {
-            Some(Meaning::Vote(Vote::Refused))
+    if elements.next() != Some(Reply::Integer(number)) {
+        return None;
+    }
+    let rest = [elements.next(), elements.next()];
+    match rest {
+        _ if list.len() > 3 => None,
+        [Some(Reply::Integer(0)), None] if script == script::HAND_OVER => {
+            Some(Meaning::Vote(Vote::Granted))
         }
-        [Reply::Integer(state @ 1..=2), Reply::Integer(counter)] if script == script::CLAIM => {
-            let counter = u64::try_from(*counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-            Some(Meaning::Claimed { is_planted: *state == 2, counter })
+        [Some(Reply::Integer(1)), None] if script == script::HAND_OVER => Some(Meaning::Planted),
+        [Some(Reply::Integer(is_planted @ 0..=1)), Some(Reply::Integer(counter))]
+            if script == script::CLAIM =>
+        {
+            let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
+            Some(Meaning::Claimed { is_planted: is_planted == 1, counter })
         }
-        [value, Reply::Integer(left)] if script == script::INSPECT => {
+        [Some(value), Some(Reply::Integer(left))] if script == script::INSPECT => {
             let value = match value {
                 Reply::Null => None,
                 Reply::Bulk(bytes) => Some(bytes.to_vec()),
                 _ => return None,
             };
-            Some(Meaning::Seen(Sighting { value, left: *left }))
+            Some(Meaning::Seen(Sighting { value, left }))
         }
         _ => None,
     }

@@ -5,10 +5,14 @@ mod fencing;
 use super::*;
 use crate::node::fixture::{at, request, ttl};
 use crate::resp::decode;
+use std::sync::Arc;
+
+/// The number of every command here.
+const NUMBER: u64 = 57;
 
 fn encoded(request: &Request, form: Form) -> Vec<u8> {
     let mut out = Vec::new();
-    encode(request, form, &mut out);
+    encode(request, form, NUMBER, &mut out);
     out
 }
 
@@ -30,22 +34,19 @@ fn each_verb_is_one_command() {
     let release = script::RELEASE;
     let extend = script::EXTEND;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
+    let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Plant, Form::Digest, set),
         (Verb::Replant, Form::Source, set),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token]),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (
             Verb::Extend,
             Form::Digest,
-            &[b"EVALSHA", extend.sha1.as_bytes(), b"1", b"key", token, b"1000"],
+            &[b"EVALSHA", extend_sha1, b"1", b"key", token, b"1000", b"57"],
         ),
-        (
-            Verb::Extend,
-            Form::Source,
-            &[b"EVAL", extend.source.as_bytes(), b"1", b"key", token, b"1000"],
-        ),
+        (Verb::Extend, Form::Source, &[b"EVAL", extend, b"1", b"key", token, b"1000", b"57"]),
         (Verb::Ping, Form::Digest, &[b"PING"]),
     ];
     for (verb, form, expected) in table {
@@ -54,13 +55,26 @@ fn each_verb_is_one_command() {
 }
 
 #[test]
-fn only_an_extension_by_less_looks_at_what_is_left() {
+fn a_removal_by_force_names_what_was_seen() {
+    let remove = script::REMOVE;
+    let mut removal = request(Verb::Remove, 7, at(0));
+    removal.seen = Some(Arc::from([b"one".to_vec(), b"two".to_vec()]));
+    let expected: &[&[u8]] =
+        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"one", b"two", b"57"];
+    assert_eq!(encoded(&removal, Form::Digest), words(expected));
+    removal.seen = None;
+    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"57"];
+    assert_eq!(encoded(&removal, Form::Source), words(expected));
+}
+
+#[test]
+fn an_extension_by_less_than_before_is_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
-    extension.ttl = ttl(999);
-    let shorter = encoded(&extension, Form::Digest);
-    assert!(shorter.ends_with(b"$3\r\n999\r\n$7\r\nshorter\r\n"));
-    extension.ttl = ttl(1_001);
-    assert!(encoded(&extension, Form::Digest).ends_with(b"$4\r\n1001\r\n"));
+    for (millis, end) in [(999, "$3\r\n999\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$2\r\n57\r\n")]
+    {
+        extension.ttl = ttl(millis);
+        assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
+    }
 }
 
 #[test]
@@ -83,7 +97,7 @@ enum Kind {
 
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    match meaning(&request(verb, 7, at(0)), &reply, None) {
+    match meaning(&request(verb, 7, at(0)), NUMBER, &reply, None) {
         Meaning::Vote(Vote::Granted) | Meaning::Planted => Kind::Yes,
         Meaning::Vote(Vote::Refused) => Kind::No,
         Meaning::UnknownScript => Kind::Again,
@@ -97,7 +111,7 @@ fn kind(verb: Verb, bytes: &[u8]) -> Kind {
 fn what_each_reply_means_to_each_verb() {
     use Kind::{Again, Failed, No, Nonsense, Yes};
     // The reply, and what it means to Plant and Replant, to Extend, Release and Undo, and to Ping.
-    let table: [(&[u8], [Kind; 3]); 24] = [
+    let table: [(&[u8], [Kind; 3]); 27] = [
         (b"+OK\r\n", [Yes, Nonsense, Nonsense]),
         (b"+PONG\r\n", [Nonsense, Nonsense, Yes]),
         (b"+QUEUED\r\n", [Nonsense, Nonsense, Nonsense]),
@@ -107,10 +121,13 @@ fn what_each_reply_means_to_each_verb() {
         (b"_\r\n", [No, Nonsense, Nonsense]),
         (b"*-1\r\n", [Nonsense, Nonsense, Nonsense]),
         (b"*0\r\n", [Nonsense, Nonsense, Nonsense]),
-        (b":1\r\n", [Nonsense, Yes, Nonsense]),
-        (b":0\r\n", [Nonsense, No, Nonsense]),
-        (b":2\r\n", [Nonsense, Nonsense, Nonsense]),
-        (b":-1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":57\r\n", [Nonsense, Yes, Nonsense]),
+        (b":-57\r\n", [Nonsense, No, Nonsense]),
+        (b":1\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":0\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":56\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b":-58\r\n", [Nonsense, Nonsense, Nonsense]),
+        (b"*2\r\n:57\r\n:1\r\n", [Nonsense, Nonsense, Nonsense]),
         (b"#t\r\n", [Nonsense, Nonsense, Nonsense]),
         (b",1\r\n", [Nonsense, Nonsense, Nonsense]),
         (b"(1\r\n", [Nonsense, Nonsense, Nonsense]),
@@ -160,22 +177,33 @@ fn only_what_a_node_has_run_is_named_by_its_digest() {
 
 #[test]
 fn a_hand_over_tells_a_key_that_was_ours_from_one_that_nobody_had() {
-    let read = |bytes: &[u8]| {
-        let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-        meaning(&request(Verb::HandOver, 7, at(0)), &reply, None)
+    let read = |bytes: &str| {
+        let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
+        meaning(&request(Verb::HandOver, 7, at(0)), NUMBER, &reply, None)
     };
-    assert_eq!(read(b":1\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read(b":2\r\n"), Meaning::Planted);
-    assert_eq!(read(b":0\r\n"), Meaning::Vote(Vote::Refused));
-    assert!(matches!(read(b":3\r\n"), Meaning::Nonsense(_)));
-    assert!(matches!(read(b"+OK\r\n"), Meaning::Nonsense(_)));
+    assert_eq!(read("*2\r\n:57\r\n:0\r\n"), Meaning::Vote(Vote::Granted));
+    assert_eq!(read("*2\r\n:57\r\n:1\r\n"), Meaning::Planted);
+    assert_eq!(read(":-57\r\n"), Meaning::Vote(Vote::Refused));
+    let others = [
+        ":57\r\n",
+        ":1\r\n",
+        "*2\r\n:57\r\n:2\r\n",
+        "*2\r\n:56\r\n:1\r\n",
+        "*2\r\n:-57\r\n:1\r\n",
+        "*1\r\n:57\r\n",
+        "*3\r\n:57\r\n:1\r\n:1\r\n",
+        "+OK\r\n",
+    ];
+    for bytes in others {
+        assert!(matches!(read(bytes), Meaning::Nonsense(_)), "{bytes:?}");
+    }
 }
 
 #[test]
 fn what_was_seen_does_not_show_the_token_in_it() {
-    let bytes = b"*2\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
+    let bytes = b"*3\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
-    let seen = meaning(&request(Verb::Inspect, 7, at(0)), &reply, None);
+    let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
     assert!(matches!(&seen, Meaning::Seen(sighting) if sighting.left == 1));
     let text = format!("{seen:?}");
     assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");

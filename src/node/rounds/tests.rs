@@ -148,8 +148,8 @@ fn an_answer_counts_for_its_own_round_however_late_it_comes() {
 
     // The next one sits in the same place.
     nodes.open(2, Verb::Plant, 2);
-    nodes.hear(1, "+OK\r\n:1\r\n");
-    nodes.hear(2, "+OK\r\n:1\r\n");
+    nodes.hear(1, "+OK\r\n:2\r\n");
+    nodes.hear(2, "+OK\r\n:2\r\n");
     assert!(!nodes.is_over(), "these were answers to the round before");
     nodes.hear(1, "$-1\r\n");
     nodes.hear(2, "$-1\r\n");
@@ -207,7 +207,7 @@ fn an_extension_that_was_confirmed_puts_the_key_back() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
-    nodes.hear(0, ":0\r\n");
+    nodes.hear(0, ":-1\r\n");
     assert_eq!(nodes.commands(0), [""; 0], "not before a majority has confirmed it");
     nodes.hear(1, ":1\r\n");
     nodes.hear(2, ":1\r\n");
@@ -226,7 +226,7 @@ fn also_on_nodes_whose_answer_comes_late_and_for_what_is_left() {
     nodes.over();
     assert_eq!(nodes.commands(0), ["EVAL 1"]);
     nodes.pass(300);
-    nodes.hear(0, ":0\r\n");
+    nodes.hear(0, ":-1\r\n");
     let output = nodes.rounds.session(node(0)).output().to_vec();
     assert!(output.ends_with(b"$2\r\nPX\r\n$3\r\n700\r\n"), "{}", output.escape_ascii());
 }
@@ -246,7 +246,7 @@ fn but_never_after_the_lock_was_given_back() {
             nodes.open(2, verb, 1);
         }
         assert_eq!(nodes.commands(0), ["EVAL 1"]);
-        nodes.hear(0, ":0\r\n");
+        nodes.hear(0, ":-1\r\n");
         assert_eq!(nodes.commands(0), [""; 0], "{verb:?}");
     }
 }
@@ -259,14 +259,14 @@ fn nor_when_the_ttl_has_passed_or_too_few_confirmed() {
     nodes.hear(2, ":1\r\n");
     nodes.commands(0);
     nodes.now = at(1_000);
-    nodes.hear(0, ":0\r\n");
+    nodes.hear(0, ":-1\r\n");
     assert_eq!(nodes.commands(0), [""; 0]);
 
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     nodes.commands(0);
-    nodes.hear(0, ":0\r\n");
-    nodes.hear(1, ":0\r\n");
+    nodes.hear(0, ":-1\r\n");
+    nodes.hear(1, ":-1\r\n");
     nodes.hear(2, ":1\r\n");
     assert_eq!(nodes.commands(0), [""; 0]);
 }

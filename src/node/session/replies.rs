@@ -5,10 +5,10 @@ use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
-use crate::node::flight::{InFlight, owed_of};
+use crate::node::flight::InFlight;
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
-use crate::node::server_error::ServerErrorKind;
+use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{ProtocolError, Reply};
 
 impl Session {
@@ -56,19 +56,38 @@ impl Session {
         }
         let secret = self.options.credentials.password.as_deref();
         if let State::Greeting { handshake, .. } = &mut self.state {
-            if let Some(identity) = handshake.reply(reply, secret)? {
+            let greeted = handshake.reply(reply, secret, self.flight.output_mut())?;
+            if let Some((identity, former)) = greeted {
+                self.former = former;
                 self.greeted(now, identity);
             }
             return Ok(());
         }
         let Some(command) = self.flight.pop() else {
-            let text = describe(reply, secret);
-            return Err(Problem::UnexpectedReply(format!("{text}, and nothing was asked")));
+            return Err(match reply {
+                // A server that is about to turn a client away says why.
+                Reply::Error(text) => Problem::Server(ServerError::parse(text, secret)),
+                _ => unasked(&describe(reply, secret)),
+            });
         };
-        self.is_proven = true;
         self.answered_at = now;
+        self.answered(now, command, reply)?;
+        self.is_proven = true;
         self.backoff.reset();
-        self.answered(now, command, reply)
+        Ok(())
+    }
+
+    /// What has begun to arrive on a connection on which nothing is asked, unless it is a message
+    /// that answers nothing. If it were left to be completed, it would be taken for the answer to
+    /// the next command.
+    pub(super) fn stray(&self, input: &[u8]) -> Option<Problem> {
+        let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
+        match self.decoder.begun(input) {
+            Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
+                Some(unasked("the beginning of a reply"))
+            }
+            _ => None,
+        }
     }
 
     /// Takes the reply to a command.
@@ -79,7 +98,7 @@ impl Session {
             let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
             answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
-        let meaning = meaning(&command.request, reply, secret);
+        let meaning = meaning(&command.request, command.number, reply, secret);
         match &meaning {
             Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);
@@ -120,7 +139,11 @@ impl Session {
             Meaning::UnknownScript => {
                 let text = describe(reply, secret);
                 self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
-                self.owe_predecessor(now, command.request);
+                match command.form {
+                    Form::Digest => self.owe_predecessor(now, command.request),
+                    // It does not know what it was just told.
+                    Form::Source => self.owe_again(now, command.request),
+                }
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
@@ -128,7 +151,7 @@ impl Session {
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                self.owe_predecessor(now, command.request);
+                self.owe_again(now, command.request);
                 return Err(problem);
             }
         }
@@ -154,34 +177,19 @@ impl Session {
         // Whoever may not remove a key will not be able to later. With a lock's counter it is just
         // the lock after this one that cannot be had.
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
-        if let Some(removal) = owed_of(request).filter(|_| !is_pointless) {
-            // It is still owed: the node is busy, or reading its data, and holds the key.
-            self.pay_at = now.after(self.options.reconnect.1);
-            self.owe(now, None, removal);
+        if !is_pointless {
+            // The node is busy, or reading its data, and holds the key.
+            self.owe_again(now, request);
         }
         // Behind this name there was a master; by now there may be another one.
         if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
     }
 
     /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
-    /// plant a key that nobody removes; behind a longer extension, a shorter one would take time
-    /// away.
+    /// plant a key that nobody removes.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let token = &command.request.token;
-        match command.request.verb {
-            Verb::Plant | Verb::HandOver | Verb::Replant => {
-                self.flight.has(token, Verb::is_removal)
-            }
-            Verb::Extend => self.flight.has(token, |verb| verb == Verb::Extend),
-            _ => false,
-        }
-    }
-
-    /// A lock was not handed over here: the one before is to be removed.
-    fn owe_predecessor(&mut self, now: Time, request: Request) {
-        if request.predecessor.is_some() {
-            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
-        }
+        let takes = matches!(command.request.verb, Verb::Plant | Verb::HandOver | Verb::Replant);
+        takes && self.flight.has(&command.request.token, Verb::is_removal)
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {
@@ -197,4 +205,9 @@ impl Session {
             self.send(now, Some(ticket), &request);
         }
     }
+}
+
+/// Something came that answers no command.
+fn unasked(what: &str) -> Problem {
+    Problem::UnexpectedReply(format!("{what}, and nothing was asked"))
 }

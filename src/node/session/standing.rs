@@ -3,6 +3,7 @@
 use super::{Session, State};
 use crate::clock::Time;
 use crate::engine::Request;
+use crate::node::command::has_proof;
 use crate::node::problem::{Phase, Problem};
 use crate::node::report::NodeStatus;
 use std::sync::Arc;
@@ -30,6 +31,15 @@ impl Session {
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.flight.len(), self.debts.len())
+    }
+
+    /// Could what has arrived from this node be taken for the answer to this request, if it were
+    /// read only after the request has been written? If nothing is asked, whatever has arrived is
+    /// no answer to anything. If something is, what comes behind its answer would be taken for that
+    /// of the next command, and only a script's answer proves that it is its own.
+    pub(in crate::node) fn is_mistakable(&self, request: &Request) -> bool {
+        let is_ready = matches!(self.state, State::Ready);
+        is_ready && (self.flight.is_empty() || !has_proof(request))
     }
 
     /// Is so much unanswered that this request would not be sent now?

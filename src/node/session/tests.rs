@@ -1,11 +1,13 @@
 //! One conversation, in literal bytes and times.
 
+mod former;
 mod hand_over;
 mod limits;
 mod quarantine;
 mod refusals;
 mod several;
 mod silence;
+mod stray;
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket, ttl};
@@ -164,7 +166,7 @@ fn an_undo_follows_what_it_undoes_and_needs_nobody() {
     talk.send(1, Verb::Plant);
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["SET 1", "EVAL 1"]);
-    talk.hear("+OK\r\n:1\r\n");
+    talk.hear("+OK\r\n:2\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     assert_eq!(talk.session.load(), (0, 0));
 }

@@ -10,7 +10,7 @@ const LIFE: &[u8] = b"3600000";
 
 fn read(request: &Request, bytes: &str) -> Meaning {
     let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-    meaning(request, &reply, None)
+    meaning(request, NUMBER, &reply, None)
 }
 
 #[test]
@@ -20,21 +20,22 @@ fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
     let plant = fenced(Verb::Plant, 7, at(0));
     let sha1 = claim.sha1.as_bytes();
     let expected: &[&[u8]] =
-        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE];
+        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"57"];
     assert_eq!(encoded(&plant, Form::Digest), words(expected));
 
     let mut over = fenced(Verb::HandOver, 7, at(0));
     over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
     let source = claim.source.as_bytes();
     let expected: &[&[u8]] =
-        &[b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE];
+        &[b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE, b"57"];
     assert_eq!(encoded(&over, Form::Source), words(expected));
 
     let mut confirm = fenced(Verb::Fence, 7, at(0));
     confirm.fence = FENCE_MAX;
     let sha1 = fence.sha1.as_bytes();
     let largest = b"9007199254740991";
-    let expected: &[&[u8]] = &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", token, largest, LIFE];
+    let expected: &[&[u8]] =
+        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", token, largest, LIFE, b"57"];
     assert_eq!(encoded(&confirm, Form::Digest), words(expected));
 }
 
@@ -73,33 +74,34 @@ fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
 fn a_claim_is_answered_with_what_was_there_before_and_the_counter() {
     for verb in [Verb::Plant, Verb::HandOver] {
         let claim = fenced(verb, 7, at(0));
-        for (state, is_planted) in [(1, false), (2, true)] {
+        for (state, is_planted) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
-                let found = read(&claim, &format!("*2\r\n:{state}\r\n:{counter}\r\n"));
+                let found = read(&claim, &format!("*3\r\n:57\r\n:{state}\r\n:{counter}\r\n"));
                 assert_eq!(found, Meaning::Claimed { is_planted, counter }, "{verb:?}");
             }
         }
-        assert_eq!(read(&claim, "*2\r\n:0\r\n:0\r\n"), Meaning::Vote(Vote::Refused));
-        assert_eq!(read(&claim, "*2\r\n:0\r\n:9\r\n"), Meaning::Vote(Vote::Refused));
+        assert_eq!(read(&claim, ":-57\r\n"), Meaning::Vote(Vote::Refused));
     }
 }
 
 #[test]
 fn what_a_claim_is_never_answered_with_is_nonsense() {
     let nonsense = [
-        "*2\r\n:1\r\n:-1\r\n",
-        "*2\r\n:2\r\n:9007199254740992\r\n",
-        "*2\r\n:1\r\n:9223372036854775807\r\n",
-        "*2\r\n:3\r\n:1\r\n",
-        "*2\r\n:-1\r\n:1\r\n",
-        "*2\r\n:1\r\n$1\r\n1\r\n",
-        "*2\r\n$1\r\n1\r\n:1\r\n",
-        "*2\r\n:0\r\n_\r\n",
-        "*3\r\n:1\r\n:1\r\n:1\r\n",
-        "*1\r\n:1\r\n",
+        "*3\r\n:57\r\n:0\r\n:-1\r\n",
+        "*3\r\n:57\r\n:1\r\n:9007199254740992\r\n",
+        "*3\r\n:57\r\n:1\r\n:9223372036854775807\r\n",
+        "*3\r\n:57\r\n:2\r\n:1\r\n",
+        "*3\r\n:57\r\n:-1\r\n:1\r\n",
+        "*3\r\n:56\r\n:1\r\n:1\r\n",
+        "*3\r\n:-57\r\n:1\r\n:1\r\n",
+        "*3\r\n:57\r\n:1\r\n$1\r\n1\r\n",
+        "*3\r\n:57\r\n$1\r\n1\r\n:1\r\n",
+        "*3\r\n:57\r\n:1\r\n_\r\n",
+        "*4\r\n:57\r\n:1\r\n:1\r\n:1\r\n",
+        "*2\r\n:57\r\n:1\r\n",
         "*0\r\n",
-        ":1\r\n",
-        ":2\r\n",
+        ":57\r\n",
+        ":0\r\n",
         "+OK\r\n",
         "_\r\n",
     ];
@@ -114,11 +116,11 @@ fn what_a_claim_is_never_answered_with_is_nonsense() {
 #[test]
 fn a_confirmation_is_answered_with_yes_or_no() {
     let confirm = fenced(Verb::Fence, 7, at(0));
-    assert_eq!(read(&confirm, ":1\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read(&confirm, ":0\r\n"), Meaning::Vote(Vote::Refused));
+    assert_eq!(read(&confirm, ":57\r\n"), Meaning::Vote(Vote::Granted));
+    assert_eq!(read(&confirm, ":-57\r\n"), Meaning::Vote(Vote::Refused));
     assert_eq!(read(&confirm, "-WRONGTYPE no string\r\n"), Meaning::Vote(Vote::Refused));
     assert_eq!(read(&confirm, "-NOSCRIPT No matching script.\r\n"), Meaning::UnknownScript);
-    for bytes in [":2\r\n", "*2\r\n:1\r\n:9\r\n", "+OK\r\n", "_\r\n"] {
+    for bytes in [":1\r\n", "*2\r\n:57\r\n:9\r\n", "+OK\r\n", "_\r\n"] {
         let found = read(&confirm, bytes);
         assert!(matches!(found, Meaning::Nonsense(_)), "{bytes:?}: {found:?}");
     }

@@ -10,9 +10,9 @@ fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
     nodes.rounds.open(nodes.now, fenced(verb, owner, nodes.now), 1);
 }
 
-/// The answer of a node that has granted the lock, which nobody held.
-fn planted(counter: u64) -> String {
-    format!("*2\r\n:2\r\n:{counter}\r\n")
+/// The answer to command `number` of a node that has granted the lock, which nobody held.
+fn planted(number: u64, counter: u64) -> String {
+    format!("*3\r\n:{number}\r\n:1\r\n:{counter}\r\n")
 }
 
 /// What the counters are, of the round that is over.
@@ -34,7 +34,7 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
         let mut nodes = Nodes::ready(true);
         open(&mut nodes, Verb::Plant, 1);
         for (index, counter) in answers.into_iter().enumerate() {
-            nodes.hear(index, &planted(counter));
+            nodes.hear(index, &planted(1, counter));
         }
         assert_eq!(counters(&mut nodes), (largest, set(which)), "{answers:?}");
     }
@@ -44,15 +44,15 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
 fn a_refusal_and_a_node_that_is_down_count_nothing() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Plant, 1);
-    nodes.hear(0, "*2\r\n:0\r\n:99\r\n");
-    nodes.hear(1, &planted(7));
+    nodes.hear(0, ":-1\r\n");
+    nodes.hear(1, &planted(1, 7));
     nodes.lose(2);
     assert_eq!(counters(&mut nodes), (7, set(&[1])));
     // Nor does one round's counter in the next, which sits in the same place.
     nodes.pass(500);
     open(&mut nodes, Verb::Plant, 2);
-    nodes.hear(0, &planted(3));
-    nodes.hear(1, &planted(3));
+    nodes.hear(0, &planted(2, 3));
+    nodes.hear(1, &planted(2, 3));
     nodes.pass(50);
     assert_eq!(counters(&mut nodes), (3, set(&[0, 1])));
 }
@@ -70,9 +70,12 @@ fn a_node_in_quarantine_is_heard_and_has_no_vote() {
         nodes.connect(index);
         nodes.hear(index, &greeting(&format!("run {index}"), uptime));
     }
-    for (third, largest, which) in [(9, 9, &[][..]), (7, 7, &[0, 1]), (3, 7, &[0, 1])] {
+    let table = [(1, 9, 9, &[][..]), (2, 7, 7, &[0, 1]), (3, 3, 7, &[0, 1])];
+    for (number, third, largest, which) in table {
         open(&mut nodes, Verb::Plant, 1);
-        [7, 7, third].iter().enumerate().for_each(|(i, counter)| nodes.hear(i, &planted(*counter)));
+        for (index, counter) in [7, 7, third].into_iter().enumerate() {
+            nodes.hear(index, &planted(number, counter));
+        }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
         assert_eq!((ballot.counters.largest, ballot.counters.nodes), (largest, set(which)));
@@ -85,17 +88,17 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
     nodes.lose(0);
     nodes.pass(500);
     open(&mut nodes, Verb::Plant, 1);
-    nodes.hear(2, &planted(9));
+    nodes.hear(2, &planted(1, 9));
     // By its first name it is connected to again, and turns out to be the same.
     nodes.connect(0);
     nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, &planted(9));
+    nodes.hear(0, &planted(1, 9));
     // The second name leads to another server by now, so that all three are different ones.
     nodes.lose(2);
     nodes.pass(20);
     nodes.connect(2);
     nodes.hear(2, &greeting("run 3", 1_000));
-    nodes.hear(1, &planted(7));
+    nodes.hear(1, &planted(1, 7));
     let ballot = nodes.over().ballot;
     assert!(!ballot.same_server);
     assert_eq!(ballot.tally.granted, set(&[0, 1]));
@@ -131,7 +134,7 @@ fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
     open(&mut nodes, Verb::Fence, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
     nodes.hear(0, ":1\r\n");
-    nodes.hear(1, ":0\r\n");
+    nodes.hear(1, ":-1\r\n");
     assert!(!nodes.is_over());
     nodes.hear(2, ":1\r\n");
     let returns = nodes.over();

@@ -11,10 +11,10 @@ fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
     // Its connection is being made, so the request waits for that, and then is not sent at all.
     nodes.lose(2);
     nodes.pass(500);
-    for round in 0..100 {
+    for round in 1..=100 {
         nodes.open(round, Verb::Extend, 1);
-        nodes.hear(0, ":1\r\n");
-        nodes.hear(1, ":1\r\n");
+        nodes.hear(0, &format!(":{round}\r\n"));
+        nodes.hear(1, &format!(":{round}\r\n"));
         let returns = nodes.over();
         assert_eq!(returns.ballot.tally.granted, set(&[0, 1]));
         assert_eq!(returns.ballot.sent, set(&[0, 1]));
@@ -36,7 +36,7 @@ fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
             nodes.post(verb, 1);
         }
         (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
-        nodes.hear(2, ":0\r\n");
+        nodes.hear(2, ":-1\r\n");
         nodes.hear(0, ":1\r\n");
         nodes.hear(1, ":1\r\n");
         let (waiter, returns) = nodes.rounds.poll().expect("the extension is decided");

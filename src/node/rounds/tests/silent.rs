@@ -31,9 +31,9 @@ fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
     for verb in [Verb::Plant, Verb::HandOver] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes.hear(0, if verb == Verb::Plant { "+OK\r\n" } else { ":1\r\n" });
+        nodes.hear(0, if verb == Verb::Plant { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
         assert!(!nodes.is_over(), "so far nobody is in the way");
-        nodes.hear(1, if verb == Verb::Plant { "$-1\r\n" } else { ":0\r\n" });
+        nodes.hear(1, if verb == Verb::Plant { "$-1\r\n" } else { ":-2\r\n" });
         let returns = nodes.over();
         assert_eq!(returns.ballot.tally.granted, set(&[0]));
         assert_eq!(returns.ballot.tally.refused, set(&[1]));
@@ -107,8 +107,8 @@ fn who_holds_a_lock_waits_for_a_silent_node() {
     for verb in [Verb::Extend, Verb::Release] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes.hear(0, ":1\r\n");
-        nodes.hear(1, ":0\r\n");
+        nodes.hear(0, ":2\r\n");
+        nodes.hear(1, ":-2\r\n");
         assert!(!nodes.is_over(), "{verb:?}");
         nodes.pass(50);
         assert!(nodes.is_over());

@@ -65,7 +65,7 @@ fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
 
 #[test]
 fn one_server_is_looked_at_once() {
-    const SEEN: &str = "*2\r\n$1\r\nx\r\n:5\r\n";
+    const SEEN: &str = "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n";
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);
     (0..3).for_each(|index| nodes.connect(index));

@@ -22,7 +22,7 @@ fn experienced() -> Talk {
     let mut talk = Talk::ready();
     send(&mut talk, 90, 91, 92);
     talk.send(93, Verb::Release);
-    talk.hear(":1\r\n:1\r\n");
+    talk.hear("*2\r\n:1\r\n:0\r\n:2\r\n");
     talk.written();
     talk.answers();
     talk
@@ -64,7 +64,7 @@ fn a_hand_over_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
 
 #[test]
 fn a_hand_over_that_was_taken_or_refused_leaves_nothing_owed() {
-    for answer in [":0\r\n", ":1\r\n", ":2\r\n"] {
+    for answer in [":-1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n"] {
         let mut talk = Talk::ready();
         send(&mut talk, 1, 4, 5);
         talk.hear(answer);
@@ -91,11 +91,11 @@ fn a_hand_over_by_a_script_that_is_unknown_is_not_sent_again_behind_its_own_undo
     send(&mut talk, 1, 4, 5);
     talk.post(5, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 4", "EVAL 5"]);
-    talk.hear("-NOSCRIPT No matching script.\r\n:0\r\n");
+    talk.hear("-NOSCRIPT No matching script.\r\n:-4\r\n");
     // Behind the undo it would plant a key that nobody removes.
     assert_eq!(talk.commands(), ["EVAL 4"], "the removal of the lock before");
     assert_eq!(talk.votes(), [(1, Vote::Failed)]);
-    talk.hear(":1\r\n");
+    talk.hear(":5\r\n");
     assert_eq!(talk.session.load(), (0, 0));
 }
 
@@ -108,14 +108,14 @@ fn a_hand_over_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() 
     talk.written();
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert!(talk.written().contains("EVAL\r\n"));
-    talk.hear(":0\r\n:1\r\n");
+    talk.hear(":-4\r\n*2\r\n:5\r\n:0\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
 }
 
 #[test]
 fn a_hand_over_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
     // One of the keys is another's. Of the rest, the lock before may still have some.
-    for refusal in ["*2\r\n:0\r\n:0\r\n", "-WRONGTYPE Operation against a key\r\n"] {
+    for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = Talk::ready();
         let mut request = hand_over(4, 5, &talk);
         let more_keys = vec![Arc::from(&b"more"[..])];
@@ -128,7 +128,7 @@ fn a_hand_over_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
         assert_eq!(talk.votes(), [(1, Vote::Refused)]);
         let removal = talk.written();
         assert!(removal.contains("more") && removal.contains(&"\u{4}".repeat(Token::LEN)));
-        talk.hear(":0\r\n");
+        talk.hear(":-2\r\n");
         assert_eq!(talk.session.load(), (0, 0));
     }
 }

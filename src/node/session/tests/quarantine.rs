@@ -86,7 +86,7 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Release);
     talk.send(3, Verb::Plant);
-    talk.hear(":1\r\n:0\r\n$-1\r\n");
+    talk.hear(":1\r\n:-2\r\n$-1\r\n");
     let votes = [(1, Vote::Granted), (2, Vote::Refused), (3, Vote::Refused)];
     assert_eq!(talk.votes(), votes);
 }
@@ -94,7 +94,7 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
 #[test]
 fn a_lock_that_was_held_is_handed_over_by_a_quarantined_node_and_one_that_was_not_is_planted() {
     let mut talk = greeted("a", 0);
-    for (serial, reply) in [(1, ":1\r\n"), (2, ":2\r\n"), (3, ":0\r\n")] {
+    for (serial, reply) in [(1, "*2\r\n:1\r\n:0\r\n"), (2, "*2\r\n:2\r\n:1\r\n"), (3, ":-3\r\n")] {
         talk.send(serial, Verb::HandOver);
         talk.hear(reply);
     }

@@ -1,7 +1,7 @@
 //! Removals that a node refuses to take, and scripts that it has forgotten.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, request, ticket};
+use crate::node::fixture::{Talk, greeting, request, ticket};
 use crate::node::{Problem, SessionOptions};
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
 }
 
 #[test]
-fn a_shorter_extension_is_not_sent_again_behind_a_longer_one() {
+fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
     let mut talk = Talk::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
@@ -39,11 +39,35 @@ fn a_shorter_extension_is_not_sent_again_behind_a_longer_one() {
     talk.session.send(talk.now, Some(ticket(2)), &extension);
     talk.session.send(talk.now, Some(ticket(3)), &extension);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVALSHA 1"]);
-    talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    assert_eq!(talk.commands(), [""; 0], "the later one says all there is to say");
-    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
-    talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n");
-    assert_eq!(talk.commands(), ["EVAL 1"]);
+    talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n".repeat(2));
+    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 1"], "it only ever lengthens");
+    talk.hear(":4\r\n:5\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Granted)]);
+}
+
+#[test]
+fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered() {
+    let nonsense =
+        ["+OK\r\n", ":2\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
+    for reply in nonsense {
+        let mut talk = Talk::ready();
+        talk.send(1, Verb::Release);
+        assert_eq!(talk.commands(), ["EVAL 1"]);
+        talk.hear(reply);
+        assert_eq!((talk.votes(), talk.session.load().1), (vec![(1, Vote::Failed)], 1), "{reply}");
+        // Not at once: a node that answers like this might do so for ever.
+        talk.pass(20);
+        if talk.session.is_down() {
+            assert!(talk.session.wants_connection(talk.now));
+            talk.connect();
+            talk.hear(greeting("a", 1_000));
+        }
+        assert_eq!(talk.commands(), [""; 0], "{reply}");
+        talk.pass(500);
+        talk.send(2, Verb::Plant);
+        talk.hear("+OK\r\n");
+        assert_eq!(talk.commands(), ["SET 2", "EVAL 1"], "{reply}");
+    }
 }
 
 #[test]

@@ -26,7 +26,7 @@ fn post(talk: &mut Talk, owner: u8, verb: Verb) {
 fn experienced() -> Talk {
     let mut talk = Talk::ready();
     send(&mut talk, 90, Verb::Plant);
-    talk.hear("*2\r\n:2\r\n:0\r\n");
+    talk.hear("*3\r\n:1\r\n:1\r\n:0\r\n");
     assert_eq!(
         (talk.commands(), talk.votes()),
         (vec!["EVAL 90".into()], vec![(90, Vote::Granted)])
@@ -41,14 +41,14 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
     assert_eq!(talk.commands(), ["EVALSHA 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert_eq!(talk.commands(), ["EVAL 1"]);
-    talk.hear("*2\r\n:2\r\n:0\r\n");
+    talk.hear("*3\r\n:3\r\n:1\r\n:0\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
 
     let mut talk = experienced();
     send(&mut talk, 1, Verb::Plant);
     post(&mut talk, 1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVAL 1"]);
-    talk.hear("-NOSCRIPT No matching script.\r\n:0\r\n");
+    talk.hear("-NOSCRIPT No matching script.\r\n:-3\r\n");
     assert_eq!(talk.commands(), [""; 0], "behind the undo it would plant keys that nobody removes");
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 0)));
 }
@@ -65,7 +65,7 @@ fn what_is_owed_is_owed_for_all_keys() {
     talk.hear(greeting("a", 1_000));
     let removal = talk.written();
     assert!(removal.contains("$1\r\n2\r\n$3\r\nkey\r\n$4\r\n0000\r\n"), "{removal}");
-    talk.hear(":1\r\n");
+    talk.hear(":2\r\n");
     assert_eq!(talk.session.load(), (0, 0));
 }
 
@@ -102,7 +102,7 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
 
 #[test]
 fn a_request_of_several_that_was_refused_owes_nothing() {
-    for refusal in ["*2\r\n:0\r\n:0\r\n", "-WRONGTYPE Operation against a key\r\n"] {
+    for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = Talk::ready();
         send(&mut talk, 1, Verb::Plant);
         talk.hear(refusal);
@@ -114,19 +114,22 @@ fn a_request_of_several_that_was_refused_owes_nothing() {
 fn lists_that_no_script_of_ours_answers_end_the_connection() {
     let table = [
         (Verb::Plant, "*1\r\n:1\r\n"),
-        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Plant, "*2\r\n:3\r\n:1\r\n"),
-        (Verb::Plant, "*2\r\n:1\r\n:-1\r\n"),
-        (Verb::Plant, "*2\r\n:1\r\n:9007199254740992\r\n"),
-        (Verb::Plant, "*2\r\n$1\r\n1\r\n:1\r\n"),
+        (Verb::Plant, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Plant, "*3\r\n:2\r\n:1\r\n:1\r\n"),
+        (Verb::Plant, "*3\r\n:1\r\n:2\r\n:1\r\n"),
+        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:-1\r\n"),
+        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:9007199254740992\r\n"),
+        (Verb::Plant, "*3\r\n:1\r\n$1\r\n1\r\n:1\r\n"),
         (Verb::Plant, "+OK\r\n"),
         (Verb::Plant, "$-1\r\n"),
         (Verb::Plant, ":1\r\n"),
-        (Verb::Release, "*2\r\n:1\r\n:1\r\n"),
-        (Verb::Extend, "*2\r\n:1\r\n:1\r\n"),
-        (Verb::Inspect, "*2\r\n:1\r\n:1\r\n"),
-        (Verb::Inspect, "*2\r\n$1\r\nx\r\n$1\r\n5\r\n"),
+        (Verb::Release, "*3\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Extend, "*3\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Inspect, "*3\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Inspect, "*3\r\n:1\r\n$1\r\nx\r\n$1\r\n5\r\n"),
         (Verb::Inspect, ":1\r\n"),
+        (Verb::Inspect, ":-1\r\n"),
+        (Verb::Inspect, "*3\r\n:2\r\n$1\r\nx\r\n:5\r\n"),
     ];
     for (verb, reply) in table {
         let mut talk = Talk::ready();

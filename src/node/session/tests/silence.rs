@@ -89,7 +89,7 @@ fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() 
     assert!(is_worth_it(&talk), "it has just answered");
     talk.pass(1);
     assert!(!is_worth_it(&talk), "it may be stopped");
-    talk.hear(":1\r\n");
+    talk.hear(":2\r\n");
     assert!(!is_worth_it(&talk), "it has been removed");
 
     talk.lose();

@@ -1,0 +1,71 @@
+//! Connections that were given up with commands unanswered, and how they are ended.
+//!
+//! What was written to a connection may reach the server long after the client has given the
+//! connection up: a segment is lost and sent again, or a proxy holds it back. Every command is
+//! harmless then (the table in [`command`](super::command) says why), but it may leave a key behind
+//! that only its ttl removes. So the next connection to the same server ends those before it with
+//! `CLIENT KILL ID`, before any lock command is written: what the server has not carried out by
+//! then it never will.
+//!
+//! A server numbers its connections anew with each start. So a number is only of use together with
+//! the run of the server that gave it, and where that is not known nothing is ended: it might be
+//! somebody else's connection.
+
+use super::handshake::Identity;
+use crate::resp::encode_command;
+
+/// The most connections that are remembered for one node. Beyond that the oldest is forgotten:
+/// what it still delivers is carried out.
+pub const FORMER_MAX: usize = 16;
+
+/// Connections to one node that were given up and may still deliver something.
+#[derive(Clone, Debug, Default)]
+pub struct Former {
+    connections: Vec<Connection>,
+    /// How many of them, from the first, are being ended.
+    ending: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Connection {
+    run_id: String,
+    id: u64,
+}
+
+impl Former {
+    /// The connection to this server was given up with commands unanswered.
+    pub fn add(&mut self, server: &Identity) {
+        let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else { return };
+        if self.connections.len() == FORMER_MAX {
+            self.connections.remove(0);
+        }
+        self.connections.push(Connection { run_id, id });
+    }
+
+    /// Appends to `out` what ends those that lead to this run of the server.
+    pub(super) fn end(&mut self, server: &Identity, out: &mut Vec<u8>) {
+        // A server that calls two connections the same has numbers of no use.
+        let leads_here = |it: &Connection| {
+            Some(&it.run_id) == server.run_id.as_ref() && Some(it.id) != server.connection
+        };
+        // In the order of the answers.
+        self.connections.sort_by_key(|it| !leads_here(it));
+        self.ending = self.connections.iter().filter(|it| leads_here(it)).count();
+        for connection in &self.connections[..self.ending] {
+            let id = connection.id.to_string();
+            encode_command(out, &[b"CLIENT", b"KILL", b"ID", id.as_bytes()]);
+        }
+    }
+
+    /// Are answers to come about connections that are being ended?
+    pub(super) fn is_ending(&self) -> bool {
+        self.ending > 0
+    }
+
+    /// The next of those has been ended, or cannot be for want of the right. Then the next
+    /// connection need not try either.
+    pub(super) fn ended(&mut self) {
+        self.ending -= 1;
+        self.connections.remove(0);
+    }
+}

@@ -1,0 +1,8 @@
+local value, number = redis.call('GET', KEYS[1]), tonumber(ARGV[#ARGV])
+for i = 1, #ARGV - 1 do
+  if value == ARGV[i] then
+    redis.call('DEL', KEYS[1])
+    return number
+  end
+end
+return -number

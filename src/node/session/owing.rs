@@ -1,0 +1,70 @@
+//! What a node is still to remove: owed while it has not said that it has, and paid when it can be.
+
+use super::{Answer, Session, State};
+use crate::clock::Time;
+use crate::engine::{Request, Vote};
+use crate::node::Ticket;
+use crate::node::flight::owed_of;
+use crate::node::problem::Problem;
+
+impl Session {
+    pub(super) fn pay_debts(&mut self, now: Time) {
+        if !matches!(self.state, State::Ready) || now < self.pay_at {
+            return;
+        }
+        while self.debts.is_payable(&self.flight) {
+            let Some(mut debt) = self.debts.take() else { return };
+            // If the node refuses to take it, it is owed for what is left of that time, and no
+            // longer.
+            debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
+            let form = self.scripts.form(&debt.request);
+            self.flight.push(now, debt.ticket, debt.request, form);
+        }
+    }
+
+    /// A request to which no answer will come. What it was to remove is owed then.
+    pub(super) fn lose(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        problem: &Problem,
+        was_sent: bool,
+    ) {
+        if let Some(ticket) = ticket {
+            self.fail(ticket, problem, was_sent);
+        }
+        // Of what was never written nothing is left behind, but a removal is owed all the same.
+        let may_leave = was_sent || request.verb.is_removal();
+        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
+            self.owe(now, None, removal);
+        }
+    }
+
+    pub(super) fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+        for ticket in self.debts.owe(now, ticket, request) {
+            self.fail(ticket, &Problem::Overloaded, false);
+        }
+    }
+
+    pub(super) fn fail(&mut self, ticket: Ticket, problem: &Problem, was_sent: bool) {
+        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
+        self.answers.push_back(Answer { was_sent, ..answer });
+    }
+
+    /// The node has not removed what it was to remove, or has not said so. It is told again, but not
+    /// at once.
+    pub(super) fn owe_again(&mut self, now: Time, request: Request) {
+        if let Some(removal) = owed_of(request) {
+            self.pay_at = now.after(self.options.reconnect.1);
+            self.owe(now, None, removal);
+        }
+    }
+
+    /// A lock was not handed over here: the one before is to be removed.
+    pub(super) fn owe_predecessor(&mut self, now: Time, request: Request) {
+        if request.predecessor.is_some() {
+            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
+        }
+    }
+}

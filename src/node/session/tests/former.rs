@@ -1,0 +1,146 @@
+//! Connections that were given up are ended by the next one to the same run of the server.
+
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::{Talk, info, numbered_greeting};
+use crate::node::{FORMER_MAX, Phase, Problem, SessionOptions};
+
+/// Connected to this run of a server, which calls the connection this.
+fn greeted(run_id: &str, connection: u64) -> Talk {
+    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    talk.connect();
+    talk.hear(numbered_greeting(run_id, connection));
+    talk
+}
+
+/// Loses the connection, and has another one to this run of a server. Says what was written when
+/// the greeting had been answered.
+fn again(talk: &mut Talk, run_id: &str, connection: u64) -> String {
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    talk.hear(numbered_greeting(run_id, connection));
+    talk.written()
+}
+
+fn kill(connection: &str) -> String {
+    let length = connection.len();
+    format!("*4\r\n$6\r\nCLIENT\r\n$4\r\nKILL\r\n$2\r\nID\r\n${length}\r\n{connection}\r\n")
+}
+
+#[test]
+fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.post(1, Verb::Undo);
+    talk.send(2, Verb::Plant);
+    assert_eq!(again(&mut talk, "a", 57), kill("41"));
+    assert_eq!(talk.session.phase(), Phase::Greeting);
+    talk.send(3, Verb::Plant);
+    assert_eq!(talk.written(), "", "not before that is answered");
+    talk.hear(":1\r\n");
+    assert_eq!(talk.commands(), ["EVAL 1", "SET 3"]);
+    assert_eq!(talk.session.phase(), Phase::Answering);
+}
+
+#[test]
+fn one_that_has_answered_everything_is_not_worth_it() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.hear("+OK\r\n");
+    assert_eq!(again(&mut talk, "a", 57), "");
+    assert_eq!(talk.session.phase(), Phase::Answering);
+}
+
+#[test]
+fn nobody_elses_connection_is_ended() {
+    // Another run of the server has numbers of its own, one that says neither cannot be known
+    // again, and one that calls two connections the same has numbers of no use.
+    for (run_id, connection) in [("b", 57), ("a", 41)] {
+        let mut talk = greeted("a", 41);
+        talk.send(1, Verb::Plant);
+        assert_eq!(again(&mut talk, run_id, connection), "", "{run_id} {connection}");
+    }
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    talk.hear(format!("-ERR unknown command\r\n{}", info("a", 1_000)));
+    assert!(talk.written().starts_with("*4"), "its own number does not matter");
+    talk.hear(":0\r\n");
+
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    talk.hear("%1\r\n$2\r\nid\r\n:57\r\n-NOPERM no info for you\r\n");
+    assert_eq!((talk.written().as_str(), talk.session.phase()), ("", Phase::Answering));
+}
+
+#[test]
+fn two_servers_behind_one_address_are_told_apart() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    assert_eq!(again(&mut talk, "b", 41), "");
+    talk.send(2, Verb::Plant);
+    assert_eq!(again(&mut talk, "a", 57), kill("41"), "it may still deliver something");
+    talk.hear(":1\r\n");
+    talk.send(3, Verb::Plant);
+    assert_eq!(again(&mut talk, "b", 42), kill("41"));
+    talk.hear(":1\r\n");
+    assert_eq!(again(&mut talk, "a", 58), kill("57"));
+}
+
+#[test]
+fn whatever_the_server_answers_to_that_the_connection_is_used() {
+    for answer in [":0\r\n", ":1\r\n", "-NOPERM no\r\n", "-ERR unknown subcommand\r\n"] {
+        let mut talk = greeted("a", 41);
+        talk.send(1, Verb::Plant);
+        assert_eq!(again(&mut talk, "a", 57), kill("41"));
+        talk.hear(answer);
+        assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+        talk.send(2, Verb::Plant);
+        assert_eq!(talk.commands(), ["SET 2"], "{answer}");
+        talk.hear("+OK\r\n");
+        assert_eq!(again(&mut talk, "a", 58), "", "it has been tried");
+    }
+}
+
+#[test]
+fn what_is_no_answer_to_that_ends_the_connection() {
+    for answer in ["+OK\r\n", ":2\r\n", "*0\r\n"] {
+        let mut talk = greeted("a", 41);
+        talk.send(1, Verb::Plant);
+        again(&mut talk, "a", 57);
+        talk.hear(answer);
+        assert!(talk.session.is_down(), "{answer}");
+        assert_eq!(again(&mut talk, "a", 58), kill("41"), "{answer}");
+    }
+}
+
+#[test]
+fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    assert_eq!(again(&mut talk, "a", 57), kill("41"));
+    assert_eq!(again(&mut talk, "a", 58), kill("41"), "nothing else was written to the other");
+    talk.hear(":1\r\n");
+    talk.send(2, Verb::Plant);
+    assert_eq!(again(&mut talk, "a", 59), kill("58"));
+}
+
+#[test]
+fn no_more_are_remembered_than_agreed() {
+    let mut talk = greeted("a", 1);
+    for connection in 2..100 {
+        talk.send(connection, Verb::Plant);
+        talk.lose();
+        talk.pass(500);
+        talk.connect();
+        // A server of its own each time, so that nothing is ended.
+        talk.hear(numbered_greeting(&format!("run {connection}"), connection));
+    }
+    talk.session.closed(talk.now, Problem::Disconnected("gone".to_owned()));
+    assert!(format!("{:?}", talk.session).matches("Connection {").count() <= FORMER_MAX);
+}

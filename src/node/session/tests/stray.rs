@@ -1,0 +1,123 @@
+//! Bytes that arrive while nothing is asked, or twice: they answer nothing.
+
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::Talk;
+use crate::node::{Problem, ServerErrorKind};
+
+/// A session that has asked and been answered before.
+fn idle() -> Talk {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+    talk
+}
+
+fn loss(talk: &Talk) -> Problem {
+    talk.session.loss().cloned().expect("the connection was given up")
+}
+
+#[test]
+fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
+    for stray in ["+OK\r\n", ":1\r\n", "$-1\r\n", "*0\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n"] {
+        let mut talk = idle();
+        talk.hear(stray);
+        let problem = loss(&talk).to_string();
+        assert!(problem.contains("nothing was asked"), "{problem}");
+        talk.send(2, Verb::Plant);
+        assert_eq!(talk.votes(), [], "it waits for another connection, which is made at once");
+        assert!(talk.session.wants_connection(talk.now));
+    }
+    for (stray, kind) in [
+        ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),
+        ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Denied),
+    ] {
+        let mut talk = idle();
+        talk.hear(stray);
+        let Problem::Server(error) = loss(&talk) else { panic!("{stray}") };
+        assert_eq!(error.kind, kind);
+    }
+}
+
+#[test]
+fn the_beginning_of_a_reply_is_enough() {
+    for stray in ["+", "+OK", ":1\r", "$5\r\nab", "*2\r\n:1\r\n", "-E"] {
+        let mut talk = idle();
+        talk.hear(stray);
+        assert!(talk.session.is_down(), "the rest would be taken for an answer: {stray:?}");
+        // Also if it comes with the answer before it.
+        let mut talk = Talk::ready();
+        talk.send(1, Verb::Plant);
+        talk.hear(format!("+OK\r\n{stray}"));
+        assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+        assert!(talk.session.is_down(), "{stray:?}");
+    }
+}
+
+#[test]
+fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
+    let message = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n|1\r\n+a\r\n$2\r\nbc\r\n";
+    for cut in 0..=message.len() {
+        let mut talk = idle();
+        talk.hear(&message[..cut]);
+        assert!(!talk.session.is_down(), "cut at {cut}");
+        talk.send(2, Verb::Plant);
+        talk.hear(&message[cut..]);
+        assert_eq!(talk.votes(), [], "cut at {cut}");
+        talk.hear("$-1\r\n");
+        assert_eq!(talk.votes(), [(2, Vote::Refused)], "cut at {cut}");
+    }
+}
+
+#[test]
+fn the_half_of_a_reply_behind_an_attribute_is_noticed() {
+    let mut talk = idle();
+    talk.hear("|1\r\n+a\r\n+b\r\n+O");
+    assert!(talk.session.is_down());
+}
+
+#[test]
+fn the_answer_of_a_script_that_comes_twice_counts_once() {
+    for verb in [Verb::Extend, Verb::Release, Verb::HandOver, Verb::Fence, Verb::Remove] {
+        let yes = if verb == Verb::HandOver { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
+        for answer in [yes, ":-1\r\n"] {
+            let mut talk = Talk::ready();
+            talk.send(1, verb);
+            talk.send(2, verb);
+            talk.hear(answer);
+            assert_eq!(talk.votes().len(), 1);
+            // Behind the next command, where nothing but its number tells it from an answer.
+            talk.hear(answer);
+            assert_eq!(talk.votes(), [(2, Vote::Failed)], "{verb:?} {answer}");
+            assert!(talk.session.is_down());
+        }
+    }
+}
+
+#[test]
+fn no_number_is_used_on_two_connections() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Extend);
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    talk.hear(crate::node::fixture::greeting("a", 1_000));
+    talk.send(2, Verb::Extend);
+    talk.answers();
+    talk.hear(":1\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
+}
+
+#[test]
+fn what_may_be_mistaken_is_read_before_a_request_is_written() {
+    let is_mistakable = |talk: &Talk, verb| {
+        talk.session.is_mistakable(&crate::node::fixture::request(verb, 3, talk.now))
+    };
+    let mut talk = idle();
+    assert!(is_mistakable(&talk, Verb::Plant) && is_mistakable(&talk, Verb::Release));
+    talk.send(2, Verb::Release);
+    assert!(is_mistakable(&talk, Verb::Plant), "a second answer would pass for its own");
+    assert!(!is_mistakable(&talk, Verb::Release), "its answer carries proof");
+    talk.lose();
+    assert!(!is_mistakable(&talk, Verb::Plant), "there is no connection");
+}
