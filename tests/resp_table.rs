@@ -60,11 +60,20 @@ fn lines() -> Vec<Row> {
         row("+OK", Incomplete),
         row("+OK\r", Incomplete),
         row("+OK\r\n", Is(simple("OK"), 0)),
-        // Incomplete until there is a CRLF, and an error then.
-        row("+OK\n", Incomplete),
+        // An error as soon as it shows, whether or not a CRLF follows.
+        row("+OK\n", Fails(Fault::BareLineFeed)),
         row("+OK\n\r\n", Fails(Fault::BareLineFeed)),
+        row("+\n", Fails(Fault::BareLineFeed)),
+        row("+O\rK", Fails(Fault::BareCarriageReturn)),
         row("+O\rK\r\n", Fails(Fault::BareCarriageReturn)),
+        row("+OK\r\r", Fails(Fault::BareCarriageReturn)),
         row("+OK\r\r\n", Fails(Fault::BareCarriageReturn)),
+        row("$\n", Fails(Fault::BareLineFeed)),
+        row(":1\r2", Fails(Fault::BareCarriageReturn)),
+        row("*2\r\n+a\r\n:1\r:", Fails(Fault::BareCarriageReturn)),
+        // Whichever comes first.
+        row("+a\nb\rc\r\n", Fails(Fault::BareLineFeed)),
+        row("+a\rb\nc\r\n", Fails(Fault::BareCarriageReturn)),
         // The surplus is for the caller to see: nothing was asked that it could answer.
         row("+OK\r\n+OK\r\n", Is(simple("OK"), 5)),
         row("@foo\r\n", Fails(Fault::UnknownType(b'@'))),

@@ -103,15 +103,13 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         Fault::UnknownType(_) => Peer::Refused,
         Fault::Streamed(_) => Peer::NotRefused,
         // It looks at the two bytes behind a null, not for the end of its line.
-        Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong if kind == b'_' => {
+        Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong
+            if kind == b'_' && unfinished.len() > 2 =>
+        {
             Peer::Refused
         }
-        // It takes a line of text to end at CRLF whatever stands before that, as the specification
-        // does not allow.
-        Fault::BareCarriageReturn | Fault::BareLineFeed if b"+-".contains(&kind) => {
-            Peer::NotRefused
-        }
-        Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Refused,
+        // It looks at no line before there is a CRLF.
+        Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Starved,
         // It has wider limits, or none.
         Fault::LineTooLong | Fault::ReplyTooLarge => Peer::Starved,
         Fault::BulkTooLong { length } if *length <= PEER_BULK_MAX => Peer::Starved,

@@ -74,25 +74,27 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
     }))
 }
 
-/// Everything up to the first CRLF, which is passed over.
+/// Everything up to the first CRLF, which is passed over. No half of one may stand before it.
 fn line(input: &[u8], at: &mut usize) -> Result<Vec<u8>, Stop> {
     let start = *at;
     let limit = REPLY_MAX.min(start + LINE_MAX + 2);
-    for end in start.. {
-        if end + 2 > limit {
-            break;
-        }
-        if end + 2 > input.len() {
-            return Err(Stop::Starved);
-        }
-        if &input[end..end + 2] == b"\r\n" {
-            *at = end + 2;
-            let line = &input[start..end];
-            return match line.iter().find(|byte| **byte == b'\r' || **byte == b'\n') {
-                None => Ok(line.to_vec()),
-                Some(b'\r') => Err(ProtocolError::BareCarriageReturn.into()),
-                Some(_) => Err(ProtocolError::BareLineFeed.into()),
-            };
+    for end in start..limit {
+        match input.get(end) {
+            None => return Err(Stop::Starved),
+            Some(b'\n') => return Err(ProtocolError::BareLineFeed.into()),
+            // What follows would be beyond the limit.
+            Some(b'\r') if end + 1 == limit => break,
+            Some(b'\r') => {
+                return match input.get(end + 1) {
+                    None => Err(Stop::Starved),
+                    Some(b'\n') => {
+                        *at = end + 2;
+                        Ok(input[start..end].to_vec())
+                    }
+                    Some(_) => Err(ProtocolError::BareCarriageReturn.into()),
+                };
+            }
+            Some(_) => {}
         }
     }
     let too_long = start + LINE_MAX + 2 <= REPLY_MAX;

@@ -13,9 +13,10 @@ use super::{BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, REPLY_MAX};
 pub enum ProtocolError {
     /// A value starts with this byte, which is no type of RESP2 or RESP3.
     UnknownType(u8),
-    /// A carriage return stands inside a line, with no line feed behind it.
+    /// A carriage return stands inside a line, with no line feed behind it. Reported as soon as the
+    /// byte behind it is there.
     BareCarriageReturn,
-    /// A line feed stands inside a line, with no carriage return before it.
+    /// A line feed stands inside a line, with no carriage return before it. Reported at once.
     BareLineFeed,
     /// A line has more than [`LINE_MAX`] bytes.
     LineTooLong,
