@@ -59,7 +59,7 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
         '-' => Value::Error(line),
         ':' => Value::Integer(integer(&text).ok_or(ProtocolError::BadInteger)?),
         ',' => Value::Double(double(&text).ok_or(ProtocolError::BadDouble)?.to_bits()),
-        '(' if is_signed_digits(&text) => Value::BigNumber(line),
+        '(' if is_whole_number(&text) => Value::BigNumber(line),
         '(' => return Err(ProtocolError::BadBigNumber.into()),
         '_' if text.is_empty() => Value::Null,
         '_' => return Err(ProtocolError::BadNull.into()),
@@ -68,7 +68,9 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
         '$' if text == "-1" => Value::Null,
         '*' if text == "-1" => Value::NullArray,
         _ if text == "?" => return Err(ProtocolError::Streamed(type_byte).into()),
-        _ if !is_digits(&text) => return Err(ProtocolError::BadLength(type_byte).into()),
+        _ if !is_digits(&text) || has_leading_zeros(&text) => {
+            return Err(ProtocolError::BadLength(type_byte).into());
+        }
         '$' | '!' | '=' => body(character, input, at, length(&text))?,
         _ => return aggregate(character, input, at, depth, length(&text)),
     }))
@@ -167,12 +169,22 @@ fn is_signed_digits(text: &str) -> bool {
     is_digits(text.strip_prefix(['+', '-']).unwrap_or(text))
 }
 
+/// A sign, then digits in the one form in which a number is written. Zero is not negative.
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    is_signed_digits(text) && !has_leading_zeros(digits) && text != "-0"
+}
+
+fn has_leading_zeros(digits: &str) -> bool {
+    digits.len() > 1 && digits.starts_with('0')
+}
+
 fn length(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
 }
 
 fn integer(text: &str) -> Option<i64> {
-    if is_signed_digits(text) { text.parse().ok() } else { None }
+    if is_whole_number(text) { text.parse().ok() } else { None }
 }
 
 fn double(text: &str) -> Option<f64> {

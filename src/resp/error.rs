@@ -20,7 +20,8 @@ pub enum ProtocolError {
     BareLineFeed,
     /// A line has more than [`LINE_MAX`] bytes.
     LineTooLong,
-    /// The length or count is not a decimal number, or is a negative one that has no meaning.
+    /// The length or count is not a decimal number, has a sign or leading zeros, or is a negative
+    /// one that has no meaning.
     BadLength(u8),
     /// The header announces a body of more than [`BULK_MAX`] bytes.
     BulkTooLong {
@@ -38,7 +39,8 @@ pub enum ProtocolError {
     ReplyTooLarge,
     /// The body of a bulk is not followed by CRLF.
     MissingCrlf,
-    /// An integer is not a decimal number, or does not fit into 64 bits.
+    /// An integer is not a decimal number, has leading zeros, is `-0`, or does not fit into 64
+    /// bits.
     BadInteger,
     /// A double is not of the form `1`, `-1.5`, `1.5e-3`, `inf`, `-inf` or `nan`.
     BadDouble,
@@ -46,7 +48,7 @@ pub enum ProtocolError {
     BadBoolean,
     /// Something stands between the type byte of a null and its CRLF.
     BadNull,
-    /// A big number is not a decimal number.
+    /// A big number is not a decimal number, has leading zeros, or is `-0`.
     BadBigNumber,
     /// A verbatim string does not start with three bytes of format and a colon.
     BadVerbatim,
