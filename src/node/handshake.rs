@@ -16,7 +16,7 @@
 
 use super::command::describe;
 use super::problem::Problem;
-use super::server_error::{ServerError, ServerErrorKind};
+use super::server_error::{ServerError, ServerErrorKind, presentable};
 use crate::resp::{Reply, encode_command};
 use std::time::Duration;
 
@@ -185,7 +185,7 @@ impl Handshake {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
             (Stage::Hello, Reply::Map(_) | Reply::Array(_)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                self.identity = Identity::from_info(text);
+                self.identity = Identity::from_info(text).presentable(secret);
                 Ok(())
             }
             _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
@@ -213,6 +213,12 @@ impl Identity {
                 .and_then(|seconds| seconds.parse().ok())
                 .map(Duration::from_secs),
         }
+    }
+
+    /// As it may be shown. The random name is only compared, so it keeps its bytes.
+    fn presentable(self, secret: Option<&[u8]>) -> Self {
+        let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
+        Self { server: shown(self.server), version: shown(self.version), ..self }
     }
 }
 

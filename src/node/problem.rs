@@ -8,8 +8,10 @@ use std::{error, fmt, io};
 
 /// Why a node's answer does not count.
 ///
-/// Texts are the server's or the operating system's own words, shortened to
-/// [`ServerError::TEXT_MAX`] bytes. A password never appears in one, also when a server quotes it.
+/// Texts are the server's or the operating system's own words. A server's are shortened to
+/// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin another line of a
+/// log, or are not seen there are escaped. A password never appears in one, also when a server
+/// quotes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
