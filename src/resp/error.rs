@@ -106,6 +106,13 @@ mod tests {
         assert_eq!(text(b'H'), "unknown type byte 0x48 'H'");
         // The first byte of a TLS alert.
         assert_eq!(text(0x15), "unknown type byte 0x15 '\\x15'");
+        for byte in 0..=u8::MAX {
+            let faults = [ProtocolError::UnknownType(byte), ProtocolError::BadLength(byte)];
+            for fault in faults.into_iter().chain([ProtocolError::Streamed(byte)]) {
+                let text = fault.to_string();
+                assert!(text.bytes().all(|shown| matches!(shown, b' '..=b'~')), "{text:?}");
+            }
+        }
     }
 
     #[test]
