@@ -27,7 +27,7 @@ fn value() -> impl Strategy<Value = Value> {
         Just(Value::NullArray),
         any::<bool>().prop_map(Value::Boolean),
         any::<f64>().prop_map(|value| Value::Double(value.to_bits())),
-        "[+-]?[0-9]{1,40}".prop_map(|digits| Value::BigNumber(digits.into_bytes())),
+        "([+-]?[1-9][0-9]{0,39}|\\+?0)".prop_map(|digits| Value::BigNumber(digits.into_bytes())),
     ];
     scalar.prop_recursive(6, 40, 5, |inner| {
         prop_oneof![

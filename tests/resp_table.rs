@@ -14,6 +14,8 @@ mod decoding;
 
 #[path = "resp_table/live.rs"]
 mod live;
+#[path = "resp_table/numbers.rs"]
+mod numbers;
 
 use ProtocolError as Fault;
 use decoding::hold;
@@ -60,11 +62,20 @@ fn lines() -> Vec<Row> {
         row("+OK", Incomplete),
         row("+OK\r", Incomplete),
         row("+OK\r\n", Is(simple("OK"), 0)),
-        // Incomplete until there is a CRLF, and an error then.
-        row("+OK\n", Incomplete),
+        // An error as soon as it shows, whether or not a CRLF follows.
+        row("+OK\n", Fails(Fault::BareLineFeed)),
         row("+OK\n\r\n", Fails(Fault::BareLineFeed)),
+        row("+\n", Fails(Fault::BareLineFeed)),
+        row("+O\rK", Fails(Fault::BareCarriageReturn)),
         row("+O\rK\r\n", Fails(Fault::BareCarriageReturn)),
+        row("+OK\r\r", Fails(Fault::BareCarriageReturn)),
         row("+OK\r\r\n", Fails(Fault::BareCarriageReturn)),
+        row("$\n", Fails(Fault::BareLineFeed)),
+        row(":1\r2", Fails(Fault::BareCarriageReturn)),
+        row("*2\r\n+a\r\n:1\r:", Fails(Fault::BareCarriageReturn)),
+        // Whichever comes first.
+        row("+a\nb\rc\r\n", Fails(Fault::BareLineFeed)),
+        row("+a\rb\nc\r\n", Fails(Fault::BareCarriageReturn)),
         // The surplus is for the caller to see: nothing was asked that it could answer.
         row("+OK\r\n+OK\r\n", Is(simple("OK"), 5)),
         row("@foo\r\n", Fails(Fault::UnknownType(b'@'))),
@@ -74,26 +85,6 @@ fn lines() -> Vec<Row> {
         row("HTTP/1.1 400 Bad Request\r\n", Fails(Fault::UnknownType(b'H'))),
         row("SSH-2.0-OpenSSH_9.2\r\n", Fails(Fault::UnknownType(b'S'))),
         row(b"\x15\x03\x03\x00\x02\x02\x32", Fails(Fault::UnknownType(0x15))),
-    ]
-}
-
-fn integer_rows() -> Vec<Row> {
-    vec![
-        row(":\r\n", Fails(Fault::BadInteger)),
-        row(":-\r\n", Fails(Fault::BadInteger)),
-        row(":--1\r\n", Fails(Fault::BadInteger)),
-        row(":+1\r\n", Is(Value::Integer(1), 0)),
-        row(": 1\r\n", Fails(Fault::BadInteger)),
-        row(":1 \r\n", Fails(Fault::BadInteger)),
-        row(":1.0\r\n", Fails(Fault::BadInteger)),
-        row(":1e3\r\n", Fails(Fault::BadInteger)),
-        row(":0x1\r\n", Fails(Fault::BadInteger)),
-        row(":9223372036854775807\r\n", Is(Value::Integer(i64::MAX), 0)),
-        row(":-9223372036854775808\r\n", Is(Value::Integer(i64::MIN), 0)),
-        row(":-9223372036854775809\r\n", Fails(Fault::BadInteger)),
-        row(":".to_owned() + &"7".repeat(10_000_000), Fails(Fault::LineTooLong)),
-        // To a release script: well formed, and for the session to wonder about.
-        row(":2\r\n", Is(Value::Integer(2), 0)),
     ]
 }
 
@@ -230,7 +221,8 @@ fn limit_rows() -> Vec<Row> {
 fn all_rows() -> Vec<Row> {
     [
         lines(),
-        integer_rows(),
+        numbers::integer_rows(),
+        numbers::written_in_two_ways(),
         bulk_rows(),
         aggregate_rows(),
         resp3_rows(),

@@ -103,15 +103,13 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         Fault::UnknownType(_) => Peer::Refused,
         Fault::Streamed(_) => Peer::NotRefused,
         // It looks at the two bytes behind a null, not for the end of its line.
-        Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong if kind == b'_' => {
+        Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong
+            if kind == b'_' && unfinished.len() > 2 =>
+        {
             Peer::Refused
         }
-        // It takes a line of text to end at CRLF whatever stands before that, as the specification
-        // does not allow.
-        Fault::BareCarriageReturn | Fault::BareLineFeed if b"+-".contains(&kind) => {
-            Peer::NotRefused
-        }
-        Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Refused,
+        // It looks at no line before there is a CRLF.
+        Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Starved,
         // It has wider limits, or none.
         Fault::LineTooLong | Fault::ReplyTooLarge => Peer::Starved,
         Fault::BulkTooLong { length } if *length <= PEER_BULK_MAX => Peer::Starved,
@@ -120,6 +118,16 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         Fault::TooDeep => Peer::NotRefused,
         // It reads doubles as Rust does: "1.", ".5", "infinity".
         Fault::BadDouble if line().parse::<f64>().is_ok() => Peer::NotRefused,
+        // It takes leading zeros and a negative zero. Lengths it takes up to limits of its own.
+        Fault::BadInteger if is_padded(&line()) && line().parse::<i64>().is_ok() => {
+            Peer::NotRefused
+        }
+        Fault::BadBigNumber if is_padded(&line()) => Peer::NotRefused,
+        Fault::BadLength(kind) if is_padded(&line()) && !line().starts_with(['+', '-']) => {
+            let most = if b"$!=".contains(kind) { PEER_BULK_MAX } else { PEER_COUNT_MAX };
+            let is_taken = line().parse().is_ok_and(|length: u64| length <= most);
+            if is_taken { Peer::NotRefused } else { Peer::Refused }
+        }
         // It sees no harm in a push that says nothing, or that comes in the middle of a reply.
         Fault::EmptyPush => Peer::Complete(seen.len()),
         Fault::NestedPush => Peer::Starved,
@@ -135,6 +143,13 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         }
         other => panic!("a fault that has no place in this table: {other:?}"),
     }
+}
+
+/// Is it a whole number, but for leading zeros or a negative zero?
+fn is_padded(line: &str) -> bool {
+    let digits = line.strip_prefix(['+', '-']).unwrap_or(line);
+    let is_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_digits && (digits.len() > 1 && digits.starts_with('0') || line == "-0")
 }
 
 /// Is it the header of a string, with nothing of the body behind it?
@@ -183,8 +198,9 @@ fn item_length(bytes: &[u8]) -> Option<usize> {
         return decode(bytes).ok()?.map(|(_, used)| used);
     }
     let end = line_end(bytes)?;
-    let digits = bytes[1..end].iter().all(u8::is_ascii_digit);
-    let count = std::str::from_utf8(&bytes[1..end]).ok()?.parse();
+    let text = std::str::from_utf8(&bytes[1..end]).ok()?;
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit()) && !is_padded(text);
+    let count = text.parse();
     (digits && count.is_ok_and(|count: usize| count <= ELEMENTS_MAX)).then_some(end + 2)
 }
 

@@ -59,7 +59,7 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
         '-' => Value::Error(line),
         ':' => Value::Integer(integer(&text).ok_or(ProtocolError::BadInteger)?),
         ',' => Value::Double(double(&text).ok_or(ProtocolError::BadDouble)?.to_bits()),
-        '(' if is_signed_digits(&text) => Value::BigNumber(line),
+        '(' if is_whole_number(&text) => Value::BigNumber(line),
         '(' => return Err(ProtocolError::BadBigNumber.into()),
         '_' if text.is_empty() => Value::Null,
         '_' => return Err(ProtocolError::BadNull.into()),
@@ -68,31 +68,35 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
         '$' if text == "-1" => Value::Null,
         '*' if text == "-1" => Value::NullArray,
         _ if text == "?" => return Err(ProtocolError::Streamed(type_byte).into()),
-        _ if !is_digits(&text) => return Err(ProtocolError::BadLength(type_byte).into()),
+        _ if !is_digits(&text) || has_leading_zeros(&text) => {
+            return Err(ProtocolError::BadLength(type_byte).into());
+        }
         '$' | '!' | '=' => body(character, input, at, length(&text))?,
         _ => return aggregate(character, input, at, depth, length(&text)),
     }))
 }
 
-/// Everything up to the first CRLF, which is passed over.
+/// Everything up to the first CRLF, which is passed over. No half of one may stand before it.
 fn line(input: &[u8], at: &mut usize) -> Result<Vec<u8>, Stop> {
     let start = *at;
     let limit = REPLY_MAX.min(start + LINE_MAX + 2);
-    for end in start.. {
-        if end + 2 > limit {
-            break;
-        }
-        if end + 2 > input.len() {
-            return Err(Stop::Starved);
-        }
-        if &input[end..end + 2] == b"\r\n" {
-            *at = end + 2;
-            let line = &input[start..end];
-            return match line.iter().find(|byte| **byte == b'\r' || **byte == b'\n') {
-                None => Ok(line.to_vec()),
-                Some(b'\r') => Err(ProtocolError::BareCarriageReturn.into()),
-                Some(_) => Err(ProtocolError::BareLineFeed.into()),
-            };
+    for end in start..limit {
+        match input.get(end) {
+            None => return Err(Stop::Starved),
+            Some(b'\n') => return Err(ProtocolError::BareLineFeed.into()),
+            // What follows would be beyond the limit.
+            Some(b'\r') if end + 1 == limit => break,
+            Some(b'\r') => {
+                return match input.get(end + 1) {
+                    None => Err(Stop::Starved),
+                    Some(b'\n') => {
+                        *at = end + 2;
+                        Ok(input[start..end].to_vec())
+                    }
+                    Some(_) => Err(ProtocolError::BareCarriageReturn.into()),
+                };
+            }
+            Some(_) => {}
         }
     }
     let too_long = start + LINE_MAX + 2 <= REPLY_MAX;
@@ -165,12 +169,22 @@ fn is_signed_digits(text: &str) -> bool {
     is_digits(text.strip_prefix(['+', '-']).unwrap_or(text))
 }
 
+/// A sign, then digits in the one form in which a number is written. Zero is not negative.
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-']);
+    is_signed_digits(text) && !has_leading_zeros(digits) && text != "-0"
+}
+
+fn has_leading_zeros(digits: &str) -> bool {
+    digits.len() > 1 && digits.starts_with('0')
+}
+
 fn length(digits: &str) -> u64 {
     digits.parse().unwrap_or(u64::MAX)
 }
 
 fn integer(text: &str) -> Option<i64> {
-    if is_signed_digits(text) { text.parse().ok() } else { None }
+    if is_whole_number(text) { text.parse().ok() } else { None }
 }
 
 fn double(text: &str) -> Option<f64> {

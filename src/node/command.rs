@@ -8,7 +8,7 @@ pub use several::COUNTER_SUFFIX;
 use super::problem::Problem;
 use super::report::Sighting;
 use super::script::{self, Script};
-use super::server_error::{ServerError, ServerErrorKind};
+use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{Extras, Request, Token, Verb, Vote};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
@@ -213,10 +213,7 @@ fn error_meaning(error: ServerError) -> Meaning {
 
 /// A reply in a few words.
 pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
-    let quote = |kind: &str, bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
-        format!("{kind} {:?}", super::server_error::presentable(&text, secret))
-    };
+    let quote = |kind: &str, bytes: &[u8]| format!("{kind} {}", quoted(bytes, secret));
     match reply {
         Reply::Simple(text) => quote("the status", text),
         Reply::Error(text) => quote("the error", text),

@@ -21,7 +21,7 @@
 use super::command::describe;
 use super::former::Former;
 use super::problem::Problem;
-use super::server_error::{ServerError, ServerErrorKind};
+use super::server_error::{ServerError, ServerErrorKind, presentable};
 use crate::resp::{Elements, Reply, encode_command};
 use std::time::Duration;
 
@@ -214,7 +214,8 @@ impl Handshake {
             (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
                 let connection = self.identity.connection;
-                self.identity = Identity { connection, ..Identity::from_info(text) };
+                let identity = Identity::from_info(text).presentable(secret);
+                self.identity = Identity { connection, ..identity };
                 Ok(())
             }
             _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
@@ -273,6 +274,12 @@ impl Identity {
                 .map(Duration::from_secs),
             connection: None,
         }
+    }
+
+    /// As it may be shown. The random name is only compared, so it keeps its bytes.
+    fn presentable(self, secret: Option<&[u8]>) -> Self {
+        let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
+        Self { server: shown(self.server), version: shown(self.version), ..self }
     }
 }
 

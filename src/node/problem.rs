@@ -8,8 +8,10 @@ use std::{error, fmt, io};
 
 /// Why a node's answer does not count.
 ///
-/// Texts are the server's or the operating system's own words, shortened to
-/// [`ServerError::TEXT_MAX`] bytes. A password never appears in one, also when a server quotes it.
+/// Texts are the server's or the operating system's own words. A server's are shortened to
+/// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin another line of a
+/// log, or are not seen there are escaped. A password never appears in one, also when a server
+/// quotes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -138,21 +140,32 @@ pub enum OtherProtocol {
     Smtp,
 }
 
+/// The first and the last type of a TLS record: change of cipher, alert, handshake, application
+/// data, heartbeat. None of them begins a RESP value.
+const TLS_FIRST: u8 = 0x14;
+const TLS_LAST: u8 = 0x18;
+
 impl OtherProtocol {
     /// Could these few bytes be the beginning of one that is recognised by a few more?
     #[must_use]
     pub fn may_begin(bytes: &[u8]) -> bool {
         let begins = |banner: &[u8]| bytes.len() < banner.len() && banner.starts_with(bytes);
         let is_code = bytes.len() < 4 && bytes.iter().all(u8::is_ascii_digit);
-        !bytes.is_empty() && (is_code || begins(b"HTTP") || begins(b"SSH-") || begins(&[0x15, 3]))
+        let is_text = is_code || begins(b"HTTP") || begins(b"SSH-");
+        Self::may_begin_tls(bytes) || !bytes.is_empty() && is_text
+    }
+
+    /// Could this be the first byte of a TLS record, which the second one decides?
+    pub(super) fn may_begin_tls(bytes: &[u8]) -> bool {
+        matches!(bytes, [TLS_FIRST..=TLS_LAST])
     }
 
     /// Recognises the first bytes that a server sent.
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
         match first_bytes {
-            // A TLS alert: record type 21, version 3.x.
-            [0x15, 0x03, ..] => Some(Self::Tls),
+            // The type of a record, then its version, 3.x.
+            [TLS_FIRST..=TLS_LAST, 0x03, ..] => Some(Self::Tls),
             [b'H', b'T', b'T', b'P', ..] => Some(Self::Http),
             [b'S', b'S', b'H', b'-', ..] => Some(Self::Ssh),
             [a, b, c, b' ' | b'-', ..] if [a, b, c].iter().all(|byte| byte.is_ascii_digit()) => {
@@ -180,10 +193,15 @@ mod tests {
 
     #[test]
     fn other_protocols_are_recognised_by_their_first_bytes() {
-        let table: [(&[u8], Option<OtherProtocol>); 7] = [
+        let table: [(&[u8], Option<OtherProtocol>); 12] = [
             (b"HTTP/1.1 400 Bad Request", Some(OtherProtocol::Http)),
             (b"SSH-2.0-OpenSSH_9.2", Some(OtherProtocol::Ssh)),
             (b"\x15\x03\x03\x00\x02\x02\x0a", Some(OtherProtocol::Tls)),
+            (b"\x14\x03\x03\x00\x01\x01", Some(OtherProtocol::Tls)),
+            (b"\x16\x03\x01\x00\x05", Some(OtherProtocol::Tls)),
+            (b"\x18\x03", Some(OtherProtocol::Tls)),
+            (b"\x19\x03", None),
+            (b"\x16\x02", None),
             (b"220 mail.example.org ESMTP", Some(OtherProtocol::Smtp)),
             (b"+OK", None),
             (b"", None),
@@ -196,7 +214,8 @@ mod tests {
                 assert!(OtherProtocol::may_begin(&bytes[..1]));
             }
         }
-        for bytes in [&b""[..], b"+", b"-", b"$4", b"*", b"HX", b"22x"] {
+        for bytes in [&b""[..], b"+", b"-", b"$4", b"*", b"HX", b"22x", b"\x13", b"\x19", b"\x16+"]
+        {
             assert!(!OtherProtocol::may_begin(bytes));
         }
     }

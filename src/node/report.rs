@@ -76,7 +76,8 @@ pub struct NodeStatus {
     /// Is there a connection that can be used at once?
     pub is_connected: bool,
     /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known
-    /// from the last connection, if there was one and the server tells.
+    /// from the last connection, if there was one and the server tells. Escaped like the text of a
+    /// [`ServerError`](crate::error::ServerError).
     pub server: Option<String>,
     /// The server's version.
     pub version: Option<String>,

@@ -1,6 +1,5 @@
 //! The errors that a server answers with: what they mean, and what may be shown of them.
 
-use std::borrow::Cow;
 use std::{error, fmt};
 
 /// An error that a server answered with.
@@ -9,12 +8,13 @@ use std::{error, fmt};
 pub struct ServerError {
     /// What it means.
     pub kind: ServerErrorKind,
-    /// The server's words, its code included.
+    /// The server's words, its code included. Control characters, marks of bidirectional text and
+    /// characters of no width are escaped: `\n`, `\u{202e}`.
     pub text: String,
 }
 
 impl ServerError {
-    /// Where the server's words are cut off, in bytes.
+    /// Where the server's words are cut off, in bytes, escapes included.
     pub const TEXT_MAX: usize = 256;
 
     /// Reads an error reply. Wherever it quotes `secret`, the secret is blotted out.
@@ -22,7 +22,7 @@ impl ServerError {
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);
         let kind = ServerErrorKind::of(&text);
-        Self { kind, text: presentable(&text, secret) }
+        Self { kind, text: presentable(reply, secret) }
     }
 }
 
@@ -34,24 +34,89 @@ impl fmt::Display for ServerError {
 
 impl error::Error for ServerError {}
 
-/// A text from outside as it may be shown: no secret, no control characters, not too long.
-pub(super) fn presentable(text: &str, secret: Option<&[u8]>) -> String {
+/// A text from outside as it may be shown: no secret, no character that changes how the text around
+/// it is seen, not too long. Every text that a server sent goes through here.
+pub(super) fn presentable(text: &[u8], secret: Option<&[u8]>) -> String {
+    escaped(text, secret, &[])
+}
+
+/// The same between quotation marks, with those inside it escaped.
+pub(super) fn quoted(text: &[u8], secret: Option<&[u8]>) -> String {
+    format!("\"{}\"", escaped(text, secret, &['"', '\\']))
+}
+
+fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
+    let text = blotted(text, secret.unwrap_or_default());
+    let text = String::from_utf8_lossy(&text);
     // A server that does not know a command quotes its arguments, and AUTH may be renamed; it also
     // cuts them off, so that looking for the secret would not find all of it.
     let text = text.split(", with args beginning with").next().unwrap_or_default();
-    let secret = secret.map(String::from_utf8_lossy).filter(|secret| !secret.is_empty());
-    let text = match secret {
-        Some(secret) => Cow::Owned(text.replace(&*secret, "***")),
-        None => Cow::Borrowed(text),
-    };
     let mut shown = String::new();
-    for character in text.chars().map(|c| if c.is_control() { ' ' } else { c }) {
-        if shown.len() + character.len_utf8() > ServerError::TEXT_MAX {
+    for character in text.chars() {
+        let length = shown.len();
+        if is_unseen(character) || marks.contains(&character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+        if shown.len() > ServerError::TEXT_MAX {
+            shown.truncate(length);
             break;
         }
-        shown.push(character);
     }
     shown
+}
+
+/// The beginning of `text`, with stars for each `secret` in it. It is long enough for what is
+/// shown: no character becomes shorter when it is.
+fn blotted(text: &[u8], secret: &[u8]) -> Vec<u8> {
+    // Some servers write this in place of bytes that are no UTF-8.
+    let lossy = String::from_utf8_lossy(secret);
+    let mut shown = Vec::new();
+    let mut rest = text;
+    while let Some((byte, behind)) = rest.split_first() {
+        // A character that is cut off here begins behind all that is shown.
+        if shown.len() > ServerError::TEXT_MAX + char::MAX.len_utf8() {
+            break;
+        }
+        let is_at = |secret: &&[u8]| !secret.is_empty() && starts_with(rest, secret);
+        if let Some(secret) = [secret, lossy.as_bytes()].iter().find(|secret| is_at(secret)) {
+            shown.extend_from_slice(b"***");
+            rest = &rest[secret.len()..];
+        } else {
+            shown.push(*byte);
+            rest = behind;
+        }
+    }
+    shown
+}
+
+/// Does `text` start with `secret`, or with what a server makes of it so that its reply stays one
+/// line: blanks in place of line breaks?
+fn starts_with(text: &[u8], secret: &[u8]) -> bool {
+    let is_same = |(seen, secret): (&u8, &u8)| {
+        seen == secret || *seen == b' ' && matches!(secret, b'\r' | b'\n')
+    };
+    text.len() >= secret.len() && text.iter().zip(secret).all(is_same)
+}
+
+/// Would this character act on a terminal or a log, turn the order of the text around it, or not be
+/// seen at all? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
+/// bidirectional text, and characters of no width.
+fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 /// The errors of Redis and Valkey that a lock can meet.
@@ -267,7 +332,58 @@ mod tests {
         let long = ServerError::parse("ERR \u{e9}".repeat(1_000).as_bytes(), None);
         assert!(long.text.len() <= ServerError::TEXT_MAX);
         assert_eq!(ServerError::parse(b"ERR \xff\xfe", None).text, "ERR \u{fffd}\u{fffd}");
-        assert_eq!(ServerError::parse(b"ERR a\tb\x1b[31m", None).text, "ERR a b [31m");
+        assert_eq!(ServerError::parse(b"ERR a\tb\x1b[31m", None).text, "ERR a\\tb\\u{1b}[31m");
+        assert_eq!(ServerError::parse(b"ERR \"a\\b\"", None).text, "ERR \"a\\b\"");
         assert_eq!(ServerError::parse(b"ERR a", Some(b"")).text, "ERR a");
+    }
+
+    #[test]
+    fn characters_that_change_how_a_text_is_seen_are_escaped() {
+        let marks = [0x61c, 0x200e, 0x200f, 0x2028, 0x2029, 0x2060, 0xfeff, 0xad, 0x180e];
+        let ranges = [0x00..=0x1f, 0x7f..=0x9f, 0x200b..=0x200d, 0x202a..=0x202e, 0x2066..=0x2069];
+        for code in marks.into_iter().chain(ranges.into_iter().flatten()) {
+            let character = char::from_u32(code).expect("no surrogate");
+            let text = ServerError::parse(format!("ERR a{character}b").as_bytes(), None).text;
+            assert_eq!(text, format!("ERR a{}b", character.escape_default()));
+            assert!(!text.contains(character) && text.len() > "ERR a b".len(), "{code:x}");
+            let text = quoted(format!("a{character}b").as_bytes(), None);
+            assert_eq!(text, format!("\"a{}b\"", character.escape_default()));
+        }
+        let words = "ERR \u{e9} e\u{301} \u{65e5}\u{672c} \u{1f512} \u{627}";
+        assert_eq!(ServerError::parse(words.as_bytes(), None).text, words);
+    }
+
+    #[test]
+    fn no_text_is_longer_for_its_escapes_and_none_is_cut_in_two() {
+        for filler in ["\u{202e}", "\n", "\0", "\u{e9}", "\"", "x\u{e0041}"] {
+            for offset in 0..8 {
+                let long = "y".repeat(offset) + &filler.repeat(1_000);
+                let text = ServerError::parse(long.as_bytes(), None).text;
+                assert!(text.len() <= ServerError::TEXT_MAX, "{filler:?}");
+                assert!(text.len() > ServerError::TEXT_MAX - 10, "{filler:?}");
+                assert_eq!(text.matches("\\u{").count(), text.matches('}').count(), "{text}");
+                assert!(!text.ends_with('\\') && !text.contains('\u{fffd}'), "{text}");
+                let text = quoted(long.as_bytes(), None);
+                assert!(text.len() <= ServerError::TEXT_MAX + 2, "{filler:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_password_of_odd_characters_is_blotted_out_too() {
+        let text = |reply: &[u8], secret: &[u8]| ServerError::parse(reply, Some(secret)).text;
+        let secret = "p\u{202e}w\u{1b}".as_bytes();
+        assert_eq!(text(&[b"ERR '", secret, b"' is odd"].concat(), secret), "ERR '***' is odd");
+        // A server writes blanks for line breaks, so that its reply stays one line.
+        assert_eq!(text(b"ERR 'p  w\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
+        assert_eq!(text(b"ERR 'p  w ' is odd", b"p\r\nw\n"), "ERR '***' is odd");
+        assert_eq!(text(b"ERR 'p\r\nw\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
+        // What is no UTF-8 is found also where it would be read together with its neighbours.
+        assert_eq!(text(b"ERR pw\xc3\xa9", b"pw\xc3"), "ERR ***\u{fffd}");
+        assert_eq!(text("ERR pw\u{fffd}".as_bytes(), b"pw\xc3"), "ERR ***");
+        let secret = b"a, with args beginning with b";
+        assert_eq!(text(&[b"ERR ", &secret[..], b" no"].concat(), secret), "ERR *** no");
+        let late = [&b"x".repeat(ServerError::TEXT_MAX - 2)[..], b"s3cret"].concat();
+        assert!(!text(&late, b"s3cret").contains("s3"));
     }
 }

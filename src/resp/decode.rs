@@ -26,7 +26,8 @@ use super::{CRLF, Elements, LINE_MAX, ProtocolError, REPLY_MAX, Reply};
 pub struct Decoder {
     /// Bytes of the reply that lie behind: whole lines and whole bodies.
     scanned: usize,
-    /// No line ends before this byte: where to go on looking for the CRLF.
+    /// No carriage return or line feed of the current line stands before this byte: where to go on
+    /// looking for the CRLF.
     searched: usize,
     /// Where the reply itself starts, behind its attributes.
     value: usize,
@@ -128,7 +129,9 @@ impl Decoder {
         }
     }
 
-    /// The line that starts at `start`, without its CRLF, once it is there.
+    /// The line that starts at `start`, without its CRLF, once it is there. A carriage return or
+    /// line feed by itself is an error as soon as it shows: waiting for a CRLF behind it would let
+    /// a server that sends none pass for one that is slow.
     fn scan_line<'a>(
         &mut self,
         input: &'a [u8],
@@ -143,20 +146,22 @@ impl Decoder {
         let window = &input[..limit.min(input.len())];
         let from = self.searched.max(start);
         let unseen = window.get(from..).unwrap_or_default();
-        let Some(found) = unseen.windows(CRLF.len()).position(|pair| pair == CRLF) else {
-            // The last byte may be the first half of a CRLF.
-            self.searched = window.len().saturating_sub(1);
-            return if window.len() == limit { Err(fault) } else { Ok(None) };
-        };
-        let end = from + found;
-        let line = &window[start..end];
-        match line.iter().find(|byte| CRLF.contains(byte)) {
-            Some(b'\r') => return Err(ProtocolError::BareCarriageReturn),
-            Some(_) => return Err(ProtocolError::BareLineFeed),
-            None => {}
+        let found = unseen.iter().position(|byte| CRLF.contains(byte));
+        // A carriage return that is the last byte so far may be the first half of the CRLF.
+        let end = found.map_or(window.len(), |found| from + found);
+        match window.get(end..).unwrap_or_default() {
+            [] | [b'\r'] if window.len() == limit => Err(fault),
+            [] | [b'\r'] => {
+                self.searched = end;
+                Ok(None)
+            }
+            [b'\r', b'\n', ..] => {
+                self.scanned = end + CRLF.len();
+                Ok(Some(&window[start..end]))
+            }
+            [b'\r', ..] => Err(ProtocolError::BareCarriageReturn),
+            _ => Err(ProtocolError::BareLineFeed),
         }
-        self.scanned = end + CRLF.len();
-        Ok(Some(line))
     }
 
     fn scan_body(&mut self, input: &[u8], body: Body) -> Result<Step, ProtocolError> {
@@ -260,6 +265,31 @@ mod tests {
         line.push(b'x');
         let too_long = [&line[..], CRLF].concat();
         assert_eq!(decode(&too_long), Err(ProtocolError::LineTooLong));
+    }
+
+    #[test]
+    fn a_bare_carriage_return_or_line_feed_is_an_error_before_the_line_has_an_end() {
+        assert_eq!(decode(b"+O\r"), Ok(None), "it may be the first half of the CRLF");
+        assert_eq!(decode(b"+O\rK"), Err(ProtocolError::BareCarriageReturn));
+        assert_eq!(decode(b"+O\r\r"), Err(ProtocolError::BareCarriageReturn));
+        assert_eq!(decode(b"+O\n"), Err(ProtocolError::BareLineFeed));
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.decode(b"+O\r"), Ok(None));
+        assert_eq!(decoder.decode(b"+O\rK"), Err(ProtocolError::BareCarriageReturn));
+    }
+
+    #[test]
+    fn the_last_byte_that_a_line_may_have_is_judged_alike_whether_or_not_more_follows() {
+        let line = |end: &[u8]| [b"+", &[b'x'; LINE_MAX][..], end].concat();
+        for (end, fault) in [
+            (&b"x\r"[..], ProtocolError::LineTooLong),
+            (b"xx", ProtocolError::LineTooLong),
+            (b"x\n", ProtocolError::BareLineFeed),
+            (b"\rx", ProtocolError::BareCarriageReturn),
+        ] {
+            assert_eq!(decode(&line(end)), Err(fault.clone()), "{end:?}");
+            assert_eq!(decode(&line(&[end, b"\n"].concat())), Err(fault), "{end:?} and more");
+        }
     }
 
     #[test]

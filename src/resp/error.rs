@@ -13,13 +13,15 @@ use super::{BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, REPLY_MAX};
 pub enum ProtocolError {
     /// A value starts with this byte, which is no type of RESP2 or RESP3.
     UnknownType(u8),
-    /// A carriage return stands inside a line, with no line feed behind it.
+    /// A carriage return stands inside a line, with no line feed behind it. Reported as soon as the
+    /// byte behind it is there.
     BareCarriageReturn,
-    /// A line feed stands inside a line, with no carriage return before it.
+    /// A line feed stands inside a line, with no carriage return before it. Reported at once.
     BareLineFeed,
     /// A line has more than [`LINE_MAX`] bytes.
     LineTooLong,
-    /// The length or count is not a decimal number, or is a negative one that has no meaning.
+    /// The length or count is not a decimal number, has a sign or leading zeros, or is a negative
+    /// one that has no meaning.
     BadLength(u8),
     /// The header announces a body of more than [`BULK_MAX`] bytes.
     BulkTooLong {
@@ -37,7 +39,8 @@ pub enum ProtocolError {
     ReplyTooLarge,
     /// The body of a bulk is not followed by CRLF.
     MissingCrlf,
-    /// An integer is not a decimal number, or does not fit into 64 bits.
+    /// An integer is not a decimal number, has leading zeros, is `-0`, or does not fit into 64
+    /// bits.
     BadInteger,
     /// A double is not of the form `1`, `-1.5`, `1.5e-3`, `inf`, `-inf` or `nan`.
     BadDouble,
@@ -45,7 +48,7 @@ pub enum ProtocolError {
     BadBoolean,
     /// Something stands between the type byte of a null and its CRLF.
     BadNull,
-    /// A big number is not a decimal number.
+    /// A big number is not a decimal number, has leading zeros, or is `-0`.
     BadBigNumber,
     /// A verbatim string does not start with three bytes of format and a colon.
     BadVerbatim,
@@ -103,6 +106,13 @@ mod tests {
         assert_eq!(text(b'H'), "unknown type byte 0x48 'H'");
         // The first byte of a TLS alert.
         assert_eq!(text(0x15), "unknown type byte 0x15 '\\x15'");
+        for byte in 0..=u8::MAX {
+            let faults = [ProtocolError::UnknownType(byte), ProtocolError::BadLength(byte)];
+            for fault in faults.into_iter().chain([ProtocolError::Streamed(byte)]) {
+                let text = fault.to_string();
+                assert!(text.bytes().all(|shown| matches!(shown, b' '..=b'~')), "{text:?}");
+            }
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@
 //! - A [`ProtocolError`] is final. What follows the fault cannot be told from what belongs to it,
 //!   so a decoder that failed stays failed, and its connection has to be closed.
 //!
+//! Numbers are read as strictly: a length such as `05`, or an integer such as `-0`, is an error.
+//!
 //! This module knows no Redis command and no lock; what a reply means is for `node` to say.
 //!
 //! | type | bytes | here |

@@ -2,6 +2,11 @@
 //!
 //! The standard library's parsers accept a little more than RESP does (`+1` for an unsigned number,
 //! `infinity`, `.5`), so each form is checked here first.
+//!
+//! Whole numbers are accepted in one form only: no leading zeros, and no `-0`. The specification
+//! does not ask for these and no server writes them, so they are a sign of a damaged stream. The
+//! one exception is a plus, which the specification allows before integers and big numbers. Doubles
+//! follow the specification's grammar, which allows leading zeros and `-0`.
 
 /// An integer: an optional sign, then digits. `None` if it is not, or does not fit.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
@@ -10,7 +15,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
     };
-    if !all_digits(digits) {
+    if !is_canonical(digits) || text == b"-0" {
         return None;
     }
     digits.iter().try_fold(0_i64, |value, byte| {
@@ -24,7 +29,7 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
 /// A length or count: digits only. One too large to count comes back as `u64::MAX`, so that
 /// the caller's limit catches it.
 pub(super) fn length(text: &[u8]) -> Option<u64> {
-    if !all_digits(text) {
+    if !is_canonical(text) {
         return None;
     }
     let add = |value: u64, byte: &u8| value.saturating_mul(10).saturating_add((byte - b'0').into());
@@ -57,11 +62,12 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
 
 /// Whether this is a big number: an optional sign, then digits, however many.
 pub(super) fn is_big_number(text: &[u8]) -> bool {
-    all_digits(unsigned(text))
+    is_canonical(unsigned(text)) && text != b"-0"
 }
 
-fn all_digits(text: &[u8]) -> bool {
-    !text.is_empty() && text.iter().all(u8::is_ascii_digit)
+/// Whether these are digits without leading zeros: `0`, or anything that begins with another digit.
+fn is_canonical(digits: &[u8]) -> bool {
+    matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit)
 }
 
 fn unsigned(text: &[u8]) -> &[u8] {
@@ -84,12 +90,15 @@ mod tests {
     #[test]
     fn integers_fit_or_are_refused() {
         assert_eq!(integer(b"0"), Some(0));
-        assert_eq!(integer(b"-0"), Some(0));
+        assert_eq!(integer(b"+0"), Some(0));
         assert_eq!(integer(b"+1"), Some(1));
-        assert_eq!(integer(b"007"), Some(7));
+        assert_eq!(integer(b"10"), Some(10));
         assert_eq!(integer(b"9223372036854775807"), Some(i64::MAX));
         assert_eq!(integer(b"-9223372036854775808"), Some(i64::MIN));
         for text in ["", "-", "+", "--1", "+-1", " 1", "1 ", "1.0", "1e3", "0x1", "\u{661}"] {
+            assert_eq!(integer(text.as_bytes()), None, "{text:?}");
+        }
+        for text in ["-0", "00", "01", "007", "-01", "+01", "-00"] {
             assert_eq!(integer(text.as_bytes()), None, "{text:?}");
         }
         assert_eq!(integer(b"9223372036854775808"), None);
@@ -103,7 +112,7 @@ mod tests {
         assert_eq!(length(b"18446744073709551615"), Some(u64::MAX));
         assert_eq!(length(b"18446744073709551616"), Some(u64::MAX));
         assert_eq!(length(&[b'9'; 4096]), Some(u64::MAX));
-        for text in ["", "-0", "-1", "+1", " 1", "1 ", "?"] {
+        for text in ["", "-0", "-1", "+1", " 1", "1 ", "?", "00", "01", "05", "0018"] {
             assert_eq!(length(text.as_bytes()), None, "{text:?}");
         }
     }
@@ -136,9 +145,10 @@ mod tests {
     #[test]
     fn big_numbers_are_digits() {
         assert!(is_big_number(b"3492890328409238509324850943850943825024385"));
-        assert!(is_big_number(b"-0"));
+        assert!(is_big_number(b"0"));
         assert!(is_big_number(b"+1"));
-        for text in ["", "-", "12a", "1.0", "--1"] {
+        assert!(is_big_number(b"-10"));
+        for text in ["", "-", "12a", "1.0", "--1", "-0", "00", "01", "-01", "+01"] {
             assert!(!is_big_number(text.as_bytes()), "{text:?}");
         }
     }

@@ -34,9 +34,10 @@ pub(crate) fn rows() -> Vec<Row> {
         let [mutant, breaks, killer] =
             <[String; 3]>::try_from(cells).unwrap_or_else(|cells| panic!("three cells: {cells:?}"));
         assert!(
-            breaks
-                .split(' ')
-                .all(|letter| matches!(letter, "M" | "F" | "V" | "O" | "C" | "D" | "L" | "R")),
+            breaks.split(' ').all(|letter| matches!(
+                letter,
+                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "R" | "S"
+            )),
             "{mutant}: no promise is called {breaks:?}"
         );
         Row { mutant, breaks, killer: Killer::parse(&killer) }

@@ -162,6 +162,20 @@ fn no_description_of_a_reply_shows_the_secret() {
 }
 
 #[test]
+fn a_description_of_a_reply_escapes_once_and_is_quoted() {
+    let table: [(&[u8], &str); 4] = [
+        (b"+a\x1b\"b\\\r\n", r#"the status "a\u{1b}\"b\\""#),
+        (b"$3\r\na\nb\r\n", r#"the string "a\nb""#),
+        ("=7\r\ntxt:\u{202e}\r\n".as_bytes(), r#"the text "\u{202e}""#),
+        (b"-a\tb\r\n", r#"the error "a\tb""#),
+    ];
+    for (bytes, expected) in table {
+        let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+        assert_eq!(describe(&reply, None), expected);
+    }
+}
+
+#[test]
 fn only_what_a_node_has_run_is_named_by_its_digest() {
     let mut known = KnownScripts::default();
     assert_eq!(known.form(&request(Verb::Release, 7, at(0))), Form::Source);

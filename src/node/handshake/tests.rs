@@ -86,6 +86,19 @@ fn valkey_is_known_by_its_own_name() {
 }
 
 #[test]
+fn names_and_versions_are_shown_without_secrets_and_control_characters() {
+    let text =
+        "server_name:red\u{202e}is\x1b[31m\r\nredis_version:7 s3cret\r8\r\nrun_id:a\u{202e}\r\n";
+    let info = format!("${}\r\n{text}\r\n", text.len());
+    let (talk, _) = greet(password(None), &["+OK\r\n", "%0\r\n", &info]);
+    let status = talk.session.status(talk.now, None);
+    assert_eq!(status.server.as_deref(), Some("red\\u{202e}is\\u{1b}[31m"));
+    assert_eq!(status.version.as_deref(), Some("7 ***\\r8"));
+    // It is compared and never shown.
+    assert_eq!(talk.session.run_id(), Some("a\u{202e}"));
+}
+
+#[test]
 fn wrong_credentials_are_the_servers_own_words() {
     let noauth = "-NOAUTH Authentication required.\r\n";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";

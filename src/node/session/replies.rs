@@ -16,7 +16,7 @@ impl Session {
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
         loop {
-            if matches!(self.state, State::Greeting { .. }) && OtherProtocol::may_begin(rest) {
+            if self.may_be_foreign(rest) {
                 // Too little to say which; what comes next will tell.
                 return rest.len();
             }
@@ -40,8 +40,18 @@ impl Session {
         }
     }
 
+    /// Could these be the first bytes of another protocol, of which a few more are needed?
+    fn may_be_foreign(&self, bytes: &[u8]) -> bool {
+        match self.state {
+            State::Ready => OtherProtocol::may_begin_tls(bytes),
+            _ => OtherProtocol::may_begin(bytes),
+        }
+    }
+
     fn mistrust(&self, bytes: &[u8], error: ProtocolError) -> Problem {
         match OtherProtocol::recognise(bytes) {
+            // A proxy that ends TLS may send an alert at any time.
+            Some(OtherProtocol::Tls) => Problem::NotRedis(OtherProtocol::Tls),
             // What spoke RESP before has not become a web server.
             Some(other) if !matches!(self.state, State::Ready) => Problem::NotRedis(other),
             _ => Problem::Protocol(error),
@@ -84,7 +94,8 @@ impl Session {
         let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
         match self.decoder.begun(input) {
             Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
-                Some(unasked("the beginning of a reply"))
+                let is_foreign = self.may_be_foreign(input);
+                (!is_foreign).then(|| unasked("the beginning of a reply"))
             }
             _ => None,
         }

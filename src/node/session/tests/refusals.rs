@@ -2,7 +2,8 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, greeting, request, ticket};
-use crate::node::{Problem, SessionOptions};
+use crate::node::{OtherProtocol, Problem, SessionOptions};
+use crate::resp::ProtocolError;
 use std::time::Duration;
 
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
@@ -81,4 +82,80 @@ fn a_web_server_is_recognised_however_its_words_are_cut() {
         }
         assert!(matches!(talk.problem(), Problem::NotRedis(_)), "in parts of {length}");
     }
+}
+
+/// Sessions at every stage at which bytes can come, each with one command that is not answered.
+fn stages() -> [(&'static str, Talk); 4] {
+    let greeting_is = |answered: usize| {
+        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        talk.send(1, Verb::Plant);
+        talk.connect();
+        talk.hear(&greeting("a", 1_000)[..answered]);
+        talk
+    };
+    let mut asked = Talk::ready();
+    asked.send(1, Verb::Plant);
+    let mut answered = Talk::ready();
+    answered.send(2, Verb::Ping);
+    answered.hear("+PONG\r\n");
+    answered.answers();
+    answered.send(1, Verb::Plant);
+    [
+        ("before the greeting", greeting_is(0)),
+        ("in the greeting", greeting_is("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".len())),
+        ("before the first answer", asked),
+        ("after an answer", answered),
+    ]
+}
+
+#[test]
+fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cut() {
+    let expected = Problem::NotRedis(OtherProtocol::Tls);
+    assert!(expected.is_permanent());
+    for kind in 0x14..=0x18 {
+        let record = [kind, 0x03, 0x03, 0x00, 0x02, 0x02, 0x0a];
+        for cut in 0..=record.len() {
+            for (stage, mut talk) in stages() {
+                talk.hear(&record[..cut]);
+                assert_eq!(talk.session.is_down(), cut >= 2, "{stage}, {kind:#x}, {cut} bytes");
+                talk.hear(&record[cut..]);
+                assert!(talk.session.is_down(), "{stage}, {kind:#x}, cut at {cut}");
+                assert_eq!(talk.problem(), expected, "{stage}, {kind:#x}, cut at {cut}");
+            }
+        }
+    }
+    let mut idle = Talk::ready();
+    idle.hear([0x15]);
+    idle.hear([0x03]);
+    assert_eq!(idle.session.status(idle.now, None).last_error, Some(expected));
+}
+
+#[test]
+fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
+    for (stage, mut talk) in stages() {
+        talk.hear([0x16]);
+        assert!(!talk.session.is_down(), "{stage}");
+        talk.hear("+OK\r\n");
+        assert_eq!(talk.problem(), Problem::Protocol(ProtocolError::UnknownType(0x16)), "{stage}");
+    }
+    for byte in [0x13, 0x19] {
+        for (stage, mut talk) in stages() {
+            talk.hear([byte]);
+            let fault = ProtocolError::UnknownType(byte);
+            assert_eq!(talk.problem(), Problem::Protocol(fault), "{stage}");
+        }
+    }
+    // A reply that begins with such a byte inside is one all the same.
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear(b"-\x15\x03\r\n");
+    assert!(matches!(talk.problem(), Problem::Server(_)));
+}
+
+#[test]
+fn what_spoke_redis_before_has_not_become_a_web_server() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Plant);
+    talk.hear("H");
+    assert_eq!(talk.problem(), Problem::Protocol(ProtocolError::UnknownType(b'H')));
 }
