@@ -2,7 +2,7 @@ local locks, held, fence, found = tonumber(ARGV[1]), 0, 0, {}
 for i = 1, locks do
   local value = redis.call('GET', KEYS[i])
   if value and (ARGV[2] == '' or value ~= ARGV[2]) then
-    return -tonumber(ARGV[7])
+    return -ARGV[7]
   end
   held, found[i] = value and held + 1 or held, value
 end
@@ -30,4 +30,4 @@ for i = locks + 1, #KEYS do
     redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
   end
 end
-return {tonumber(ARGV[7]), held == locks and 0 or 1, fence}
+return {ARGV[7] + 0, held == locks and 0 or 1, fence}

@@ -1,5 +1,6 @@
 //! What a request looks like in bytes, and what a reply to it means as a vote. The one place that
 //! knows both.
+#![doc = include_str!("late_arrivals.md")]
 
 mod several;
 

@@ -1,6 +1,6 @@
 for i = 1, #KEYS do
   if redis.call('GET', KEYS[i]) ~= ARGV[1] then
-    return -tonumber(ARGV[3])
+    return -ARGV[3]
   end
 end
 for i = 1, #KEYS do
@@ -9,4 +9,4 @@ for i = 1, #KEYS do
     redis.call('PEXPIRE', KEYS[i], ARGV[2])
   end
 end
-return tonumber(ARGV[3])
+return ARGV[3] + 0

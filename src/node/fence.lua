@@ -1,7 +1,7 @@
 local locks, found = tonumber(ARGV[1]), {}
 for i = 1, locks do
   if redis.call('GET', KEYS[i]) ~= ARGV[2] then
-    return -tonumber(ARGV[5])
+    return -ARGV[5]
   end
 end
 for i = locks + 1, #KEYS do
@@ -11,7 +11,7 @@ for i = locks + 1, #KEYS do
     return redis.error_reply('FENCE a counter of this lock is no number')
   end
   if counter and tonumber(digits) > tonumber(ARGV[3]) then
-    return -tonumber(ARGV[5])
+    return -ARGV[5]
   end
   found[i] = counter
 end
@@ -23,4 +23,4 @@ for i = locks + 1, #KEYS do
     redis.call('SET', KEYS[i], ARGV[3], 'PX', math.max(left, tonumber(ARGV[4])))
   end
 end
-return tonumber(ARGV[5])
+return ARGV[5] + 0

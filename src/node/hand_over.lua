@@ -1,6 +1,6 @@
 local held = redis.call('GET', KEYS[1])
 if held and held ~= ARGV[1] then
-  return -tonumber(ARGV[4])
+  return -ARGV[4]
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return {tonumber(ARGV[4]), held and 0 or 1}
+return {ARGV[4] + 0, held and 0 or 1}

@@ -13,7 +13,7 @@
 //! | `CLIENT KILL ID` | what the connection before still delivers is carried out |
 //!
 //! The last is written when the others have been answered, and only if a connection to this run of
-//! the server was given up with commands unanswered: see [`former`](super::former).
+//! the server was given up with commands unanswered: see `former.rs`.
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.

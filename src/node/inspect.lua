@@ -5,4 +5,4 @@ if type(value) == 'table' then
   end
   value = ''
 end
-return {tonumber(ARGV[1]), value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1])}
+return {ARGV[1] + 0, value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1])}

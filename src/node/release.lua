@@ -1,5 +1,5 @@
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
-  return -tonumber(ARGV[2])
+  return -ARGV[2]
 end
 redis.call('DEL', KEYS[1])
-return tonumber(ARGV[2])
+return ARGV[2] + 0

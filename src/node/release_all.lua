@@ -4,4 +4,4 @@ for i = 1, #KEYS do
     ours = ours + redis.call('DEL', KEYS[i])
   end
 end
-return ours == #KEYS and tonumber(ARGV[2]) or -tonumber(ARGV[2])
+return ours == #KEYS and ARGV[2] + 0 or -ARGV[2]

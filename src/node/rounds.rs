@@ -105,8 +105,8 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Must what has arrived from this node be read before this request is opened? Otherwise it might
-    /// be taken for the answer to it: a reply that came twice, or one that nobody asked for.
+    /// Must what has arrived from this node be read before this request is opened? Otherwise it
+    /// might be taken for the answer to it: a reply that came twice, or that nobody asked for.
     #[must_use]
     pub fn is_mistakable(&self, node: Node, request: &Request) -> bool {
         self.sessions[node.index()].is_mistakable(request)

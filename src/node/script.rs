@@ -37,7 +37,7 @@ impl PartialEq for Script {
 /// `ARGV[2]` the number.
 pub const RELEASE: Script = Script {
     source: include_str!("release.lua"),
-    sha1: "99e66ef7a8f54b20625c78f74a5d790398e633cc",
+    sha1: "b6f21aa454ac51f6395cac9031d16fcb6d10a6f6",
 };
 
 /// Lengthens the life of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]`
@@ -46,14 +46,14 @@ pub const RELEASE: Script = Script {
 /// It never shortens the key's life, so an earlier and shorter extension may arrive at any time. A
 /// key that has no end keeps none.
 pub const EXTEND: Script =
-    Script { source: include_str!("extend.lua"), sha1: "1623de1a9c7bf2831ddb1f2fc1695276edf3659e" };
+    Script { source: include_str!("extend.lua"), sha1: "27df48610aca66b5477172e458f2a4ea0738f425" };
 
 /// Gives the lock's key to another token if it still holds ours, or if nobody holds it: `KEYS[1]`
 /// the key, `ARGV[1]` our token, `ARGV[2]` the other, `ARGV[3]` its time to live in milliseconds,
 /// `ARGV[4]` the number. Answers a list: the number, and 1 if there was no key, 0 if it was ours.
 pub const HAND_OVER: Script = Script {
     source: include_str!("hand_over.lua"),
-    sha1: "1c3f14900682090c27b2cc56a79b043269e20813",
+    sha1: "d4d43b4c75a685d76af75b4586a2fcf9c9193946",
 };
 
 /// Takes locks that have more to them than one key and a token, all of them or none: `KEYS` the
@@ -69,26 +69,26 @@ pub const HAND_OVER: Script = Script {
 /// as a number. One that is none, or has no room above it, is an error, and nothing is written
 /// then. The error does not quote the key: that may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "9e64abee4a6203b975403cb19d77f87383e257e9" };
+    Script { source: include_str!("claim.lua"), sha1: "c1512e443655cb1c3c685fa67197f798f8967cfe" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
-/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` how long the counters live
-/// at least, in milliseconds, `ARGV[5]` the number. Refuses where a lock is not ours or a counter is
-/// above the fencing token: then it may have been at that before, for somebody else. A counter that
-/// is no number is an error.
+/// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` how long the counters
+/// live at least, in milliseconds, `ARGV[5]` the number. Refuses where a lock is not ours or a
+/// counter is above the fencing token: then it may have been at that before, for somebody else. A
+/// counter that is no number is an error.
 pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "02f7cce703666eab0c00b6e6046541b5ca51b8b6" };
+    Script { source: include_str!("fence.lua"), sha1: "2a3bdeb7f64a44f5e73e52128eaa08d7c981e569" };
 
 /// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
     source: include_str!("release_all.lua"),
-    sha1: "1be1b75226bc48eae6be138a49691d12fdbeba89",
+    sha1: "618a51a85332b497c2818cbba8d8cbce1302bc88",
 };
 
 /// As [`EXTEND`], for several keys: the life of each is lengthened, if all are ours.
 pub const EXTEND_ALL: Script = Script {
     source: include_str!("extend_all.lua"),
-    sha1: "36dd04d71fbe9253f1fbde2761dcd9a99d1f1854",
+    sha1: "a810784c344294a8b8121d60fec7c9dccafe10d5",
 };
 
 /// Looks at a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
@@ -97,13 +97,13 @@ pub const EXTEND_ALL: Script = Script {
 /// lock from being had.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "0797c1ca486b1582bf7d0558ea5e58e1c7363086",
+    sha1: "99232a055518e7b71f3bdcef4a079b537ca3e406",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whosever it is, if it holds one of the values that were seen
 /// there: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script =
-    Script { source: include_str!("remove.lua"), sha1: "6cc468fa7fa619e586b8a8c47b9aab5d136644ed" };
+    Script { source: include_str!("remove.lua"), sha1: "fb7e7ce4478e1283a564cc76dda97cd8679ed6cf" };
 
 /// Every script of this library.
 pub const ALL: [Script; 9] =

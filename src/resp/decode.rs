@@ -74,8 +74,8 @@ impl Decoder {
         }
     }
 
-    /// The first byte of the value that has begun and is not complete, or of the attribute before it;
-    /// `None` if nothing has begun. `input` is what [`decode`](Self::decode) has just answered
+    /// The first byte of the value that has begun and is not complete, or of the attribute before
+    /// it; `None` if nothing has begun. `input` is what [`decode`](Self::decode) has just answered
     /// `None` for.
     #[must_use]
     pub fn begun(&self, input: &[u8]) -> Option<u8> {

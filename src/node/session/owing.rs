@@ -52,8 +52,8 @@ impl Session {
         self.answers.push_back(Answer { was_sent, ..answer });
     }
 
-    /// The node has not removed what it was to remove, or has not said so. It is told again, but not
-    /// at once.
+    /// The node has not removed what it was to remove, or has not said so. It is told again, but
+    /// not at once.
     pub(super) fn owe_again(&mut self, now: Time, request: Request) {
         if let Some(removal) = owed_of(request) {
             self.pay_at = now.after(self.options.reconnect.1);
