@@ -222,3 +222,32 @@ fn what_was_seen_does_not_show_the_token_in_it() {
     let text = format!("{seen:?}");
     assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");
 }
+
+#[test]
+fn the_table_of_late_arrivals_has_every_request_and_every_script() {
+    const TABLE: &str = include_str!("../late_arrivals.md");
+    let verbs = [
+        Verb::Plant,
+        Verb::HandOver,
+        Verb::Extend,
+        Verb::Release,
+        Verb::Undo,
+        Verb::Replant,
+        Verb::Fence,
+        Verb::Inspect,
+        Verb::Remove,
+        Verb::Ping,
+    ];
+    for verb in verbs {
+        assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
+        // One that is added belongs in the table as well.
+        match verb {
+            Verb::Plant | Verb::HandOver | Verb::Extend | Verb::Release | Verb::Undo => {}
+            Verb::Replant | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
+        }
+    }
+    let scripts = ["release", "extend", "hand_over", "claim", "fence", "inspect", "remove"];
+    let all = scripts.into_iter().chain(["release_all", "extend_all"]);
+    assert_eq!(all.clone().count(), script::ALL.len());
+    all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
+}

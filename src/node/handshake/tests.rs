@@ -75,6 +75,28 @@ fn a_server_that_only_speaks_resp2_is_as_good() {
 }
 
 #[test]
+fn a_list_that_answers_hello_says_that_it_is_resp2() {
+    let lists = [
+        "*0\r\n",
+        "*1\r\n+proto\r\n",
+        "*2\r\n+proto\r\n:3\r\n",
+        "*2\r\n+proto\r\n+2\r\n",
+        "*2\r\n+server\r\n+redis\r\n",
+        "*2\r\n:1\r\n:2\r\n",
+        "*4\r\n+proto\r\n:2\r\n+id\r\n+7\r\n",
+        "%1\r\n+proto\r\n:2\r\n",
+    ];
+    for list in lists {
+        let (mut talk, _) = greet(Credentials::default(), &[list]);
+        assert!(talk.session.is_down(), "{list:?}");
+        assert!(matches!(talk.problem(), Problem::UnexpectedReply(_)), "{list:?}");
+    }
+    let list = "*4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:7\r\n";
+    let (mut talk, _) = greet(Credentials::default(), &[list, &info("a", 9)]);
+    assert_eq!(talk.commands(), ["PING"]);
+}
+
+#[test]
 fn valkey_is_known_by_its_own_name() {
     let text = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";
     let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
