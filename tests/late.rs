@@ -82,6 +82,7 @@ impl Stage {
             self.relays[..count].iter().all(Relay::is_replaced)
         };
         assert!(eventually(LIMIT, is_replaced), "the silent connections are kept");
+        connected(self.client.clone());
     }
 
     /// Looks whether every node keeps the key for long, and gives the lock to nobody else.
