@@ -15,7 +15,7 @@ use support::cli::Value;
 use support::eventually;
 use support::journal::Journal;
 use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, thorough, value};
-use support::relay::{Relay, relayed};
+use support::relay::{Relay, reconnect, relayed};
 use support::secret::SECRET;
 use support::servers::Servers;
 
@@ -72,19 +72,6 @@ impl Stage {
         guard
     }
 
-    /// Keeps the client at work until it has given up the connections through the first `count`
-    /// relays, and made new ones.
-    #[track_caller]
-    fn reconnect(&self, count: usize) {
-        let is_replaced = || {
-            // It need not succeed.
-            drop(self.client.try_lock("at-work", Duration::from_secs(5)));
-            self.relays[..count].iter().all(Relay::is_replaced)
-        };
-        assert!(eventually(LIMIT, is_replaced), "the silent connections are kept");
-        connected(self.client.clone());
-    }
-
     /// Looks whether every node keeps the key for long, and gives the lock to nobody else.
     #[track_caller]
     fn assert_extended(&self, name: &str) {
@@ -98,7 +85,7 @@ impl Stage {
 /// Extends the lock for long, and delivers what is held back.
 #[track_caller]
 fn extend_and_deliver(stage: &Stage, mut guard: LockGuard) {
-    stage.reconnect(2);
+    reconnect(&stage.client, &stage.relays[..2]);
     assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()));
     let is_long = || stage.servers.iter().all(|server| pttl(server, "late") > BETWEEN);
     assert!(eventually(LIMIT, is_long));
@@ -158,7 +145,7 @@ fn released_before_it_arrives(stage: &Stage, ttl: Duration) {
     let take = |name| stage.client.try_lock(name, ttl).unwrap().expect("three of five decide");
     let guards = [take("late"), take("later")];
     assert_eq!(holders(&stage.servers[2..], "late"), 3);
-    stage.reconnect(2);
+    reconnect(&stage.client, &stage.relays[..2]);
     assert_eq!(guards.map(LockGuard::release), [Ok(Released::InTime), Ok(Released::InTime)]);
     assert!(gone(&stage.servers, "late") && gone(&stage.servers, "later"));
 }

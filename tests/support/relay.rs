@@ -9,9 +9,11 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use redlatch::LockClient;
+
 use super::acceptor::{Acceptor, finish_sending};
 use super::eventually;
-use super::locks::LIMIT;
+use super::locks::{LIMIT, connected};
 use super::redis::Server;
 use super::wire::{Orders, Wire, lock};
 
@@ -196,4 +198,17 @@ pub fn relayed(servers: &[Server]) -> Vec<Relay> {
 /// Their URLs.
 pub fn urls(relays: &[Relay]) -> Vec<String> {
     relays.iter().map(Relay::url).collect()
+}
+
+/// Keeps the client at work until it has given up what is held on these connections, and has made
+/// new ones.
+#[track_caller]
+pub fn reconnect(client: &LockClient, relays: &[Relay]) {
+    let is_replaced = || {
+        // It need not succeed.
+        drop(client.try_lock("at-work", Duration::from_secs(5)));
+        relays.iter().all(Relay::is_replaced)
+    };
+    assert!(eventually(LIMIT, is_replaced), "the silent connections are kept");
+    connected(client.clone());
 }
