@@ -15,8 +15,7 @@ use support::cli::Value;
 use support::eventually;
 use support::journal::Journal;
 use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, thorough, value};
-use support::relay::{Relay, reconnect, relayed};
-use support::secret::SECRET;
+use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
 
 /// Shorter than [`LONG`], and long enough for a connection to be given up and replaced.
@@ -26,14 +25,12 @@ const SHORT: Duration = Duration::from_secs(12);
 const BETWEEN: i64 = 20_000;
 
 /// What the servers let the client do.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Rights {
     All,
     /// What locking takes, and no more.
     Least,
 }
-
-const LEAST: &str = "~* +set +get +del +pexpire +pttl +evalsha +eval +script|load +info";
 
 /// Servers behind relays, and a client that notices soon that a connection is silent.
 struct Stage {
@@ -48,17 +45,13 @@ impl Stage {
     fn set(count: usize, rights: Rights) -> Self {
         let servers = Servers::start(count);
         let relays = relayed(&servers);
-        let user = format!("ACL SETUSER app on >{SECRET} {LEAST}");
-        for server in servers.iter() {
-            assert_eq!(server.command(&user.split(' ').collect::<Vec<_>>()), Value::ok());
-        }
-        let url = |relay: &Relay| match rights {
-            Rights::All => relay.url(),
-            Rights::Least => format!("redis://app:{SECRET}@127.0.0.1:{}", relay.port()),
+        let urls = match rights {
+            Rights::All => urls(&relays),
+            Rights::Least => limited_urls(&servers, &relays),
         };
         let journal = Journal::default();
         // A connection is given up after ten of these.
-        let builder = fresh(relays.iter().map(url)).node_timeout(Duration::from_millis(200));
+        let builder = fresh(urls).node_timeout(Duration::from_millis(200));
         let client = builder.on_event(journal.pen()).build().expect("the settings are good");
         Self { client: connected(client), servers, relays, journal }
     }

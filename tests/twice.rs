@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redlatch::{LockClient, LockGuard, Released};
-use support::eventually;
 use support::fencing::{counter, fenced, token};
-use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, value};
+use support::locks::{LONG, gone, holders, pttl, take, thorough, value};
 use support::queue::{finish, stand};
 use support::redis::Server;
 use support::relay::{Relay, relayed, urls};
@@ -148,7 +147,7 @@ fn what_is_carried_out_once_more_takes_nothing_from_the_next_one() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let client = thorough(urls(&relays));
-    let other = patient(servers.urls()).build().unwrap();
+    let other = thorough(servers.urls());
     let plain = take(&client, "plain", SHORT);
     let waiter = client.clone();
     let waiting = stand(move || waiter.lock("plain", SHORT).expect("it is handed on"));
@@ -161,7 +160,7 @@ fn what_is_carried_out_once_more_takes_nothing_from_the_next_one() {
     assert_eq!(first.release(), Ok(Released::InTime));
 
     let theirs = [take(&other, "plain", LONG), fenced(&other, "fenced")];
-    assert!(eventually(LIMIT, || holders(&servers, "plain") + holders(&servers, "fenced") == 6));
+    assert_eq!(holders(&servers, "plain") + holders(&servers, "fenced"), 6);
     let before = ["plain", "fenced"].map(|name| sight(&servers, name));
     for _ in 0..2 {
         relays.iter().for_each(Relay::deliver_again);

@@ -12,9 +12,11 @@ use std::time::Duration;
 use redlatch::LockClient;
 
 use super::acceptor::{Acceptor, finish_sending};
+use super::cli::Value;
 use super::eventually;
 use super::locks::{LIMIT, connected};
 use super::redis::Server;
+use super::secret::SECRET;
 use super::wire::{Orders, Wire, lock};
 
 pub struct Relay {
@@ -198,6 +200,18 @@ pub fn relayed(servers: &[Server]) -> Vec<Relay> {
 /// Their URLs.
 pub fn urls(relays: &[Relay]) -> Vec<String> {
     relays.iter().map(Relay::url).collect()
+}
+
+/// The same for a user who may do what locking takes, and not end connections.
+#[track_caller]
+pub fn limited_urls(servers: &[Server], relays: &[Relay]) -> Vec<String> {
+    let rights = "~* +set +get +del +pexpire +pttl +evalsha +eval +script|load +info";
+    let user = format!("ACL SETUSER app on >{SECRET} {rights}");
+    for server in servers {
+        assert_eq!(server.command(&user.split(' ').collect::<Vec<_>>()), Value::ok());
+    }
+    let url = |relay: &Relay| format!("redis://app:{SECRET}@127.0.0.1:{}", relay.port());
+    relays.iter().map(url).collect()
 }
 
 /// Keeps the client at work until it has given up what is held on these connections, and has made
