@@ -38,7 +38,8 @@ impl Stage {
         let servers = Servers::start(3);
         let relays = relayed(&servers);
         let journal = Journal::default();
-        let client = patient(urls(&relays)).on_event(journal.pen()).build().unwrap();
+        let client = patient(urls(&relays)).on_event(journal.pen()).build();
+        let client = client.expect("the settings are good");
         Self { client: connected(client), servers, relays, journal }
     }
 

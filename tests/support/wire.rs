@@ -60,7 +60,7 @@ impl Wire {
         }
         let wire = Arc::new(Self { client, server, state: Mutex::default() });
         let (repeats, inbox) = channel();
-        wire.work(orders, |orders, wire| carry_commands(orders, wire));
+        wire.work(orders, carry_commands);
         wire.work(orders, move |orders, wire| carry_replies(orders, wire, &repeats));
         wire.work(orders, move |orders, wire| repeat(orders, wire, &inbox));
         wire
@@ -109,8 +109,8 @@ impl Wire {
 
     fn pass_command(&self, state: &mut State, command: Vec<u8>, times: usize) {
         self.tell(&std::mem::take(&mut state.rest));
-        state.written.push(command.clone());
         let commands = command.repeat(times);
+        state.written.push(command);
         match &mut state.held {
             Some(held) => held.push(commands),
             None => {
