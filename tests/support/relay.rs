@@ -69,8 +69,8 @@ impl Relay {
         lock(&self.shared.wires).len()
     }
 
-    /// Holds back what is written from now on, on the connections that are there. Replies pass; that
-    /// the server ends such a connection does not.
+    /// Holds back what is written from now on, on the connections that are there. Replies pass, but
+    /// not the news that the server has ended such a connection.
     pub fn hold(&self) {
         self.present().iter().for_each(|wire| wire.lock().held = Some(Vec::new()));
     }
