@@ -17,8 +17,7 @@ mod rows;
 mod silence;
 
 use redlatch::LockClient;
-use support::eventually;
-use support::locks::{LIMIT, LONG};
+use support::locks::{LONG, connected};
 use support::proxy::Proxy;
 use support::redis::Server;
 
@@ -27,13 +26,6 @@ fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let urls = proxies.iter().map(Proxy::url).collect();
     (proxies, urls)
-}
-
-/// The client, once it has a connection to every node.
-#[track_caller]
-fn connected(client: LockClient) -> LockClient {
-    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
-    client
 }
 
 /// Can the lock be had now?

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 const TABLE: &str = include_str!("rows.md");
 
 /// As many rows as there are faults that were thought of. Whoever adds one, counts it here.
-const ROWS: usize = 56;
+const ROWS: usize = 60;
 
 /// The faults, and what stands behind each.
 fn rows() -> Vec<(&'static str, &'static str)> {

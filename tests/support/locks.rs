@@ -33,6 +33,13 @@ pub fn thorough<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClien
     patient(urls).wait_for_all(true).build().expect("the settings are good")
 }
 
+/// The client, once it has a connection to every node.
+#[track_caller]
+pub fn connected(client: LockClient) -> LockClient {
+    assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
+    client
+}
+
 /// Takes a lock that has to be free.
 #[track_caller]
 pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> LockGuard {

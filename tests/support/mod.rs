@@ -1,5 +1,5 @@
 //! What the integration tests share: real redis-server processes, a client that knows nothing of
-//! the crate's own decoder, a proxy that misbehaves on command, and peers that always do.
+//! the crate's own decoder, proxies that misbehave on command, and peers that always do.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
@@ -15,9 +15,11 @@ pub mod program;
 pub mod proxy;
 pub mod queue;
 pub mod redis;
+pub mod relay;
 pub mod secret;
 pub mod servers;
 pub mod shim;
+mod wire;
 
 use std::thread;
 use std::time::{Duration, Instant};

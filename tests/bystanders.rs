@@ -1,0 +1,124 @@
+//! A client that ends its own given-up connections ends nobody else's.
+
+mod support;
+
+use std::time::Duration;
+
+use redlatch::Released;
+use support::cli::Client;
+use support::eventually;
+use support::locks::{LIMIT, LONG, connected, connections, fresh, take, thorough};
+use support::redis::Server;
+use support::relay::{Relay, reconnect, relayed, urls};
+use support::servers::Servers;
+
+/// A connection is given up after ten of these.
+const NODE_TIMEOUT: Duration = Duration::from_millis(100);
+
+/// Somebody else's connection.
+struct Stranger {
+    client: Client,
+    id: i64,
+}
+
+impl Stranger {
+    #[track_caller]
+    fn of(server: &Server) -> Self {
+        let mut client = server.client();
+        let id = client.command(&["CLIENT", "ID"]).integer();
+        Self { client, id }
+    }
+
+    /// Is it still the same connection?
+    fn is_there(&mut self) -> bool {
+        let id = self.client.try_command(&["CLIENT", "ID"]);
+        id.is_ok_and(|id| id.integer() == self.id)
+    }
+}
+
+/// One more stranger at each of the servers.
+fn join(strangers: &mut Vec<Stranger>, servers: &[Server]) {
+    strangers.extend(servers.iter().map(Stranger::of));
+}
+
+/// What the server calls the connections of this name.
+#[track_caller]
+fn ids(server: &Server, name: &str) -> Vec<i64> {
+    let list = server.command(&["CLIENT", "LIST"]).text();
+    let name = format!(" name={name} ");
+    let ids = list.lines().filter(|line| line.contains(&name)).map(|line| {
+        let id = line.strip_prefix("id=").and_then(|line| line.split(' ').next());
+        id.and_then(|id| id.parse().ok()).expect("each line begins with a number")
+    });
+    ids.collect()
+}
+
+#[test]
+fn of_all_connections_only_those_that_a_client_gave_up_are_ended() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let mut strangers = Vec::new();
+    join(&mut strangers, &servers);
+    let other = fresh(servers.urls()).client_name("other").node_timeout(LIMIT).build().unwrap();
+    let other = connected(other);
+    let mut theirs = take(&other, "theirs", LONG);
+    join(&mut strangers, &servers);
+    let client = fresh(urls(&relays)).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = connected(client);
+    join(&mut strangers, &servers);
+    let others: Vec<_> = servers.iter().map(|server| ids(server, "other")).collect();
+    for _ in 0..3 {
+        relays.iter().for_each(Relay::hold);
+        reconnect(&client, &relays);
+        join(&mut strangers, &servers);
+    }
+    let is_alone = |server| connections(server, "redlatch") == 1;
+    assert!(eventually(LIMIT, || servers.iter().all(is_alone)), "what was given up is ended");
+    assert!(strangers.iter_mut().all(Stranger::is_there));
+    theirs.extend(LONG).expect("nobody has taken anything from them");
+    assert_eq!(theirs.release(), Ok(Released::InTime));
+    assert!(servers.iter().zip(others).all(|(server, before)| ids(server, "other") == before));
+}
+
+/// A server that was restarted counts its connections anew, and by the time that the client comes
+/// back, its old number is another's.
+#[track_caller]
+fn numbers_begin_anew(is_silent: bool) {
+    let mut server = Server::start(&[]);
+    let relay = Relay::start(&server);
+    // However many connections it takes to see that a server has started, it is fewer.
+    (0..100).for_each(|_| drop(server.client()));
+    let client = fresh([relay.url()]).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = connected(client);
+    let old = ids(&server, "redlatch")[0];
+    if is_silent {
+        // The client is not told either that its connection is gone.
+        relay.hold();
+    }
+    server.restart();
+    let mut strangers = vec![Stranger::of(&server)];
+    assert!(strangers[0].id < old, "numbers begin anew");
+    while strangers.last().is_some_and(|last| last.id < old + 5) {
+        strangers.push(Stranger::of(&server));
+    }
+    assert!(strangers.iter().any(|stranger| stranger.id == old));
+    let accepted = relay.accepted();
+    if is_silent {
+        reconnect(&client, &[relay]);
+    } else {
+        connected(client.clone());
+        assert!(relay.accepted() > accepted);
+    }
+    assert!(strangers.iter_mut().all(Stranger::is_there));
+    take(&thorough([server.url()]), "after", LONG).release().unwrap();
+}
+
+#[test]
+fn a_number_that_is_another_s_since_the_server_restarted_is_left_alone() {
+    numbers_begin_anew(false);
+}
+
+#[test]
+fn a_number_that_is_another_s_since_an_unseen_restart_is_left_alone() {
+    numbers_begin_anew(true);
+}

@@ -1,0 +1,262 @@
+//! Replies that nothing was asked for: repeated, unsolicited, or in parts. None of them is a vote,
+//! and a connection on which one came is not used again. What is no reply, such as a push message,
+//! does no harm.
+
+mod support;
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{LockClient, LockGuard, Released};
+use support::eventually;
+use support::journal::Journal;
+use support::locks::{LIMIT, LONG, connected, gone, holders, patient, take, thorough};
+use support::relay::{Relay, relayed, urls};
+use support::servers::Servers;
+
+/// How much later a reply is repeated.
+const DELAYS: [Duration; 5] = [
+    Duration::ZERO,
+    Duration::from_millis(1),
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(60),
+];
+
+/// Three servers behind relays.
+struct Stage {
+    servers: Servers,
+    relays: Vec<Relay>,
+    client: LockClient,
+    journal: Journal,
+}
+
+impl Stage {
+    #[track_caller]
+    fn set() -> Self {
+        let servers = Servers::start(3);
+        let relays = relayed(&servers);
+        let journal = Journal::default();
+        let client = patient(urls(&relays)).on_event(journal.pen()).build();
+        let client = client.expect("the settings are good");
+        Self { client: connected(client), servers, relays, journal }
+    }
+
+    /// Runs `work` while two of the three servers repeat what they say so much later, and waits
+    /// until they have.
+    #[track_caller]
+    fn repeating<T>(&self, delay: Duration, work: impl FnOnce() -> T) -> T {
+        self.relays[..2].iter().for_each(|relay| relay.repeat_after(Some(delay)));
+        let result = work();
+        self.settle();
+        self.relays.iter().for_each(|relay| relay.repeat_after(None));
+        result
+    }
+
+    /// Waits until the client has nothing more to expect, and can read all that there is.
+    #[track_caller]
+    fn settle(&self) {
+        self.relays.iter().for_each(Relay::settle);
+    }
+
+    /// The client, with a connection to each node again.
+    #[track_caller]
+    fn client(&self) -> &LockClient {
+        connected(self.client.clone());
+        self.settle();
+        &self.client
+    }
+
+    fn accepted(&self) -> Vec<usize> {
+        self.relays.iter().map(Relay::accepted).collect()
+    }
+
+    /// Says this to the client on two of the three connections, part of it when the client has
+    /// written its next command.
+    #[track_caller]
+    fn say_in_parts(&self, now: &[u8], then: &[u8]) {
+        self.relays[..2].iter().for_each(|relay| relay.say_in_parts(now, then));
+        self.settle();
+    }
+}
+
+/// Another client's lock is not to be had.
+#[track_caller]
+fn assert_theirs(client: &LockClient, case: &str) {
+    let taken = client.try_lock("theirs", LONG);
+    assert!(!matches!(taken, Ok(Some(_))), "{case}: a lock that another client holds");
+}
+
+#[test]
+fn a_reply_that_is_repeated_grants_nothing() {
+    let stage = Stage::set();
+    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..6).map(move |n| (delay, n))) {
+        let client = stage.client();
+        // Given back in different ways, or held on to.
+        let mine = stage.repeating(delay, || {
+            let mine = client.try_lock(format!("{delay:?}-{round}"), LONG).ok().flatten()?;
+            match round % 3 {
+                0 => return Some(mine),
+                1 => drop(mine.release()),
+                _ => drop(mine),
+            }
+            None
+        });
+        assert_theirs(client, &format!("{delay:?}, round {round}"));
+        drop(mine);
+    }
+}
+
+#[test]
+fn replies_that_are_repeated_to_many_threads_grant_nothing() {
+    const THREADS: usize = 6;
+    let stage = Stage::set();
+    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..2).map(move |n| (delay, n))) {
+        let client = stage.client();
+        let (taken, repeated) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
+        thread::scope(|scope| {
+            for number in 0..THREADS {
+                let (taken, repeated) = (&taken, &repeated);
+                scope.spawn(move || {
+                    // Whether it is got is up to what else is said on these connections.
+                    let mine = client.try_lock(format!("{delay:?}-{round}-{number}"), LONG);
+                    taken.wait();
+                    repeated.wait();
+                    assert_theirs(client, &format!("{delay:?}, round {round}"));
+                    drop(mine);
+                });
+            }
+            stage.repeating(delay, || taken.wait());
+            repeated.wait();
+        });
+    }
+}
+
+/// A lock whose extension was confirmed, and confirmed again when nothing was asked. By then it is
+/// another client's.
+#[track_caller]
+fn lost_unseen(stage: &Stage, delay: Duration) -> (LockGuard, LockGuard) {
+    let mut guard = take(stage.client(), "mine", LONG);
+    // All nodes have heard of it, and the next reply is the extension's.
+    stage.settle();
+    stage.repeating(delay, || guard.extend(LONG)).expect("a majority answers");
+    for server in stage.servers.iter() {
+        assert_eq!(server.command(&["DEL", "mine"]).integer(), 1);
+    }
+    (guard, take(&thorough(stage.servers.urls()), "mine", LONG))
+}
+
+#[test]
+fn a_reply_that_is_repeated_extends_nothing() {
+    let stage = Stage::set();
+    for delay in DELAYS {
+        let (mut guard, theirs) = lost_unseen(&stage, delay);
+        let extended = guard.extend(LONG);
+        assert!(extended.is_err(), "{delay:?}: a lock that another client holds");
+        drop(guard);
+        assert_eq!(theirs.release(), Ok(Released::InTime));
+    }
+}
+
+#[test]
+fn a_reply_that_is_repeated_releases_nothing() {
+    let stage = Stage::set();
+    for delay in DELAYS {
+        let (guard, theirs) = lost_unseen(&stage, delay);
+        let released = guard.release();
+        assert_ne!(released, Ok(Released::InTime), "{delay:?}: a lock that another client holds");
+        assert_eq!(theirs.release(), Ok(Released::InTime));
+    }
+}
+
+#[test]
+fn a_release_whose_reply_makes_no_sense_is_made_again() {
+    let stage = Stage::set();
+    let guard = take(stage.client(), "mine", LONG);
+    stage.settle();
+    // It gets no farther than here, and is answered from here.
+    stage.relays[..2].iter().for_each(Relay::hold);
+    stage.say_in_parts(b"", b"+OK\r\n");
+    let released = guard.release();
+    assert!(released.is_err(), "{released:?}");
+    let is_gone = || !stage.client.nodes().is_empty() && holders(&stage.servers, "mine") == 0;
+    assert!(eventually(LIMIT, is_gone), "it is owed to whoever has not understood it");
+}
+
+#[test]
+fn an_error_that_comes_unasked_is_the_node_s_and_costs_no_vote() {
+    let stage = Stage::set();
+    let words = ["ERR max number of clients reached", "DENIED Redis is running in protected mode"];
+    for (word, is_closed) in words.into_iter().flat_map(|word| [(word, false), (word, true)]) {
+        let client = stage.client();
+        let accepted = stage.accepted();
+        for relay in &stage.relays {
+            relay.say(format!("-{word}\r\n").as_bytes());
+            if is_closed {
+                relay.hang_up();
+            }
+        }
+        stage.settle();
+        stage.journal.entries().clear();
+        // In one attempt, for which it takes new connections.
+        let taken = client.try_lock("mine", LONG).unwrap_or_else(|error| panic!("{word}: {error}"));
+        assert_eq!(taken.expect("it is free").release(), Ok(Released::InTime));
+        let statuses = connected(client.clone()).nodes();
+        assert!(stage.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
+        // What it said is not lost.
+        for status in statuses {
+            let entries = stage.journal.entries();
+            let mut told = entries.iter().filter(|entry| *entry.about == *status.endpoint);
+            let is_told = told.any(|entry| entry.text.contains(word));
+            let is_kept = status.last_error.is_some_and(|error| error.to_string().contains(word));
+            assert!(is_told || is_kept, "{word}, closed: {is_closed}: {:?}", *entries);
+        }
+        assert!(gone(&stage.servers, "mine"));
+    }
+}
+
+#[test]
+fn what_is_no_reply_leaves_an_idle_connection_as_it_is() {
+    let stage = Stage::set();
+    let accepted = stage.accepted();
+    let messages: [&[u8]; 4] = [
+        b">2\r\n$10\r\ninvalidate\r\n*0\r\n",
+        b">2\r\n$10\r\ninvalidate\r\n*1\r\n$4\r\nmine\r\n>1\r\n+OK\r\n",
+        b">3\r\n+message\r\n+channel\r\n:1\r\n",
+        // It belongs to the reply that comes next.
+        b"|1\r\n+ttl\r\n:3600\r\n",
+    ];
+    for message in messages {
+        stage.relays.iter().for_each(|relay| relay.say(message));
+        stage.settle();
+        let mut guard = take(&stage.client, "mine", LONG);
+        guard.extend(LONG).expect("a majority answers");
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        stage.settle();
+    }
+    assert_eq!(stage.accepted(), accepted, "nothing was wrong with any of it");
+}
+
+#[test]
+fn a_reply_that_began_before_the_command_does_not_answer_it() {
+    let stage = Stage::set();
+    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    for stray in [&b"+OK\r\n"[..], b":1\r\n", b"*2\r\n:2\r\n:7\r\n"] {
+        for cut in 1..stray.len() {
+            let client = stage.client();
+            let accepted = stage.accepted();
+            stage.say_in_parts(&stray[..cut], &stray[cut..]);
+            assert_theirs(client, &format!("{}, cut at {cut}", stray.escape_ascii()));
+            // Nor any other: what comes next on this connection is the answer to the one before.
+            let is_new = || {
+                drop(client.nodes());
+                let pairs = stage.relays[..2].iter().zip(&accepted);
+                pairs.filter(|(relay, before)| relay.accepted() > **before).count() == 2
+            };
+            assert!(eventually(LIMIT, is_new), "{}, cut at {cut}", stray.escape_ascii());
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! One connection through a [relay](super::relay), and the threads that carry what is said over it.
+//!
+//! There is one for each direction, and one that repeats replies. They cut what they read into
+//! whole commands and replies and pass on each with the wire locked, so that whatever a test
+//! switches takes effect between two of them.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::acceptor::finish_sending;
+use super::cli::parse;
+
+/// What is to be done on all connections through a relay.
+#[derive(Default)]
+pub struct Orders {
+    /// Is the server sent every command twice? The second reply goes nowhere.
+    pub is_doubling: bool,
+    /// How much later each reply is repeated, if it is.
+    pub repeat_after: Mutex<Option<Duration>>,
+    /// How many repeats are still to be written.
+    pub repeats_left: AtomicUsize,
+}
+
+/// One connection of a client, and the one to the server that belongs to it.
+pub struct Wire {
+    pub client: TcpStream,
+    pub server: TcpStream,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub struct State {
+    /// What the client wrote since it is held back.
+    pub held: Option<Vec<Vec<u8>>>,
+    /// All that it wrote.
+    pub written: Vec<Vec<u8>>,
+    /// What the client is sent when it writes next, before that goes on to the server.
+    pub rest: Vec<u8>,
+    /// How many replies the server owes.
+    pub unanswered: usize,
+    pub has_client_left: bool,
+    pub has_server_ended: bool,
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Wire {
+    /// Begins to carry what these two say to each other.
+    pub fn open(orders: &Arc<Orders>, client: TcpStream, server: TcpStream) -> Arc<Self> {
+        for stream in [&client, &server] {
+            let _ = stream.set_nodelay(true);
+        }
+        let wire = Arc::new(Self { client, server, state: Mutex::default() });
+        let (repeats, inbox) = channel();
+        wire.work(orders, carry_commands);
+        wire.work(orders, move |orders, wire| carry_replies(orders, wire, &repeats));
+        wire.work(orders, move |orders, wire| repeat(orders, wire, &inbox));
+        wire
+    }
+
+    fn work(
+        self: &Arc<Self>,
+        orders: &Arc<Orders>,
+        work: impl FnOnce(&Orders, &Self) + Send + 'static,
+    ) {
+        let (orders, wire) = (Arc::clone(orders), Arc::clone(self));
+        thread::spawn(move || work(&orders, &wire));
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Sends the client these bytes, as if the server had.
+    pub fn say(&self, bytes: &[u8]) {
+        let _state = self.lock();
+        self.tell(bytes);
+    }
+
+    /// The same with the wire locked.
+    fn tell(&self, bytes: &[u8]) {
+        // It fails if the client has left, and then it is not there to be told.
+        let _ = (&self.client).write_all(bytes);
+    }
+
+    /// Is all that the client wrote answered, every reply repeated that is to be, and all of it
+    /// where the client can read it? It must not write meanwhile.
+    pub fn is_quiet(&self, orders: &Orders) -> bool {
+        let is_calm =
+            || self.lock().unanswered == 0 && orders.repeats_left.load(Ordering::SeqCst) == 0;
+        let ends = [self.client.peer_addr(), self.client.local_addr()];
+        let [Ok(other), Ok(own)] = ends.map(|end| end.map(|end| end.port())) else { return true };
+        // In the order in which bytes go: what has left one of these is in the next, or through.
+        // Looking at sockets takes long where there are many, so it is not done in vain.
+        is_calm()
+            && queues(other, own).0 == 0
+            && queues(own, other).1 == 0
+            && is_calm()
+            && queues(own, other).0 == 0
+    }
+
+    fn pass_command(&self, state: &mut State, command: Vec<u8>, times: usize) {
+        self.tell(&std::mem::take(&mut state.rest));
+        let commands = command.repeat(times);
+        state.written.push(command);
+        match &mut state.held {
+            Some(held) => held.push(commands),
+            None => {
+                state.unanswered += times;
+                // It fails if the server is gone, which the other direction tells the client.
+                let _ = (&self.server).write_all(&commands);
+            }
+        }
+    }
+
+    /// Hands on each whole command or reply that comes, with the wire locked. What is not in the
+    /// socket's queue any more has been dealt with when the wire is unlocked.
+    fn read_whole(&self, mut stream: &TcpStream, mut each: impl FnMut(&mut State, Vec<u8>)) {
+        let (mut received, mut chunk) = (Vec::new(), [0; 16 * 1024]);
+        while let Ok(1) = stream.peek(&mut chunk[..1]) {
+            let mut state = self.lock();
+            let Ok(read) = stream.read(&mut chunk) else { return };
+            received.extend_from_slice(&chunk[..read]);
+            while let Some((_, used)) = parse(&received) {
+                each(&mut state, received.drain(..used).collect());
+            }
+        }
+    }
+}
+
+/// How many bytes a socket between these two ports has sent that are not acknowledged, and how many
+/// are there to be read. Until the other side's system has acknowledged them its reader may find
+/// nothing, even on the loopback: a busy kernel delivers later.
+fn queues(own: u16, other: u16) -> (u64, u64) {
+    // As the kernel writes them, one socket a line: `0: 0100007F:1F90 0100007F:C350 01 0000:0000`.
+    // Where there is no such table, there is nothing to look at.
+    let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
+    let ports = [own, other].map(|port| format!(":{port:04X} "));
+    let mut lines = table.lines().filter(|line| ports.iter().all(|port| line.contains(port)));
+    let line = lines.find(|line| line.find(&ports[0]) < line.find(&ports[1]));
+    let lengths = line.and_then(|line| line.split_whitespace().nth(4)?.split_once(':'));
+    let number = |digits| u64::from_str_radix(digits, 16).expect("the kernel writes numbers");
+    lengths.map_or((0, 0), |(sent, received)| (number(sent), number(received)))
+}
+
+fn carry_commands(orders: &Orders, wire: &Wire) {
+    let times = if orders.is_doubling { 2 } else { 1 };
+    let pass = |state: &mut State, command| wire.pass_command(state, command, times);
+    wire.read_whole(&wire.client, pass);
+    let mut state = wire.lock();
+    state.has_client_left = true;
+    if state.held.is_none() {
+        finish_sending(&wire.server);
+    }
+}
+
+fn carry_replies(orders: &Orders, wire: &Wire, repeats: &Sender<(Instant, Vec<u8>)>) {
+    let mut replies = 0;
+    wire.read_whole(&wire.server, |state, reply| {
+        replies += 1;
+        state.unanswered = state.unanswered.saturating_sub(1);
+        if orders.is_doubling && replies % 2 == 0 {
+            return;
+        }
+        wire.tell(&reply);
+        if let Some(delay) = *lock(&orders.repeat_after) {
+            orders.repeats_left.fetch_add(1, Ordering::SeqCst);
+            let repeat = repeats.send((Instant::now() + delay, reply));
+            repeat.expect("whoever repeats reads until this thread has ended");
+        }
+    });
+    let mut state = wire.lock();
+    (state.has_server_ended, state.unanswered) = (true, 0);
+    if state.held.is_none() {
+        finish_sending(&wire.client);
+    }
+}
+
+fn repeat(orders: &Orders, wire: &Wire, inbox: &Receiver<(Instant, Vec<u8>)>) {
+    for (due, reply) in inbox {
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+        wire.say(&reply);
+        orders.repeats_left.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,186 @@
+//! Commands that are delivered more than once: each twice at once, or all of them once more when
+//! they are over. Whoever sent them notices nothing, and nobody loses anything by it.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use redlatch::{LockClient, LockGuard, Released};
+use support::fencing::{counter, fenced, token};
+use support::locks::{LONG, gone, holders, pttl, take, thorough, value};
+use support::queue::{finish, stand};
+use support::redis::Server;
+use support::relay::{Relay, relayed, urls};
+use support::servers::Servers;
+
+/// Shorter than [`LONG`].
+const SHORT: Duration = Duration::from_secs(12);
+
+/// Between the two, in the milliseconds of `PTTL`.
+const BETWEEN: i64 = 20_000;
+
+/// Servers that are sent everything twice, and a client of theirs.
+struct Stage {
+    servers: Servers,
+    client: LockClient,
+    _relays: Vec<Relay>,
+}
+
+impl Stage {
+    #[track_caller]
+    fn set() -> Self {
+        let servers = Servers::start(3);
+        let relays: Vec<_> = servers.iter().map(Relay::doubling).collect();
+        let client = thorough(urls(&relays));
+        Self { servers, client, _relays: relays }
+    }
+}
+
+#[test]
+fn a_lock_is_taken_extended_and_released_once() {
+    let Stage { servers, client, _relays } = Stage::set();
+    let other = thorough(servers.urls());
+    for round in 0..20 {
+        let mut guard = take(&client, "job", SHORT);
+        assert_eq!(holders(&servers, "job"), 3);
+        assert!(other.try_lock("job", LONG).unwrap().is_none());
+        guard.extend(LONG).unwrap();
+        assert!(servers.iter().all(|server| pttl(server, "job") > BETWEEN));
+        // Shorter than what is left, it changes nothing.
+        guard.extend(SHORT).unwrap();
+        assert!(servers.iter().all(|server| pttl(server, "job") > BETWEEN));
+        if round % 2 == 0 {
+            assert_eq!(guard.release(), Ok(Released::InTime));
+        } else {
+            drop(guard);
+        }
+        assert!(gone(&servers, "job"));
+        let theirs = take(&other, "job", LONG);
+        assert!(client.try_lock("job", LONG).unwrap().is_none());
+        assert_eq!(theirs.release(), Ok(Released::InTime), "the failed attempt took nothing away");
+    }
+    assert_eq!(client.with_lock("job", LONG, |held| held.ensure_held()), Ok(Ok(())));
+    assert!(gone(&servers, "job"));
+}
+
+#[test]
+fn the_tokens_of_a_fenced_lock_grow() {
+    let Stage { servers, client, _relays } = Stage::set();
+    let other = thorough(servers.urls());
+    let mut last = 0;
+    for round in 0..20 {
+        let guard = fenced(if round % 3 == 0 { &other } else { &client }, "job");
+        assert!(token(&guard) > last, "round {round}");
+        last = token(&guard);
+        assert!(servers.iter().all(|server| counter(server, "job") >= Some(last)));
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    }
+    assert!(gone(&servers, "job"));
+}
+
+#[test]
+fn several_are_taken_together_or_not_at_all() {
+    let Stage { servers, client, _relays } = Stage::set();
+    let other = thorough(servers.urls());
+    for _ in 0..10 {
+        let both = |client: &LockClient| {
+            let request = client.request_all(["a", "b"]).ttl(LONG).one_attempt();
+            request.acquire().expect("a majority answers")
+        };
+        let theirs = take(&other, "b", LONG);
+        assert!(both(&client).is_none());
+        assert!(gone(&servers, "a"), "none of the others");
+        assert_eq!(theirs.release(), Ok(Released::InTime));
+        let mut guard = both(&client).expect("both are free");
+        assert!(both(&other).is_none());
+        guard.extend(LONG).unwrap();
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert!(gone(&servers, "a") && gone(&servers, "b"));
+    }
+}
+
+#[test]
+fn threads_hand_a_lock_on_to_each_other() {
+    let Stage { servers, client, _relays } = Stage::set();
+    let (guard, tokens) = (fenced(&client, "job"), Arc::new(Mutex::new(Vec::new())));
+    let arrive = |_| {
+        let (client, tokens) = (client.clone(), Arc::clone(&tokens));
+        stand(move || {
+            let guard = fenced(&client, "job");
+            tokens.lock().unwrap().push(token(&guard));
+            assert_eq!(guard.release(), Ok(Released::InTime));
+        })
+    };
+    let threads: Vec<_> = (0..10).map(arrive).collect();
+    assert_eq!(guard.release(), Ok(Released::InTime));
+    threads.into_iter().for_each(finish);
+    let tokens = tokens.lock().unwrap();
+    assert!(tokens.len() == 10 && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+    assert!(gone(&servers, "job"));
+}
+
+/// What there is to be known about a lock on the nodes.
+fn sight(servers: &[Server], name: &str) -> Vec<Option<Vec<u8>>> {
+    servers.iter().map(|server| value(server, name)).collect()
+}
+
+#[test]
+fn what_is_carried_out_once_more_takes_nothing_from_its_own_lock() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let client = thorough(urls(&relays));
+    let mut guard = take(&client, "job", SHORT);
+    // Not longer than before, for all that the client knows.
+    guard.extend(SHORT).unwrap();
+    guard.extend(LONG).unwrap();
+    let before = sight(&servers, "job");
+    relays.iter().for_each(Relay::deliver_again);
+    assert_eq!(sight(&servers, "job"), before);
+    let left: Vec<_> = servers.iter().map(|server| pttl(server, "job")).collect();
+    assert!(left.iter().all(|left| *left > BETWEEN), "PTTL says {left:?}");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn what_is_carried_out_once_more_takes_nothing_from_the_next_one() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let client = thorough(urls(&relays));
+    let other = thorough(servers.urls());
+    let plain = take(&client, "plain", SHORT);
+    let waiter = client.clone();
+    let waiting = stand(move || waiter.lock("plain", SHORT).expect("it is handed on"));
+    assert_eq!(plain.release(), Ok(Released::InTime));
+    let mut handed = finish(waiting);
+    handed.extend(SHORT).unwrap();
+    assert_eq!(handed.release(), Ok(Released::InTime));
+    let first = fenced(&client, "fenced");
+    let first_token = token(&first);
+    assert_eq!(first.release(), Ok(Released::InTime));
+
+    let theirs = [take(&other, "plain", LONG), fenced(&other, "fenced")];
+    assert_eq!(holders(&servers, "plain") + holders(&servers, "fenced"), 6);
+    let before = ["plain", "fenced"].map(|name| sight(&servers, name));
+    for _ in 0..2 {
+        relays.iter().for_each(Relay::deliver_again);
+        assert_eq!(["plain", "fenced"].map(|name| sight(&servers, name)), before);
+        let is_long = |server| pttl(server, "plain") > BETWEEN && pttl(server, "fenced") > BETWEEN;
+        assert!(servers.iter().all(is_long));
+    }
+    let second_token = token(&theirs[1]);
+    assert!(second_token > first_token);
+    assert_eq!(theirs.map(LockGuard::release), [Ok(Released::InTime), Ok(Released::InTime)]);
+    let third = fenced(&other, "fenced");
+    assert!(token(&third) > second_token);
+    assert_eq!(third.release(), Ok(Released::InTime));
+
+    // With nobody there, what plants a key plants it, for no longer than its ttl.
+    relays.iter().for_each(Relay::deliver_again);
+    let is_bounded = |server: &Server| {
+        // Without a ttl it says -1, without a key -2.
+        let left = pttl(server, "plain");
+        left != -1 && left <= i64::try_from(SHORT.as_millis()).expect("seconds")
+    };
+    assert!(servers.iter().all(is_bounded));
+}
