@@ -225,7 +225,19 @@ impl Session {
             input.drain(..input.len() - rest);
         }
         self.input = input;
+        self.go_on(now);
+    }
+
+    /// Writes what there was no connection for, or no leave to write. Only when all that has
+    /// arrived has been taken in: none of it answers this.
+    fn go_on(&mut self, now: Time) {
+        // What is owed comes first: nothing may find a key that should be gone.
         self.pay_debts(now);
+        if matches!(self.state, State::Ready) {
+            for (ticket, request) in self.waiting.take() {
+                self.send(now, Some(ticket), &request);
+            }
+        }
     }
 
     /// The bytes to write to the connection.

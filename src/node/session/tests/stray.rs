@@ -1,8 +1,8 @@
 //! Bytes that arrive while nothing is asked, or twice: they answer nothing.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::Talk;
-use crate::node::{Problem, ServerErrorKind};
+use crate::node::fixture::{Talk, greeting};
+use crate::node::{Problem, ServerErrorKind, SessionOptions};
 
 /// A session that has asked and been answered before.
 fn idle() -> Talk {
@@ -101,7 +101,7 @@ fn no_number_is_used_on_two_connections() {
     talk.lose();
     talk.pass(500);
     talk.connect();
-    talk.hear(crate::node::fixture::greeting("a", 1_000));
+    talk.hear(greeting("a", 1_000));
     talk.send(2, Verb::Extend);
     talk.answers();
     talk.hear(":1\r\n");
@@ -120,4 +120,17 @@ fn what_may_be_mistaken_is_read_before_a_request_is_written() {
     assert!(!is_mistakable(&talk, Verb::Release), "its answer carries proof");
     talk.lose();
     assert!(!is_mistakable(&talk, Verb::Plant), "there is no connection");
+}
+
+#[test]
+fn what_comes_behind_the_greeting_answers_nothing() {
+    for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
+        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        talk.send(1, Verb::Plant);
+        talk.connect();
+        talk.hear(format!("{}{stray}", greeting("a", 1_000)));
+        assert_eq!(talk.votes(), [(1, Vote::Failed)], "{stray:?}");
+        assert_eq!(talk.commands(), [""; 0]);
+        assert!(talk.session.is_down(), "{stray:?}");
+    }
 }
