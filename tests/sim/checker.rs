@@ -16,7 +16,7 @@
 mod command;
 mod owner;
 
-pub(crate) use command::{Command, Execution, Kind, Name, hex, name};
+pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
 
 use owner::Owner;
 use std::collections::{BTreeMap, BTreeSet};
@@ -165,29 +165,52 @@ impl Checker {
 
     /// A node executed a client's command about a lock.
     pub(crate) fn executed(&mut self, it: &Execution<'_>) {
-        let after = it.after.map(|(token, _)| token);
-        if let Some(token) = it.before.filter(|_| it.before != after) {
-            let owner = self.owners.get_mut(&token);
-            let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
-            if !is_its || it.command.removed() != Some(token) {
-                let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
-                self.accuse(Invariant::Ownership, text);
-            } else if let Some(owner) = owner {
-                owner.remove(it.node);
-                let until = self.held_until(token);
-                if until > it.now {
-                    self.expect_kept(token, until);
+        for (before, after) in it.keys {
+            let Some((token, kept_until)) = *before else { continue };
+            match after {
+                Some((now, until)) if *now == token && *until < kept_until => {
+                    let text =
+                        format!("{token:?} loses time, from {kept_until} to {until}: {it:?}");
+                    self.accuse(Invariant::Validity, text);
                 }
+                Some((now, _)) if *now == token => {}
+                _ => self.removed(token, it),
             }
         }
-        if let Some((token, until)) = it.after {
-            if let Some(owner) = self.owners.get_mut(&token) {
-                owner.promise(it.node, until);
-            }
-        }
-        let owner = self.owners.get_mut(&it.command.token);
+        self.kept(it);
+        let owner = it.command.token.and_then(|token| self.owners.get_mut(&token));
         if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
             owner.answered(it.node, it.command, is_granted, it.now);
+        }
+    }
+
+    /// A command took a key away from a lock.
+    fn removed(&mut self, token: Name, it: &Execution<'_>) {
+        let owner = self.owners.get_mut(&token);
+        let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
+        if !is_its || it.command.removed() != Some(token) {
+            let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
+            self.accuse(Invariant::Ownership, text);
+        } else if let Some(owner) = owner {
+            owner.remove(it.node);
+            let until = self.held_until(token);
+            if until > it.now {
+                self.expect_kept(token, until);
+            }
+        }
+    }
+
+    /// A node that has all keys of a lock keeps it for as long as it keeps all of them.
+    fn kept(&mut self, it: &Execution<'_>) {
+        let first = it.keys.first().and_then(|(_, after)| *after);
+        let Some((token, _)) = first else { return };
+        let until = |(_, after): &(Keeping, Keeping)| match after {
+            Some((other, until)) if *other == token => *until,
+            _ => 0,
+        };
+        let until = it.keys.iter().map(until).min().unwrap_or_default();
+        if let Some(owner) = self.owners.get_mut(&token) {
+            owner.promise(it.node, until);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A node: the model of a server behind bytes, with a clock of its own. It freezes, continues,
 //! answers with errors, crashes, and comes back with all its keys, with some, or with none.
 
+mod lock;
 mod memory;
 mod trouble;
 mod wire;
@@ -8,11 +9,12 @@ mod wire;
 pub(crate) use memory::Memory;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
 
-use crate::checker::{Command, Execution, Invariant, Kind, Name, hex, name};
+use crate::checker::{Command, Name, name};
 use crate::clock::Clock;
 use crate::network::{Read, Side};
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
+use lock::show;
 use memory::Journal;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
@@ -165,68 +167,6 @@ impl Node {
         }
     }
 
-    /// Runs a lock command under the eyes of the checker.
-    fn execute(
-        &mut self,
-        stage: &mut Stage,
-        connection: usize,
-        words: &[&[u8]],
-        command: &Command,
-    ) -> OwnedReply {
-        let now = self.clock.read(stage.queue.now());
-        let key = words[command.key];
-        self.sync(now);
-        let before = self.look(now, key).map(|(token, _)| token);
-        let reply = if command.kind == Kind::Remove
-            && stage.options.has(Sabotage::ReleaseWithoutComparing)
-        {
-            self.ask(now, connection, &[b"DEL", key])
-        } else {
-            self.ask(now, connection, words)
-        };
-        let after = self.look(now, key);
-        let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
-        stage.say(|| {
-            format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
-        });
-        if let Some((_, left)) = after.filter(|(_, left)| *left > stage.options.ttl.1) {
-            let text = format!("node {}: a key that lives for {left} ms", self.index);
-            stage.checker.accuse(Invariant::Residue, text);
-        }
-        let expiry = |left: u64| {
-            // Gone with the first millisecond after the last that it was given.
-            let last = now.as_nanos() / 1_000_000 + left;
-            self.clock.when(Time::from_millis(last + 1))
-        };
-        stage.checker.executed(&Execution {
-            client,
-            node: self.index,
-            now: stage.queue.now(),
-            command,
-            before,
-            after: after.map(|(token, left)| (token, expiry(left))),
-            is_granted: match &reply {
-                OwnedReply::Simple(_) => Some(true),
-                OwnedReply::Integer(number) => Some(*number > 0),
-                OwnedReply::Null => Some(false),
-                OwnedReply::Error(text) if text.starts_with(b"WRONGTYPE") => Some(false),
-                _ => None,
-            },
-        });
-        if stage.network.connections[connection].is_abandoned && command.kind != Kind::Remove {
-            stage.checker.excuse(command.token);
-        }
-        reply
-    }
-
-    /// Whose lock a key is, and for how many milliseconds more.
-    pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
-        // Everything is in the first database, whose keys come first.
-        let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
-        let found = keys.find(|entry| entry.key == key)?;
-        Some((name(found.value?), found.remaining?.as_millis() as u64))
-    }
-
     pub(crate) fn thaw(&mut self, stage: &mut Stage) {
         if self.health == Health::Frozen {
             self.health = Health::Up;
@@ -267,26 +207,5 @@ impl Node {
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
         keys.filter_map(|key| Some((key.key.to_vec(), name(key.value?)))).collect()
-    }
-}
-
-/// A command as the trace shows it.
-fn show(words: &[&[u8]]) -> String {
-    let first = String::from_utf8_lossy(words[0]).into_owned();
-    match Command::of(words) {
-        Some(command) => {
-            let key = String::from_utf8_lossy(words[command.key]);
-            let before = command.predecessor.map(|token| format!(" from {}", hex(token)));
-            let (token, before) = (hex(command.token), before.unwrap_or_default());
-            format!("{:?} ({first}) {key} {token}{before}", command.kind)
-        }
-        None => first,
-    }
-}
-
-fn show_reply(reply: &OwnedReply) -> String {
-    match reply {
-        OwnedReply::Error(text) => String::from_utf8_lossy(text).into_owned(),
-        other => format!("{other:?}"),
     }
 }

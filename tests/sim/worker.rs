@@ -123,6 +123,7 @@ impl Asked {
             Verb::Plant | Verb::HandOver => Kind::Take,
             Verb::Extend => Kind::Extend,
             Verb::Release => Kind::Remove,
+            Verb::Fence => Kind::Fence,
             _ => return None,
         };
         let token = name(request.token.as_bytes());

@@ -59,7 +59,13 @@ impl Owner {
     }
 
     /// A node has answered a command about it.
-    pub(super) fn answered(&mut self, node: usize, command: &Command, is_granted: bool, at: u64) {
+    pub(super) fn answered(
+        &mut self,
+        node: usize,
+        command: &Command<'_>,
+        is_granted: bool,
+        at: u64,
+    ) {
         self.answers.push(Answer { node, kind: command.kind, is_granted, at });
     }
 

@@ -1,8 +1,9 @@
 //! Commands as they come over a connection: arrays of strings, cut up anywhere. Read by hand, so
 //! that what the library writes is not judged by the library's own decoder alone.
 
-/// The most words that a client's commands have.
-const WORDS_MAX: usize = 8;
+/// The most words that a client's commands have: those of a script that names several keys, their
+/// counters or what they may hold.
+const WORDS_MAX: usize = 24;
 
 /// The words of one command.
 #[derive(Debug)]
