@@ -10,6 +10,7 @@
 //! | D | an operation returns by its deadline |
 //! | L | when the faults are over, whoever waits gets the lock |
 //! | L | no key outlives its ttl; of a lock that was given back, reachable nodes keep nothing |
+//! | L | nothing takes a lock that is over, if its client could have kept it from arriving |
 //! | R | what is unanswered or owed is bounded, and in the end nothing is |
 //! | P | nothing panics |
 
@@ -211,6 +212,25 @@ impl Checker {
         let until = it.keys.iter().map(until).min().unwrap_or_default();
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.promise(it.node, until);
+        }
+    }
+
+    /// A node has carried out what was to take a lock, on a connection that the lock's client could
+    /// have had ended. If the lock is over, its key is there for nobody.
+    pub(crate) fn expect_wanted(
+        &mut self,
+        node: usize,
+        token: Option<Name>,
+        keys: &[(Keeping, Keeping)],
+    ) {
+        let Some((token, owner)) = token.and_then(|it| Some((it, self.owners.get(&it)?))) else {
+            return;
+        };
+        let has = |keeping: &Keeping| keeping.is_some_and(|(held, _)| held == token);
+        let is_planted = keys.iter().any(|(before, after)| has(after) && !has(before));
+        if is_planted && owner.is_over && !self.dead.contains(&owner.client) {
+            let text = format!("node {node} has {token:?} again, after what took it back");
+            self.accuse(Invariant::Residue, text);
         }
     }
 

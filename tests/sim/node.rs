@@ -3,6 +3,7 @@
 
 mod lock;
 mod memory;
+mod served;
 mod trouble;
 mod wire;
 
@@ -17,7 +18,8 @@ use crate::stage::Stage;
 use lock::show;
 use memory::Journal;
 use redlatch::internal::Time;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
+use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
+use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,14 +30,6 @@ pub(crate) enum Health {
     /// Takes connections and bytes, and does nothing with them.
     Frozen,
     Down,
-}
-
-/// What a node knows of one connection.
-#[derive(Debug)]
-struct Served {
-    state: ConnectionState,
-    client: (usize, u64),
-    bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -50,6 +44,9 @@ pub(crate) struct Node {
     journal: Journal,
     crashed_at: Time,
     served: BTreeMap<usize, Served>,
+    /// The latest connection of each client to each node on which this run of the server has
+    /// carried out a lock command.
+    latest: BTreeMap<((usize, u64), usize), usize>,
     starts: u64,
 }
 
@@ -72,20 +69,9 @@ impl Node {
             journal: Journal::default(),
             crashed_at: Time::ZERO,
             served: BTreeMap::new(),
+            latest: BTreeMap::new(),
             starts: 0,
         }
-    }
-
-    /// A connection has been made.
-    pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
-        if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
-            let text = format!("-{}\r\n", trouble.text);
-            let Stage { network, queue, random, .. } = stage;
-            network.send(queue, random, connection, Side::Client, text.as_bytes());
-            return network.finish(queue, random, connection, Side::Client);
-        }
-        let state = self.keyspace.connect();
-        self.served.insert(connection, Served { state, client, bytes: Vec::new() });
     }
 
     /// What it refuses to do now.
@@ -142,17 +128,28 @@ impl Node {
                 stage.checker.excuse(token);
             }
             stage.say(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
+            if let [b"CLIENT", b"KILL", b"ID", id] = words {
+                self.kill(stage, id, Some(trouble.text));
+            }
             out.push(b'-');
             out.extend_from_slice(trouble.text.as_bytes());
             return out.extend_from_slice(b"\r\n");
         }
         let reply = match Command::of(words) {
             Some(command) => self.execute(stage, connection, words, &command),
+            None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
+                assert!(words.len() == 4 && words[2] == b"ID", "only one of its own is ended");
+                let refusal =
+                    "NOPERM this user has no permissions to run the 'client|kill' command";
+                let refusal = (!stage.options.may_kill).then_some(refusal);
+                self.kill(stage, words[3], refusal)
+            }
             None if words[0] == b"INFO" && stage.options.has(Sabotage::TwinsUnrecognised) => {
                 OwnedReply::Error(b"ERR unknown command 'INFO'".to_vec())
             }
             None => self.ask(now, connection, words),
         };
+        self.note(stage, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
         reply.encode(served.state.protocol(), out);
         if stage.options.has(Sabotage::AnsweredTwice) && words[0] == b"SET" {
@@ -182,6 +179,7 @@ impl Node {
     pub(crate) fn crash(&mut self, stage: &mut Stage) {
         self.health = Health::Down;
         self.crashed_at = self.clock.read(stage.queue.now());
+        self.latest.clear();
         for connection in std::mem::take(&mut self.served).into_keys() {
             let is_told = stage.random.chance(700);
             let Stage { network, queue, random, .. } = stage;

@@ -1,47 +1,16 @@
 //! What kind of history it will be. Each seed turns some faults up, some down and most off ("swarm
 //! testing", Groce et al. 2012): a history with a bit of everything never gets anywhere.
 
+mod focus;
+mod kinds;
+
+pub(crate) use kinds::{Beyond, Fault};
+
 use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::sabotage::Sabotage;
+use kinds::FAULTS;
 use std::time::Duration;
-
-/// Assumptions of the algorithm that a history may break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beyond {
-    /// None.
-    Nothing,
-    /// None, and two nodes are always one server, which is often too busy to say who it is.
-    NothingWithTwins,
-    /// None, and connections stall all the time, while locks are extended at their last moment.
-    NothingWithStalls,
-    /// Nodes restart empty, and no client waits for locks that they forgot to end.
-    LostData,
-    /// Nodes restart without the last second, and no client waits either.
-    LostSecond,
-    /// Clocks run further apart than the clients are told.
-    Drift,
-    /// The clocks of clients do.
-    ClientDrift,
-    /// The clocks of nodes are set forward.
-    Jump,
-    /// Nodes throw away keys that are in use.
-    Eviction,
-}
-
-impl Beyond {
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Nothing,
-        Self::NothingWithTwins,
-        Self::NothingWithStalls,
-        Self::LostData,
-        Self::LostSecond,
-        Self::Drift,
-        Self::ClientDrift,
-        Self::Jump,
-        Self::Eviction,
-    ];
-}
 
 /// The settings of one history.
 #[derive(Clone, Debug)]
@@ -58,10 +27,14 @@ pub(crate) struct Options {
     pub(crate) resources: u64,
     /// Milliseconds.
     pub(crate) ttl: (u64, u64),
+    /// Is one ttl often many times as long as the one before?
+    pub(crate) ttls_differ: bool,
     pub(crate) node_timeout: Duration,
     pub(crate) wait_for_all: bool,
     /// Do clients distrust nodes that were just started? Only then may nodes restart empty.
     pub(crate) restart_guard: bool,
+    /// May a client have another connection of its own ended, by `CLIENT KILL`?
+    pub(crate) may_kill: bool,
     /// The most that a clock may be off, in parts per billion.
     pub(crate) drift: i64,
     /// One way through the network, from and to, and how often it takes many times as long.
@@ -89,55 +62,9 @@ pub(crate) struct Options {
     pub(crate) pass_permille: u64,
 }
 
-/// The kinds of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A connection breaks.
-    Cut,
-    /// A connection leads nowhere, and nobody is told.
-    Swallow,
-    /// A connection stalls for a while, and only this one.
-    Stall,
-    /// Nothing gets through between a client and a node for a while, in one direction or both.
-    Clog,
-    /// A node stops for a while. Its kernel goes on.
-    Freeze,
-    /// A node is gone for a while.
-    Crash,
-    /// A client stops for a while.
-    Pause,
-    /// A client dies, and a new one takes its place.
-    Die,
-    /// A node forgets its scripts.
-    FlushScripts,
-    /// A node answers with errors for a while.
-    Trouble,
-    /// A node throws a key away that is not needed for a majority.
-    Evict,
-    /// Somebody puts something that is no lock in a lock's place.
-    Squat,
-    /// A node's clock is set forward. Beyond the assumptions.
-    Jump,
-}
-
 /// How far a clock may be off within the assumptions, in parts per billion. Two that are off in
 /// opposite directions use up the clients' drift factor of 0.01.
 pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
-
-const FAULTS: [Fault; 12] = [
-    Fault::Cut,
-    Fault::Swallow,
-    Fault::Stall,
-    Fault::Clog,
-    Fault::Freeze,
-    Fault::Crash,
-    Fault::Pause,
-    Fault::Die,
-    Fault::FlushScripts,
-    Fault::Trouble,
-    Fault::Evict,
-    Fault::Squat,
-];
 
 impl Options {
     pub(crate) fn draw(random: &mut Random, beyond: Beyond, sabotage: Option<Sabotage>) -> Self {
@@ -176,9 +103,11 @@ impl Options {
             workers: random.pick(&[1, 1, 1, 2, 3]),
             resources: random.pick(&[1, 1, 2, 3]),
             ttl,
+            ttls_differ: false,
             node_timeout: Duration::from_millis(node_timeout),
             wait_for_all,
             restart_guard: beyond == Beyond::Nothing && random.chance(250),
+            may_kill: random.chance(500),
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
@@ -196,63 +125,9 @@ impl Options {
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
         };
-        options.focus();
+        options.focus(random);
         options.aim();
         options
-    }
-
-    /// Some of what the algorithm must survive is rare: draws histories that are full of it.
-    fn focus(&mut self) {
-        match self.beyond {
-            Beyond::NothingWithTwins => {
-                self.fault_pause = 30 * MILLIS;
-                self.restart_guard = false;
-                self.faults = vec![Fault::Trouble, Fault::Cut];
-            }
-            Beyond::NothingWithStalls => {
-                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
-                (self.clients, self.workers, self.resources) = (3, 1, 1);
-                (self.ttl, self.node_timeout) = ((100, 100), Duration::from_millis(200));
-                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
-                (self.extend_permille, self.patient_permille) = (800, 600);
-                (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
-                (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
-            }
-            _ => {}
-        }
-    }
-
-    /// Some mistakes show in few histories: draws those.
-    fn aim(&mut self) {
-        match self.sabotage {
-            Some(Sabotage::TokenReused) => {
-                self.nodes = 1;
-                self.clients = 4;
-                self.resources = 1;
-                self.faults = vec![Fault::Stall];
-                self.fault_pause = 30 * MILLIS;
-                self.node_timeout = self.node_timeout.min(Duration::from_millis(5));
-            }
-            Some(Sabotage::DriftIgnored | Sabotage::ValidityFromReply) => {
-                self.resources = 1;
-                self.clients = 4;
-                self.drift = 5_000_000;
-                (self.greedy_permille, self.patient_permille) = (800, 600);
-            }
-            Some(Sabotage::HandOverAssumed) => {
-                (self.workers, self.resources, self.clients) = (3, 1, 4);
-                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
-            }
-            Some(Sabotage::TwinsUnrecognised) => {
-                (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
-                (self.resources, self.restart_guard) = (1, false);
-            }
-            Some(Sabotage::ClockStopsInSuspend) => {
-                self.resources = 1;
-                self.faults = vec![Fault::Pause];
-            }
-            _ => {}
-        }
     }
 
     /// Is this the mistake to be made?

@@ -32,6 +32,8 @@ pub(crate) enum Sabotage {
     HandOverAssumed,
     /// The nodes answer twice.
     AnsweredTwice,
+    /// The nodes say that they have ended a connection, and have not.
+    KillIgnored,
     /// Nobody notices that two nodes are one server.
     TwinsUnrecognised,
     /// Whoever fails once never tries again.

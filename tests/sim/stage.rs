@@ -15,6 +15,8 @@ pub(crate) struct Stage {
     pub(crate) random: Random,
     pub(crate) network: Network,
     pub(crate) checker: Checker,
+    /// When the last byte arrives that is held back.
+    pub(crate) held_until: u64,
     /// The faults are over.
     pub(crate) is_calm: bool,
     /// Nothing more is asked of the nodes.
@@ -35,6 +37,7 @@ impl Stage {
             random,
             network,
             checker,
+            held_until: 0,
             is_calm: false,
             is_over: false,
             tally: Tally::one(),

@@ -46,7 +46,12 @@ impl Node {
             keys: &keys,
             is_granted: is_granted(&reply),
         });
-        if stage.network.connections[connection].is_abandoned && command.kind != Kind::Remove {
+        let is_avoidable = self.is_avoidable(stage, connection);
+        if is_avoidable && command.kind == Kind::Take {
+            stage.checker.expect_wanted(self.index, command.token, &keys);
+        }
+        let is_late = stage.network.connections[connection].is_abandoned;
+        if is_late && !is_avoidable && command.kind != Kind::Remove {
             command.token.into_iter().for_each(|token| stage.checker.excuse(token));
         }
         reply

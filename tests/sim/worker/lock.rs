@@ -44,7 +44,11 @@ impl Worker {
 
     pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
         let (shortest, longest) = stage.options.ttl;
-        let millis = stage.random.between(shortest.min(longest), longest);
+        let shortest = shortest.min(longest);
+        let millis = match stage.options.ttls_differ {
+            true => stage.random.pick(&[shortest, shortest, shortest * 2, longest / 2, longest]),
+            false => stage.random.between(shortest, longest),
+        };
         Ttl::from_duration(Duration::from_millis(millis)).expect("within the limits")
     }
 
@@ -118,6 +122,9 @@ impl Worker {
             stage.random.below(5 * MILLIS)
         } else if stage.random.chance(stage.options.greedy_permille) {
             valid + stage.random.below(20 * MILLIS)
+        } else if stage.options.ttls_differ && stage.random.chance(700) {
+            // Extends it again soon, so that more than one extension is under way in time.
+            stage.random.below(valid / 4 + MILLIS)
         } else {
             stage.random.below(valid + MILLIS)
         };

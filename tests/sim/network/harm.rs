@@ -1,0 +1,67 @@
+//! What happens to a connection: it breaks, stalls, is held, or leads nowhere any more.
+
+use super::pipe::{Piece, Pipe};
+use super::{Network, Side};
+use crate::chance::Random;
+use crate::queue::Queue;
+
+impl Network {
+    /// The connection breaks: both sides learn of it, each in its time, and of what was on its way
+    /// only the beginning arrives.
+    pub(crate) fn cut(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        for side in [Side::Client, Side::Node] {
+            let pipe = &mut self.connections[connection].pipes[side as usize];
+            let kept = random.below(pipe.flying.len() as u64 + 1) as usize;
+            pipe.flying.truncate(kept);
+            if let Some(Piece::Bytes(size)) = pipe.flying.back_mut() {
+                *size = random.between(1, *size as u64) as usize;
+            }
+            pipe.forget_lost();
+            self.finish(queue, random, connection, side);
+        }
+    }
+
+    /// What is sent from now on arrives no earlier than then. Other connections are not affected.
+    pub(crate) fn stall(&mut self, connection: usize, until: u64) {
+        self.connections[connection].stalled_until = until;
+    }
+
+    /// What the client writes from now on arrives no earlier than then, be it that the client has
+    /// closed the connection long before. Answers and other connections are not affected.
+    pub(crate) fn hold(&mut self, connection: usize, until: u64) {
+        self.connections[connection].held_until = until;
+    }
+
+    /// The node ends the connection. What the client has written, or writes, is lost.
+    pub(crate) fn end(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        self.connections[connection].pipes[Side::Node as usize].is_swallowing = true;
+        if !self.connections[connection].pipes[Side::Client as usize].is_swallowing {
+            self.finish(queue, random, connection, Side::Client);
+        }
+    }
+
+    /// The connection leads nowhere any more, and nobody is told.
+    pub(crate) fn swallow(&mut self, connection: usize) {
+        for pipe in &mut self.connections[connection].pipes {
+            pipe.flying.clear();
+            pipe.forget_lost();
+            pipe.is_swallowing = true;
+        }
+    }
+
+    /// The node crashed: with luck its kernel says so, otherwise it will when it is written to.
+    pub(crate) fn forget(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        is_told: bool,
+    ) {
+        let entry = &mut self.connections[connection];
+        entry.is_forgotten = true;
+        entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
+        if is_told {
+            self.finish(queue, random, connection, Side::Client);
+        }
+    }
+}
