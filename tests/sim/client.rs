@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) rules: Arc<Rules>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) is_alive: bool,
+    /// By how many microseconds its wall clock is ahead.
+    wall_offset: u64,
     /// Nothing of it runs before then.
     pub(crate) paused_until: u64,
     /// How long it has been paused in all.
@@ -75,11 +77,14 @@ impl Client {
             options.quarantine = stage.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
+        let sessions = sessions.collect();
+        let walls_apart = stage.options.walls_apart;
         Self {
             name,
             clock,
+            wall_offset: stage.random.below(walls_apart + 1),
             rules: Arc::new(rules),
-            rounds: Rounds::new(sessions.collect(), stage.options.wait_for_all),
+            rounds: Rounds::new(sessions, stage.options.wait_for_all),
             links: vec![Link::None; nodes],
             workers: (0..stage.options.workers).map(Worker::new).collect(),
             is_alive: true,
@@ -95,8 +100,8 @@ impl Client {
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         running.work(self, stage);
         // What its round came to may have been there at once.
-        let handed = std::mem::replace(&mut self.workers[worker], running);
-        self.workers[worker].take_handed(&handed);
+        let mut handed = std::mem::replace(&mut self.workers[worker], running);
+        self.workers[worker].take_handed(&mut handed);
     }
 
     pub(crate) fn now(&self, stage: &Stage) -> Time {
@@ -281,7 +286,7 @@ impl Client {
     fn deliver(&mut self, stage: &mut Stage) {
         while let Some((worker, returns)) = self.rounds.poll() {
             let delay = stage.network.hitch(&mut stage.random);
-            self.workers[worker].hand(returns.ballot, delay);
+            self.workers[worker].hand(returns, delay);
             let (client, life) = self.name;
             stage.queue.after(delay, Event::Work { client, life, worker });
         }

@@ -19,6 +19,7 @@ use lock::show;
 use memory::Journal;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
+use redlatch::internal::node::command::COUNTER_SUFFIX;
 use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -201,9 +202,10 @@ impl Node {
         self.keyspace.execute(now, &mut stranger, words);
     }
 
-    /// The locks that are there now: keys and tokens.
+    /// The locks that are there now: keys and tokens, without counters.
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
+        let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX));
         keys.filter_map(|key| Some((key.key.to_vec(), name(key.value?)))).collect()
     }
 }

@@ -25,6 +25,13 @@ pub(crate) struct Options {
     /// Threads of each client.
     pub(crate) workers: usize,
     pub(crate) resources: u64,
+    /// How often a lock is of several resources, how often it is fenced, and how often somebody
+    /// looks at one and takes it away.
+    pub(crate) several_permille: u64,
+    pub(crate) fence_permille: u64,
+    pub(crate) operator_permille: u64,
+    /// How far the clients' wall clocks are apart, in microseconds.
+    pub(crate) walls_apart: u64,
     /// Milliseconds.
     pub(crate) ttl: (u64, u64),
     /// Is one ttl often many times as long as the one before?
@@ -102,6 +109,10 @@ impl Options {
             clients: random.between(1, 5) as usize,
             workers: random.pick(&[1, 1, 1, 2, 3]),
             resources: random.pick(&[1, 1, 2, 3]),
+            several_permille: random.pick(&[0, 0, 400]),
+            fence_permille: random.pick(&[0, 0, 300, 1_000]),
+            operator_permille: random.pick(&[0, 0, 0, 100]),
+            walls_apart: random.pick(&[0, 1_000, 100_000_000]),
             ttl,
             ttls_differ: false,
             node_timeout: Duration::from_millis(node_timeout),
@@ -125,8 +136,12 @@ impl Options {
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
         };
+        if options.restart_guard || options.beyond != Beyond::Nothing {
+            // Where nodes lose their counters, tokens grow as the wall clocks do.
+            options.walls_apart = 0;
+        }
         options.focus(random);
-        options.aim();
+        options.aim(random);
         options
     }
 

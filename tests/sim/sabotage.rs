@@ -34,6 +34,12 @@ pub(crate) enum Sabotage {
     AnsweredTwice,
     /// The nodes say that they have ended a connection, and have not.
     KillIgnored,
+    /// The nodes set what is left of a lock's life, be it more or less than before.
+    ExtensionShortens,
+    /// The nodes remove by force whatever is there, seen or not.
+    UnseenRemoved,
+    /// The nodes forget a lock's counter when the lock is given back.
+    CounterForgotten,
     /// Nobody notices that two nodes are one server.
     TwinsUnrecognised,
     /// Whoever fails once never tries again.
@@ -43,7 +49,7 @@ pub(crate) enum Sabotage {
 }
 
 /// Every mistake, and the promise that it breaks.
-pub(crate) const ALL: [(Sabotage, Invariant); 20] = [
+pub(crate) const ALL: [(Sabotage, Invariant); 25] = [
     (Sabotage::TokenReused, Invariant::MutualExclusion),
     (Sabotage::UndoForgotten, Invariant::Residue),
     (Sabotage::UndoOnlyWhereGranted, Invariant::Residue),
@@ -56,6 +62,11 @@ pub(crate) const ALL: [(Sabotage, Invariant); 20] = [
     (Sabotage::TimeoutIgnored, Invariant::Deadline),
     (Sabotage::ReleaseWithoutComparing, Invariant::Ownership),
     (Sabotage::HandOverAssumed, Invariant::MutualExclusion),
+    (Sabotage::KillIgnored, Invariant::Residue),
+    (Sabotage::ExtensionShortens, Invariant::MutualExclusion),
+    (Sabotage::ExtensionShortens, Invariant::Validity),
+    (Sabotage::UnseenRemoved, Invariant::Ownership),
+    (Sabotage::CounterForgotten, Invariant::Fencing),
     (Sabotage::TwinsUnrecognised, Invariant::Validity),
     (Sabotage::ExtensionAssumed, Invariant::Validity),
     (Sabotage::QuorumOneLess, Invariant::Validity),

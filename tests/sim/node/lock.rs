@@ -6,6 +6,7 @@ use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
+use redlatch::internal::node::command::COUNTER_SUFFIX;
 
 impl Node {
     /// Runs a lock command under the eyes of the checker.
@@ -19,13 +20,7 @@ impl Node {
         let now = self.clock.read(stage.queue.now());
         self.sync(now);
         let before: Vec<Keeping> = command.keys.iter().map(|key| self.keeping(now, key)).collect();
-        let reply = if command.kind == Kind::Remove
-            && stage.options.has(Sabotage::ReleaseWithoutComparing)
-        {
-            self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat())
-        } else {
-            self.ask(now, connection, words)
-        };
+        let reply = self.carry_out(stage, connection, words, command);
         let after = command.keys.iter().map(|key| self.keeping(now, key));
         let keys: Vec<(Keeping, Keeping)> = before.into_iter().zip(after).collect();
         let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
@@ -37,6 +32,10 @@ impl Node {
                 let text = format!("node {}: a key that lives for {left} ms", self.index);
                 stage.checker.accuse(Invariant::Residue, text);
             }
+        }
+        if command.kind == Kind::Look {
+            let seen = keys.iter().filter_map(|(before, _)| *before);
+            seen.for_each(|(token, _)| stage.checker.saw(client, token));
         }
         stage.checker.executed(&Execution {
             client,
@@ -55,6 +54,36 @@ impl Node {
             command.token.into_iter().for_each(|token| stage.checker.excuse(token));
         }
         reply
+    }
+
+    /// Does what a command says, or what a mistake makes of it.
+    fn carry_out(
+        &mut self,
+        stage: &Stage,
+        connection: usize,
+        words: &[&[u8]],
+        command: &Command<'_>,
+    ) -> OwnedReply {
+        let now = self.clock.read(stage.queue.now());
+        let has = |mistake| stage.options.has(mistake);
+        match command.kind {
+            Kind::Remove if has(Sabotage::ReleaseWithoutComparing) => {}
+            Kind::Force if has(Sabotage::UnseenRemoved) => {}
+            Kind::Extend if has(Sabotage::ExtensionShortens) => {
+                let reply = self.ask(now, connection, words);
+                let ttl = words[3 + command.keys.len() + 1];
+                let ours = command.keys.iter().filter(|_| is_granted(&reply) == Some(true));
+                ours.for_each(|key| self.meddle(stage.queue.now(), &[b"PEXPIRE", key, ttl]));
+                return reply;
+            }
+            Kind::Remove if has(Sabotage::CounterForgotten) => {
+                let counters = command.keys.iter().map(|key| [key, COUNTER_SUFFIX].concat());
+                counters.for_each(|key| self.meddle(stage.queue.now(), &[b"DEL", &key]));
+                return self.ask(now, connection, words);
+            }
+            _ => return self.ask(now, connection, words),
+        }
+        self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat())
     }
 
     /// Whose lock a key is, and for how many milliseconds more.

@@ -51,8 +51,14 @@ impl Options {
     }
 
     /// Some mistakes show in few histories: draws those.
-    pub(super) fn aim(&mut self) {
+    pub(super) fn aim(&mut self, random: &mut Random) {
         match self.sabotage {
+            Some(Sabotage::ExtensionShortens | Sabotage::KillIgnored) => self.focus_on_late(random),
+            Some(Sabotage::UnseenRemoved) => self.operator_permille = 200,
+            Some(Sabotage::CounterForgotten) => {
+                (self.fence_permille, self.walls_apart) = (1_000, 100_000_000);
+                (self.clients, self.resources) = (4, 1);
+            }
             Some(Sabotage::TokenReused) => {
                 self.nodes = 1;
                 self.clients = 4;
