@@ -83,6 +83,8 @@ pub(crate) struct Checker {
     fences: Vec<(u64, Grant)>,
     /// Which locks each client has looked at.
     seen: BTreeSet<((usize, u64), Name)>,
+    /// Errors that mean a refusal and answered nothing: by client and node.
+    pardons: BTreeMap<((usize, u64), usize), usize>,
     /// Clients that died: what they held stays until its ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
@@ -96,6 +98,7 @@ impl Checker {
             holds: Vec::new(),
             fences: Vec::new(),
             seen: BTreeSet::new(),
+            pardons: BTreeMap::new(),
             dead: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -167,6 +170,12 @@ impl Checker {
                 hold.until += pause;
             }
         }
+    }
+
+    /// A client is sent an error that counts as a refusal, and had not asked for it. An error does
+    /// not say which command it answers, so one refusal may be counted that is none.
+    pub(crate) fn pardon(&mut self, client: (usize, u64), node: usize) {
+        *self.pardons.entry((client, node)).or_default() += 1;
     }
 
     /// An attempt failed, or a lock was given back: its key is to go.

@@ -30,6 +30,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Is everything read that has arrived before a request is opened, as `look` in
+/// `src/net/driver.rs` does it? Otherwise only ends are.
+const LOOKS_AT_ALL: bool = false;
+
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Its number, and how many clients of this number there were before it.
@@ -114,7 +118,7 @@ impl Client {
 
     /// A thread puts a request to all nodes and waits for what it comes to.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
-        if !self.is_driven() {
+        if LOOKS_AT_ALL || !self.is_driven() {
             self.look(stage);
         }
         self.make_room(stage, &request);
@@ -165,11 +169,13 @@ impl Client {
         }
     }
 
-    /// Late answers can wait, but not that a connection has ended.
+    /// What must be known before a request is written. Late answers can wait, but not that a
+    /// connection has ended; nor, if [`LOOKS_AT_ALL`], what has come unasked for.
     fn look(&mut self, stage: &mut Stage) {
+        let looks_at_all = LOOKS_AT_ALL && !stage.options.has(Sabotage::LooksAtEndsOnly);
         for index in 0..self.links.len() {
             if let Link::Connected(connection) = self.links[index] {
-                if stage.network.is_finished(connection, Side::Client) {
+                if looks_at_all || stage.network.is_finished(connection, Side::Client) {
                     self.read(stage, index);
                 }
             }

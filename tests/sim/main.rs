@@ -27,6 +27,7 @@ mod queue;
 mod sabotage;
 mod simulation;
 mod stage;
+mod stray;
 mod tally;
 mod worker;
 
@@ -174,6 +175,7 @@ fn beyond_the_assumptions_two_clients_hold_one_lock() {
         Beyond::ClientDrift,
         Beyond::Jump,
         Beyond::Eviction,
+        Beyond::Strays,
     ] {
         let seen = (0..200).step_by(20).find(|start| {
             broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)

@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     stalled_until: u64,
     /// Nor does anything that the client writes: a proxy holds it, and lets answers through.
     held_until: u64,
+    /// Before this, what the node answers arrives once more, some time later.
+    pub(crate) repeated_until: u64,
     pipes: [Pipe; 2],
 }
 
@@ -130,6 +132,7 @@ impl Network {
             is_forgotten: false,
             stalled_until: 0,
             held_until: 0,
+            repeated_until: 0,
             pipes: [Pipe::default(), Pipe::default()],
         });
         let there = self.arrival(queue, random, (client, node), Side::Node);

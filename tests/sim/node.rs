@@ -9,6 +9,7 @@ mod wire;
 
 pub(crate) use memory::Memory;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
+pub(crate) use wire::are_scripts;
 
 use crate::checker::{Command, Name, name};
 use crate::clock::Clock;
@@ -113,7 +114,9 @@ impl Node {
         let mut rest = bytes;
         let mut replies = Vec::new();
         while let Some(words) = wire::next(&mut rest) {
+            let before = replies.len();
             self.answer(stage, connection, words.as_slice(), &mut replies);
+            stage.repeat(connection, &replies[before..]);
         }
         let Stage { network, queue, random, .. } = stage;
         network.send(queue, random, connection, Side::Client, &replies);

@@ -83,6 +83,7 @@ impl Options {
             Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
             Beyond::Jump => Some(Fault::Jump),
             Beyond::Eviction => Some(Fault::Evict),
+            Beyond::Strays => Some(Fault::Stray),
             _ => None,
         };
         faults.extend(needed.filter(|needed| !faults.contains(needed)));

@@ -40,6 +40,8 @@ pub(crate) enum Sabotage {
     UnseenRemoved,
     /// The nodes forget a lock's counter when the lock is given back.
     CounterForgotten,
+    /// Before a request is written nothing is read but ends of connections.
+    LooksAtEndsOnly,
     /// Nobody notices that two nodes are one server.
     TwinsUnrecognised,
     /// Whoever fails once never tries again.
@@ -49,7 +51,7 @@ pub(crate) enum Sabotage {
 }
 
 /// Every mistake, and the promise that it breaks.
-pub(crate) const ALL: [(Sabotage, Invariant); 25] = [
+pub(crate) const ALL: [(Sabotage, Invariant); 26] = [
     (Sabotage::TokenReused, Invariant::MutualExclusion),
     (Sabotage::UndoForgotten, Invariant::Residue),
     (Sabotage::UndoOnlyWhereGranted, Invariant::Residue),
@@ -65,6 +67,7 @@ pub(crate) const ALL: [(Sabotage, Invariant); 25] = [
     (Sabotage::KillIgnored, Invariant::Residue),
     (Sabotage::ExtensionShortens, Invariant::MutualExclusion),
     (Sabotage::ExtensionShortens, Invariant::Validity),
+    (Sabotage::LooksAtEndsOnly, Invariant::MutualExclusion),
     (Sabotage::UnseenRemoved, Invariant::Ownership),
     (Sabotage::CounterForgotten, Invariant::Fencing),
     (Sabotage::TwinsUnrecognised, Invariant::Validity),

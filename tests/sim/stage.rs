@@ -5,6 +5,7 @@ use crate::checker::Checker;
 use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
+use crate::stray::Stray;
 use crate::tally::Tally;
 use redlatch::internal::engine::quorum;
 
@@ -15,6 +16,8 @@ pub(crate) struct Stage {
     pub(crate) random: Random,
     pub(crate) network: Network,
     pub(crate) checker: Checker,
+    /// Replies that nobody asked for, on their way.
+    pub(crate) strays: Vec<Stray>,
     /// When the last byte arrives that is held back.
     pub(crate) held_until: u64,
     /// The faults are over.
@@ -37,6 +40,7 @@ impl Stage {
             random,
             network,
             checker,
+            strays: Vec::new(),
             held_until: 0,
             is_calm: false,
             is_over: false,

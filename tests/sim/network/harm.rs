@@ -1,7 +1,7 @@
 //! What happens to a connection: it breaks, stalls, is held, or leads nowhere any more.
 
 use super::pipe::{Piece, Pipe};
-use super::{Network, Side};
+use super::{Network, Setup, Side};
 use crate::chance::Random;
 use crate::queue::Queue;
 
@@ -63,5 +63,31 @@ impl Network {
         if is_told {
             self.finish(queue, random, connection, Side::Client);
         }
+    }
+
+    /// Whose connection it is, and to which node.
+    pub(crate) fn ends(&self, connection: usize) -> (usize, usize) {
+        (self.connections[connection].client, self.connections[connection].node)
+    }
+
+    /// Has everything that was sent to the client arrived there, and will more arrive?
+    pub(crate) fn is_between_replies(&self, connection: usize) -> bool {
+        let entry = &self.connections[connection];
+        let pipe = &entry.pipes[Side::Client as usize];
+        let is_open = entry.setup == Setup::Made && !entry.is_abandoned;
+        is_open && !pipe.is_swallowing && !pipe.is_finished && pipe.flying.is_empty()
+    }
+
+    /// What the client has written and the node has not read.
+    pub(crate) fn unread(&self, connection: usize) -> &[u8] {
+        let pipe = &self.connections[connection].pipes[Side::Node as usize];
+        &pipe.bytes[pipe.read..]
+    }
+
+    /// A reply reaches the client at once.
+    pub(crate) fn deliver(&mut self, connection: usize, reply: &[u8]) {
+        let pipe = &mut self.connections[connection].pipes[Side::Client as usize];
+        pipe.take_up(reply);
+        pipe.arrived += reply.len();
     }
 }

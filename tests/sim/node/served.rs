@@ -5,7 +5,7 @@ use crate::checker::Command;
 use crate::network::Side;
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
-use redlatch::internal::embedded::{ConnectionState, OwnedReply};
+use redlatch::internal::embedded::{ConnectionState, OwnedReply, Protocol};
 
 /// What a node knows of one connection.
 #[derive(Debug)]
@@ -39,6 +39,17 @@ impl Node {
         }
         let state = self.keyspace.connect();
         self.served.insert(connection, Served::new(state, client));
+    }
+
+    /// What has come on a connection and is no whole command yet. Nothing, if it is not known.
+    pub(crate) fn begun(&self, connection: usize) -> &[u8] {
+        self.served.get(&connection).map_or(&[], |served| &served.bytes)
+    }
+
+    /// Does it speak RESP3 on this connection?
+    pub(crate) fn may_push(&self, connection: usize) -> bool {
+        let served = self.served.get(&connection);
+        served.is_some_and(|served| served.state.protocol() == Protocol::Resp3)
     }
 
     /// Takes note of what a client has learned, and of what it asks for.

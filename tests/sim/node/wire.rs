@@ -37,6 +37,16 @@ pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<Words<'a>> {
     Some(Words { words, count })
 }
 
+/// Are these whole commands, and none of them a plain `SET`?
+pub(crate) fn are_scripts(mut bytes: &[u8]) -> bool {
+    while let Some(words) = next(&mut bytes) {
+        if words.as_slice()[0] == b"SET" {
+            return false;
+        }
+    }
+    bytes.is_empty()
+}
+
 /// A line of `kind` and a number.
 fn header(bytes: &mut &[u8], kind: u8) -> Option<usize> {
     let (first, _) = bytes.split_first()?;

@@ -24,8 +24,10 @@ impl Options {
                 (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
                 (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
             }
+            Beyond::Strays => self.focus_on_strays(random),
             Beyond::Nothing if self.sabotage.is_none() => match random.below(8) {
                 0 => self.focus_on_late(random),
+                1 => self.focus_on_strays(random),
                 _ => {}
             },
             _ => {}
@@ -50,10 +52,25 @@ impl Options {
         (self.calm_at, self.events_max) = (3 * SECONDS, 6_000);
     }
 
+    /// Replies that nobody asked for, on most connections of a client at a time.
+    fn focus_on_strays(&mut self, random: &mut Random) {
+        self.faults.retain(|fault| *fault != Fault::Stray && random.chance(250));
+        self.faults.extend([Fault::Stray; 4]);
+        self.fault_pause = random.pick(&[30, 100]) * MILLIS;
+        (self.resources, self.wait_for_all) = (random.pick(&[1, 1, 2]), false);
+        self.clients = random.between(2, 4) as usize;
+        self.nodes = random.pick(&[1, 2, 3, 3, 3, 5]);
+        self.twins = None;
+        self.fence_permille = random.pick(&[0, 0, 300]);
+        self.extend_permille = random.pick(&[0, 600]);
+        self.calm_at = 2 * SECONDS;
+    }
+
     /// Some mistakes show in few histories: draws those.
     pub(super) fn aim(&mut self, random: &mut Random) {
         match self.sabotage {
             Some(Sabotage::ExtensionShortens | Sabotage::KillIgnored) => self.focus_on_late(random),
+            Some(Sabotage::LooksAtEndsOnly) => self.focus_on_strays(random),
             Some(Sabotage::UnseenRemoved) => self.operator_permille = 200,
             Some(Sabotage::CounterForgotten) => {
                 (self.fence_permille, self.walls_apart) = (1_000, 100_000_000);

@@ -21,10 +21,13 @@ pub(crate) enum Beyond {
     Jump,
     /// Nodes throw away keys that are in use.
     Eviction,
+    /// Replies that nobody asked for arrive while a plain `SET` is unanswered: RESP cannot tell
+    /// them from its answer.
+    Strays,
 }
 
 impl Beyond {
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Nothing,
         Self::NothingWithTwins,
         Self::NothingWithStalls,
@@ -34,6 +37,7 @@ impl Beyond {
         Self::ClientDrift,
         Self::Jump,
         Self::Eviction,
+        Self::Strays,
     ];
 }
 
@@ -49,6 +53,9 @@ pub(crate) enum Fault {
     /// What a client writes to some nodes, often to a majority, is held for up to several ttls, on
     /// the connections that it has now. New ones work at once.
     Late,
+    /// Replies that nobody asked for arrive on some of a client's connections: for a while, what
+    /// its nodes have answered arrives once more, some time later; or an error at once.
+    Stray,
     /// Nothing gets through between a client and a node for a while, in one direction or both.
     Clog,
     /// A node stops for a while. Its kernel goes on.
@@ -72,11 +79,12 @@ pub(crate) enum Fault {
 }
 
 /// Those within the assumptions.
-pub(super) const FAULTS: [Fault; 13] = [
+pub(super) const FAULTS: [Fault; 14] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
     Fault::Late,
+    Fault::Stray,
     Fault::Clog,
     Fault::Freeze,
     Fault::Crash,

@@ -23,6 +23,7 @@ impl Simulation {
             Fault::Cut | Fault::Swallow | Fault::Stall => self.harm_connection(fault, lasts),
             Fault::Clog => self.clog(lasts),
             Fault::Late => self.hold_back(),
+            Fault::Stray => self.stray_from_now_on(lasts),
             Fault::Pause | Fault::Die => self.harm_client(fault, lasts),
             Fault::Evict => self.evict(),
             _ => self.harm_node(fault, lasts),
