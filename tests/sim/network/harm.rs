@@ -70,12 +70,13 @@ impl Network {
         (self.connections[connection].client, self.connections[connection].node)
     }
 
-    /// Has everything that was sent to the client arrived there, and will more arrive?
+    /// Has everything that was sent to the client arrived there, and will more arrive? If what the
+    /// client writes is lost, it is not known to what it waits for an answer.
     pub(crate) fn is_between_replies(&self, connection: usize) -> bool {
         let entry = &self.connections[connection];
-        let pipe = &entry.pipes[Side::Client as usize];
+        let works = entry.pipes.iter().all(|pipe| !pipe.is_swallowing && !pipe.is_finished);
         let is_open = entry.setup == Setup::Made && !entry.is_abandoned;
-        is_open && !pipe.is_swallowing && !pipe.is_finished && pipe.flying.is_empty()
+        is_open && works && entry.pipes[Side::Client as usize].flying.is_empty()
     }
 
     /// What the client has written and the node has not read.

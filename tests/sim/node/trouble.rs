@@ -88,7 +88,7 @@ impl Trouble {
     /// Is this command refused?
     pub(super) fn refuses(&self, words: &[&[u8]]) -> bool {
         let is_hello = words[0] == b"HELLO";
-        let is_greeting = matches!(words[0], b"HELLO" | b"AUTH" | b"INFO" | b"CLIENT");
+        let is_greeting = matches!(words[0], b"HELLO" | b"AUTH" | b"INFO" | b"CLIENT" | b"ECHO");
         let is_change = matches!(words[0], b"SET" | b"DEL" | b"EVAL" | b"EVALSHA");
         match self.refuses {
             Connections => false,
