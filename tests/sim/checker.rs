@@ -83,8 +83,8 @@ pub(crate) struct Checker {
     fences: Vec<(u64, Grant)>,
     /// Which locks each client has looked at.
     seen: BTreeSet<((usize, u64), Name)>,
-    /// Errors that mean a refusal and answered nothing: by client and node.
-    pardons: BTreeMap<((usize, u64), usize), usize>,
+    /// Clients that were sent an error that answered nothing, and by which node.
+    pardons: BTreeSet<((usize, u64), usize)>,
     /// Clients that died: what they held stays until its ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
@@ -98,7 +98,7 @@ impl Checker {
             holds: Vec::new(),
             fences: Vec::new(),
             seen: BTreeSet::new(),
-            pardons: BTreeMap::new(),
+            pardons: BTreeSet::new(),
             dead: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -172,10 +172,11 @@ impl Checker {
         }
     }
 
-    /// A client is sent an error that counts as a refusal, and had not asked for it. An error does
-    /// not say which command it answers, so one refusal may be counted that is none.
+    /// A client is sent an error that it had not asked for. An error does not say which command it
+    /// answers, so from now on refusals may be counted that are another command's, until a reply
+    /// comes that does say so.
     pub(crate) fn pardon(&mut self, client: (usize, u64), node: usize) {
-        *self.pardons.entry((client, node)).or_default() += 1;
+        self.pardons.insert((client, node));
     }
 
     /// An attempt failed, or a lock was given back: its key is to go.

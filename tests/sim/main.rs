@@ -176,6 +176,8 @@ fn beyond_the_assumptions_two_clients_hold_one_lock() {
         Beyond::Jump,
         Beyond::Eviction,
         Beyond::Strays,
+        Beyond::Exchanged,
+        Beyond::Restored,
     ] {
         let seen = (0..200).step_by(20).find(|start| {
             broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)

@@ -42,6 +42,8 @@ pub(crate) struct Node {
     /// What it refuses to do, and until when.
     trouble: Option<(Trouble, u64)>,
     keyspace: Keyspace,
+    /// What the other server has, if there are two that take turns.
+    other: Keyspace,
     password: Option<&'static str>,
     journal: Journal,
     crashed_at: Time,
@@ -54,19 +56,21 @@ pub(crate) struct Node {
 
 impl Node {
     pub(crate) fn new(index: usize, clock: Clock, password: Option<&'static str>) -> Self {
-        let mut options = Options::new()
-            .run_id(format!("{index:02}-0"))
-            .uptime(Duration::from_secs(86_400))
-            .started(clock.read(0));
-        if let Some(password) = password {
-            options = options.password(password);
-        }
+        let keyspace = |run_id: String| {
+            let uptime = Duration::from_secs(86_400);
+            let options = Options::new().run_id(run_id).uptime(uptime).started(clock.read(0));
+            Keyspace::new(match password {
+                Some(password) => options.password(password),
+                None => options,
+            })
+        };
         Self {
             index,
             health: Health::Up,
             clock,
             trouble: None,
-            keyspace: Keyspace::new(options),
+            keyspace: keyspace(format!("{index:02}-0")),
+            other: keyspace(format!("{index:02}-other")),
             password,
             journal: Journal::default(),
             crashed_at: Time::ZERO,
@@ -139,6 +143,7 @@ impl Node {
             out.extend_from_slice(trouble.text.as_bytes());
             return out.extend_from_slice(b"\r\n");
         }
+        let hides_info = stage.options.hides_info || stage.options.has(Sabotage::TwinsUnrecognised);
         let reply = match Command::of(words) {
             Some(command) => self.execute(stage, connection, words, &command),
             None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
@@ -148,8 +153,8 @@ impl Node {
                 let refusal = (!stage.options.may_kill).then_some(refusal);
                 self.kill(stage, words[3], refusal)
             }
-            None if words[0] == b"INFO" && stage.options.has(Sabotage::TwinsUnrecognised) => {
-                OwnedReply::Error(b"ERR unknown command 'INFO'".to_vec())
+            None if words[0] == b"INFO" && hides_info => {
+                OwnedReply::Error(b"NOPERM this user has no permissions to run 'info'".to_vec())
             }
             None => self.ask(now, connection, words),
         };
@@ -189,6 +194,14 @@ impl Node {
             let Stage { network, queue, random, .. } = stage;
             network.forget(queue, random, connection, is_told);
         }
+    }
+
+    /// Another server takes its place at once, and its connections end.
+    pub(crate) fn exchange(&mut self, stage: &mut Stage) {
+        let health = self.health;
+        self.crash(stage);
+        self.health = health;
+        std::mem::swap(&mut self.keyspace, &mut self.other);
     }
 
     pub(crate) fn forget_scripts(&mut self) {

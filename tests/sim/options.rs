@@ -40,6 +40,8 @@ pub(crate) struct Options {
     pub(crate) wait_for_all: bool,
     /// Do clients distrust nodes that were just started? Only then may nodes restart empty.
     pub(crate) restart_guard: bool,
+    /// Do the servers refuse to say who they are, and for how long they have been up?
+    pub(crate) hides_info: bool,
     /// May a client have another connection of its own ended, by `CLIENT KILL`?
     pub(crate) may_kill: bool,
     /// The most that a clock may be off, in parts per billion.
@@ -84,6 +86,8 @@ impl Options {
             Beyond::Jump => Some(Fault::Jump),
             Beyond::Eviction => Some(Fault::Evict),
             Beyond::Strays => Some(Fault::Stray),
+            Beyond::Exchanged => Some(Fault::Exchange),
+            Beyond::Restored => Some(Fault::Crash),
             _ => None,
         };
         faults.extend(needed.filter(|needed| !faults.contains(needed)));
@@ -119,6 +123,7 @@ impl Options {
             node_timeout: Duration::from_millis(node_timeout),
             wait_for_all,
             restart_guard: beyond == Beyond::Nothing && random.chance(250),
+            hides_info: false,
             may_kill: random.chance(500),
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
@@ -141,6 +146,9 @@ impl Options {
             // Where nodes lose their counters, tokens grow as the wall clocks do.
             options.walls_apart = 0;
         }
+        // Those could be counted twice, and none of them can be known to have started.
+        let may_hide = options.twins.is_none() && !options.restart_guard;
+        options.hides_info = may_hide && random.chance(100);
         options.focus(random);
         options.aim(random);
         options

@@ -50,9 +50,9 @@ impl Stray {
         Self { connection, bytes, what }
     }
 
-    /// Is it an error that counts as a refusal? No error says which command it answers.
-    pub(crate) fn refuses(&self) -> bool {
-        self.bytes.starts_with(b"-WRONGTYPE")
+    /// Is it an error? No error says which command it answers.
+    pub(crate) fn is_error(&self) -> bool {
+        self.bytes.starts_with(b"-")
     }
 }
 

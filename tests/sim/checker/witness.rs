@@ -103,15 +103,12 @@ impl Checker {
         if owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
             return;
         }
-        let pardons = client.and_then(|client| self.pardons.get_mut(&(client, node)));
-        match pardons.filter(|pardons| !is_granted && **pardons > 0) {
-            Some(pardons) => *pardons -= 1,
-            None => {
-                let text = format!(
-                    "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
-                );
-                self.accuse(Invariant::Attribution, text);
-            }
+        let is_pardoned = client.is_some_and(|client| self.pardons.contains(&(client, node)));
+        if is_granted || !is_pardoned {
+            let text = format!(
+                "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
+            );
+            self.accuse(Invariant::Attribution, text);
         }
     }
 }

@@ -11,6 +11,7 @@ impl Options {
     pub(super) fn focus(&mut self, random: &mut Random) {
         match self.beyond {
             Beyond::NothingWithTwins => {
+                self.hides_info = false;
                 self.fault_pause = 30 * MILLIS;
                 self.restart_guard = false;
                 self.faults = vec![Fault::Trouble, Fault::Cut];
@@ -95,6 +96,7 @@ impl Options {
                 (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
             }
             Some(Sabotage::TwinsUnrecognised) => {
+                self.hides_info = false;
                 (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
                 (self.resources, self.restart_guard) = (1, false);
             }

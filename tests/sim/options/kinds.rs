@@ -24,10 +24,14 @@ pub(crate) enum Beyond {
     /// Replies that nobody asked for arrive while a plain `SET` is unanswered: RESP cannot tell
     /// them from its answer.
     Strays,
+    /// Two servers take turns behind one address, each with keys of its own.
+    Exchanged,
+    /// Servers are restored from snapshots: an older state, and the same run of the server by name.
+    Restored,
 }
 
 impl Beyond {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Nothing,
         Self::NothingWithTwins,
         Self::NothingWithStalls,
@@ -38,6 +42,8 @@ impl Beyond {
         Self::Jump,
         Self::Eviction,
         Self::Strays,
+        Self::Exchanged,
+        Self::Restored,
     ];
 }
 
@@ -76,6 +82,8 @@ pub(crate) enum Fault {
     Squat,
     /// A node's clock is set forward. Beyond the assumptions.
     Jump,
+    /// Another server answers at a node's address from now on. Beyond the assumptions.
+    Exchange,
 }
 
 /// Those within the assumptions.

@@ -153,6 +153,10 @@ impl Simulation {
                     node.meddle(now, &[b"PEXPIRE", key.as_bytes(), lasts.as_bytes()]);
                 }
             }
+            Fault::Exchange => {
+                stage.tally.fault("server exchanged");
+                node.exchange(stage);
+            }
             Fault::Jump => {
                 stage.tally.fault("node clock jumps");
                 node.clock.jump(stage.random.below(stage.options.ttl.1 * MILLIS));
@@ -200,6 +204,7 @@ impl Simulation {
         let memory = match self.stage.options.beyond {
             Beyond::LostData => &[Memory::All, Memory::Nothing, Memory::Nothing][..],
             Beyond::LostSecond => &[Memory::LastSecondLost],
+            Beyond::Restored => &[Memory::Snapshot],
             _ if self.stage.options.restart_guard => {
                 &[Memory::All, Memory::LastSecondLost, Memory::Nothing]
             }
@@ -210,11 +215,12 @@ impl Simulation {
             Memory::All => "node back with all data",
             Memory::LastSecondLost => "node back without the last second",
             Memory::Nothing => "node back empty",
+            Memory::Snapshot => "node restored",
         });
         self.stage.say(|| format!("node {node} is back with {memory:?}"));
         let now = self.stage.queue.now();
         self.nodes[node].restart(now, memory);
-        if memory == Memory::LastSecondLost {
+        if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) {
             // What was removed in that second may be there again.
             for (_, token) in self.nodes[node].locks(now) {
                 self.stage.checker.excuse(token);

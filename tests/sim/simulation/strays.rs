@@ -46,7 +46,7 @@ impl Simulation {
             What::Error => "error unasked for",
             What::Push => "push message",
         });
-        if stray.refuses() {
+        if stray.is_error() {
             checker.pardon(self.clients[client].name, options.server(node));
         }
         network.deliver(stray.connection, &stray.bytes);
