@@ -152,17 +152,17 @@ fn one_server_behind_two_nodes_is_never_counted_twice() {
 #[test]
 fn locks_that_are_extended_at_the_last_moment_are_one_clients_all_the_time() {
     if replayed().is_none() {
-        // Among them the one in 1,500 that showed that a confirmation can come too late.
-        expect_kept_with(Beyond::NothingWithStalls, 1_400..1_550);
+        // Among them is one that shows that a confirmation can come too late.
+        expect_kept_with(Beyond::NothingWithStalls, 0..150);
     }
 }
 
 #[test]
 fn who_waits_beside_a_silent_node_gets_the_lock_in_time() {
     if replayed().is_none() {
-        // Three wait, two of three nodes are there, and rounds last half a ttl: chance brought
-        // nobody through in time while each attempt that was split waited for the third.
-        expect_kept_with(Beyond::Nothing, 1_122_152..1_122_153);
+        // Three wait, two of three nodes are there, and rounds last half a ttl. Among these is one
+        // in which nobody gets through in time if each attempt that is split waits for the third.
+        expect_kept_with(Beyond::NothingWithSilence, 300..600);
     }
 }
 

@@ -61,6 +61,8 @@ pub(crate) struct Options {
     /// When the faults end: at this time, or after that many events if they come sooner.
     pub(crate) calm_at: u64,
     pub(crate) events_max: u64,
+    /// Are no more nodes healed then than are a majority?
+    pub(crate) heals_least: bool,
     pub(crate) extend_permille: u64,
     /// How often a client waits for ever.
     pub(crate) patient_permille: u64,
@@ -80,17 +82,7 @@ impl Options {
         let longest = random.pick(&[60, 150, 400, 400, 1_000, 3_000]);
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
-        let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
-        let needed = match beyond {
-            Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
-            Beyond::Jump => Some(Fault::Jump),
-            Beyond::Eviction => Some(Fault::Evict),
-            Beyond::Strays => Some(Fault::Stray),
-            Beyond::Exchanged => Some(Fault::Exchange),
-            Beyond::Restored => Some(Fault::Crash),
-            _ => None,
-        };
-        faults.extend(needed.filter(|needed| !faults.contains(needed)));
+        let faults = faults(random, beyond);
         let bound = DRIFT_BOUND;
         let drift = match beyond {
             Beyond::Drift => 20 * bound,
@@ -136,22 +128,29 @@ impl Options {
             calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
                 + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
             events_max: random.pick(&[1_000, 2_000, 3_000, 6_000]),
+            heals_least: false,
             extend_permille: random.pick(&[0, 200, 600]),
             patient_permille: random.pick(&[0, 300, 600]),
             greedy_permille: random.pick(&[0, 200, 800]),
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
         };
-        if options.restart_guard || options.beyond != Beyond::Nothing {
-            // Where nodes lose their counters, tokens grow as the wall clocks do.
-            options.walls_apart = 0;
-        }
-        // Those could be counted twice, and none of them can be known to have started.
-        let may_hide = options.twins.is_none() && !options.restart_guard;
-        options.hides_info = may_hide && random.chance(100);
+        options.settle(random);
         options.focus(random);
         options.aim(random);
         options
+    }
+
+    /// What follows from other settings.
+    fn settle(&mut self, random: &mut Random) {
+        if self.restart_guard || self.beyond != Beyond::Nothing {
+            // Where nodes lose their counters, tokens grow as the wall clocks do.
+            self.walls_apart = 0;
+        }
+        // Servers that could be counted twice must say who they are, and those that lose their keys
+        // for how long they have been up.
+        let may_hide = self.twins.is_none() && !self.restart_guard;
+        self.hides_info = may_hide && random.chance(100);
     }
 
     /// Is this the mistake to be made?
@@ -186,4 +185,20 @@ fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usi
     }
     let first = random.below(nodes as u64 - 1) as usize;
     Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
+}
+
+/// Some of the kinds of fault, and those that the history is about.
+fn faults(random: &mut Random, beyond: Beyond) -> Vec<Fault> {
+    let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
+    let needed = match beyond {
+        Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
+        Beyond::Jump => Some(Fault::Jump),
+        Beyond::Eviction => Some(Fault::Evict),
+        Beyond::Strays => Some(Fault::Stray),
+        Beyond::Exchanged => Some(Fault::Exchange),
+        Beyond::Restored => Some(Fault::Crash),
+        _ => None,
+    };
+    faults.extend(needed.filter(|needed| !faults.contains(needed)));
+    faults
 }

@@ -25,7 +25,25 @@ impl Options {
                 (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
                 (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
             }
-            Beyond::Strays => self.focus_on_strays(random),
+            Beyond::NothingWithSilence => {
+                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
+                (self.clients, self.workers, self.resources) = (3, 1, 1);
+                (self.ttl, self.node_timeout) = ((400, 400), Duration::from_millis(200));
+                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
+                (self.extend_permille, self.patient_permille, self.operator_permille) =
+                    (0, 1_000, 0);
+                (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
+                (self.calm_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
+            }
+            Beyond::Strays => {
+                self.focus_on_strays(random);
+                self.nodes = random.pick(&[1, 2, 3]);
+                (self.fence_permille, self.several_permille) = (0, 0);
+                (self.resources, self.rest) = (1, 10 * MILLIS);
+                // Answers take long, and many are missing when a reply strays.
+                self.delay = (MILLIS, 15 * MILLIS);
+                self.node_timeout = Duration::from_millis(50);
+            }
             Beyond::Nothing if self.sabotage.is_none() => match random.below(8) {
                 0 => self.focus_on_late(random),
                 1 => self.focus_on_strays(random),
@@ -39,9 +57,10 @@ impl Options {
     /// with a node is short, locks are extended often, and a late extension is for much less than
     /// the one that was confirmed meanwhile.
     pub(super) fn focus_on_late(&mut self, random: &mut Random) {
-        self.faults.retain(|fault| *fault != Fault::Late && random.chance(250));
+        self.faults.retain(|fault| *fault != Fault::Late && random.chance(150));
         self.faults.extend([Fault::Late; 2]);
-        self.fault_pause = random.pick(&[100, 300]) * MILLIS;
+        self.fault_pause = random.pick(&[100, 200, 300]) * MILLIS;
+        (self.nodes, self.twins) = (random.pick(&[1, 2, 3, 3, 3, 5]), None);
         let longest = random.pick(&[1_000, 1_000, 3_000]);
         (self.ttl, self.ttls_differ) = ((longest / 5, longest), true);
         self.node_timeout = Duration::from_millis(random.pick(&[5, 5, 5, 10]));
@@ -78,7 +97,7 @@ impl Options {
                 (self.clients, self.resources) = (4, 1);
             }
             Some(Sabotage::TokenReused) => {
-                self.nodes = 1;
+                (self.nodes, self.twins) = (1, None);
                 self.clients = 4;
                 self.resources = 1;
                 self.faults = vec![Fault::Stall];

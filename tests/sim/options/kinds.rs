@@ -9,6 +9,9 @@ pub(crate) enum Beyond {
     NothingWithTwins,
     /// None, and connections stall all the time, while locks are extended at their last moment.
     NothingWithStalls,
+    /// None, and as few nodes as possible are healed, the others being silent, while rounds last
+    /// half a ttl.
+    NothingWithSilence,
     /// Nodes restart empty, and no client waits for locks that they forgot to end.
     LostData,
     /// Nodes restart without the last second, and no client waits either.
@@ -31,10 +34,11 @@ pub(crate) enum Beyond {
 }
 
 impl Beyond {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Nothing,
         Self::NothingWithTwins,
         Self::NothingWithStalls,
+        Self::NothingWithSilence,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,

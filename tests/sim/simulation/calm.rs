@@ -14,7 +14,8 @@ impl Simulation {
         self.stage.is_calm = true;
         self.stage.network.calm();
         let least = quorum(self.stage.options.nodes) as u64;
-        let healed = self.stage.random.between(least, self.nodes.len() as u64) as usize;
+        let most = if self.stage.options.heals_least { least } else { self.nodes.len() as u64 };
+        let healed = self.stage.random.between(least, most.max(least)) as usize;
         let nodes = self.stage.random.subset(self.nodes.len(), healed);
         self.stage.say(|| format!("calm: nodes {nodes:?} work from now on"));
         for node in &nodes {

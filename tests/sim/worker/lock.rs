@@ -88,12 +88,16 @@ impl Worker {
         self.advance(client, stage);
     }
 
+    /// For how long it takes a lock, or extends one.
     pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
         let (shortest, longest) = stage.options.ttl;
         let shortest = shortest.min(longest);
-        let millis = match stage.options.ttls_differ {
-            true => stage.random.pick(&[shortest, shortest, shortest * 2, longest / 2, longest]),
-            false => stage.random.between(shortest, longest),
+        let millis = if !stage.options.ttls_differ {
+            stage.random.between(shortest, longest)
+        } else if self.lease.is_some() {
+            stage.random.pick(&[shortest, shortest, longest / 2, longest])
+        } else {
+            shortest
         };
         Ttl::from_duration(Duration::from_millis(millis)).expect("within the limits")
     }
