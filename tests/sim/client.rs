@@ -30,6 +30,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Is everything read that has arrived before a request is opened, as `look` in
+/// `src/net/driver.rs` does it? Otherwise only ends are.
+const LOOKS_AT_ALL: bool = false;
+
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Its number, and how many clients of this number there were before it.
@@ -38,6 +42,8 @@ pub(crate) struct Client {
     pub(crate) rules: Arc<Rules>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) is_alive: bool,
+    /// By how many microseconds its wall clock is ahead.
+    wall_offset: u64,
     /// Nothing of it runs before then.
     pub(crate) paused_until: u64,
     /// How long it has been paused in all.
@@ -75,11 +81,14 @@ impl Client {
             options.quarantine = stage.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
+        let sessions = sessions.collect();
+        let walls_apart = stage.options.walls_apart;
         Self {
             name,
             clock,
+            wall_offset: stage.random.below(walls_apart + 1),
             rules: Arc::new(rules),
-            rounds: Rounds::new(sessions.collect(), stage.options.wait_for_all),
+            rounds: Rounds::new(sessions, stage.options.wait_for_all),
             links: vec![Link::None; nodes],
             workers: (0..stage.options.workers).map(Worker::new).collect(),
             is_alive: true,
@@ -95,8 +104,8 @@ impl Client {
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         running.work(self, stage);
         // What its round came to may have been there at once.
-        let handed = std::mem::replace(&mut self.workers[worker], running);
-        self.workers[worker].take_handed(&handed);
+        let mut handed = std::mem::replace(&mut self.workers[worker], running);
+        self.workers[worker].take_handed(&mut handed);
     }
 
     pub(crate) fn now(&self, stage: &Stage) -> Time {
@@ -109,7 +118,7 @@ impl Client {
 
     /// A thread puts a request to all nodes and waits for what it comes to.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
-        if !self.is_driven() {
+        if LOOKS_AT_ALL || !self.is_driven() {
             self.look(stage);
         }
         self.make_room(stage, &request);
@@ -160,11 +169,13 @@ impl Client {
         }
     }
 
-    /// Late answers can wait, but not that a connection has ended.
+    /// What must be known before a request is written. Late answers can wait, but not that a
+    /// connection has ended; nor, if [`LOOKS_AT_ALL`], what has come unasked for.
     fn look(&mut self, stage: &mut Stage) {
+        let looks_at_all = LOOKS_AT_ALL && !stage.options.has(Sabotage::LooksAtEndsOnly);
         for index in 0..self.links.len() {
             if let Link::Connected(connection) = self.links[index] {
-                if stage.network.is_finished(connection, Side::Client) {
+                if looks_at_all || stage.network.is_finished(connection, Side::Client) {
                     self.read(stage, index);
                 }
             }
@@ -281,7 +292,7 @@ impl Client {
     fn deliver(&mut self, stage: &mut Stage) {
         while let Some((worker, returns)) = self.rounds.poll() {
             let delay = stage.network.hitch(&mut stage.random);
-            self.workers[worker].hand(returns.ballot, delay);
+            self.workers[worker].hand(returns, delay);
             let (client, life) = self.name;
             stage.queue.after(delay, Event::Work { client, life, worker });
         }
