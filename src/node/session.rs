@@ -61,6 +61,9 @@ pub struct Session {
     pay_at: Time,
     /// Has a command been answered on this connection?
     is_proven: bool,
+    /// Is it proven that all commands which count as answered have been carried out? An error, or
+    /// what a plain `SET` is answered with, may have come from elsewhere.
+    is_settled: bool,
     identity: Option<Identity>,
     former: Former,
     has_greeted: bool,
@@ -97,6 +100,7 @@ impl Session {
             is_silent: false,
             pay_at: Time::ZERO,
             is_proven: false,
+            is_settled: true,
             identity: None,
             former: Former::default(),
             has_greeted: false,
@@ -162,6 +166,7 @@ impl Session {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
+        self.is_settled = true;
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -183,7 +188,8 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        if let Some(server) = self.identity.as_ref().filter(|_| !self.flight.is_empty()) {
+        let may_deliver = !(self.flight.is_empty() && self.is_settled);
+        if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
         }
         for command in self.flight.clear() {

@@ -30,10 +30,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Is everything read that has arrived before a request is opened, as `look` in
-/// `src/net/driver.rs` does it? Otherwise only ends are.
-const LOOKS_AT_ALL: bool = false;
-
 #[derive(Debug)]
 pub(crate) struct Client {
     /// Its number, and how many clients of this number there were before it.
@@ -118,10 +114,11 @@ impl Client {
 
     /// A thread puts a request to all nodes and waits for what it comes to.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
-        if LOOKS_AT_ALL || !self.is_driven() {
+        if !self.is_driven() {
             self.look(stage);
         }
         self.make_room(stage, &request);
+        self.read_before(stage, &request);
         self.rounds.open(self.now(stage), request, worker);
         self.deliver(stage);
         self.go_on(stage);
@@ -130,6 +127,7 @@ impl Client {
     /// A thread leaves a request that nobody waits for.
     pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
         self.make_room(stage, request);
+        self.read_before(stage, request);
         self.rounds.post(self.now(stage), request);
         self.go_on(stage);
     }
@@ -169,15 +167,25 @@ impl Client {
         }
     }
 
-    /// What must be known before a request is written. Late answers can wait, but not that a
-    /// connection has ended; nor, if [`LOOKS_AT_ALL`], what has come unasked for.
+    /// Late answers can wait, but not that a connection has ended.
     fn look(&mut self, stage: &mut Stage) {
-        let looks_at_all = LOOKS_AT_ALL && !stage.options.has(Sabotage::LooksAtEndsOnly);
         for index in 0..self.links.len() {
             if let Link::Connected(connection) = self.links[index] {
-                if looks_at_all || stage.network.is_finished(connection, Side::Client) {
+                if stage.network.is_finished(connection, Side::Client) {
                     self.read(stage, index);
                 }
+            }
+        }
+    }
+
+    /// Nor can what might be taken for the answer to this request.
+    fn read_before(&mut self, stage: &mut Stage, request: &Request) {
+        if stage.options.has(Sabotage::LooksAtEndsOnly) {
+            return;
+        }
+        for index in 0..self.links.len() {
+            if self.rounds.is_mistakable(Node::new(index), request) {
+                self.read(stage, index);
             }
         }
     }

@@ -4,7 +4,7 @@ use super::memory::Memory;
 use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Request, Verb, Vote};
-use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
+use crate::node::command::{Form, KnownScripts, Meaning, describe, has_proof, meaning};
 use crate::node::flight::InFlight;
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
@@ -110,6 +110,7 @@ impl Session {
             answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
         let meaning = meaning(&command.request, command.number, reply, secret);
+        self.is_settled = has_proof(&command.request) && !matches!(reply, Reply::Error(_));
         match &meaning {
             Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);

@@ -43,12 +43,31 @@ fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent(
 }
 
 #[test]
-fn one_that_has_answered_everything_is_not_worth_it() {
+fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
     let mut talk = greeted("a", 41);
+    assert_eq!(again(&mut talk, "a", 42), "", "nothing was asked");
     talk.send(1, Verb::Plant);
-    talk.hear("+OK\r\n");
+    talk.send(2, Verb::Release);
+    talk.hear("+OK\r\n:2\r\n");
     assert_eq!(again(&mut talk, "a", 57), "");
     assert_eq!(talk.session.phase(), Phase::Answering);
+}
+
+#[test]
+fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() {
+    let table = [
+        (Verb::Plant, "+OK\r\n"),
+        (Verb::Plant, "$-1\r\n"),
+        (Verb::Release, "-ERR max number of clients reached\r\n"),
+        (Verb::Release, "-WRONGTYPE Operation against a key\r\n"),
+    ];
+    for (verb, answer) in table {
+        let mut talk = greeted("a", 41);
+        talk.send(1, verb);
+        talk.hear(answer);
+        assert_eq!(talk.session.load().0, 0);
+        assert_eq!(again(&mut talk, "a", 57), kill("41"), "{verb:?} {answer}");
+    }
 }
 
 #[test]
@@ -102,7 +121,8 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
         assert_eq!(talk.votes(), [(1, Vote::Failed)]);
         talk.send(2, Verb::Plant);
         assert_eq!(talk.commands(), ["SET 2"], "{answer}");
-        talk.hear("+OK\r\n");
+        talk.send(3, Verb::Release);
+        talk.hear("+OK\r\n:3\r\n");
         assert_eq!(again(&mut talk, "a", 58), "", "it has been tried");
     }
 }
