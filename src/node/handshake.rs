@@ -152,7 +152,7 @@ impl Handshake {
                 Some(problem) => return Err(problem),
                 None => self.former.end(&self.identity, out),
             },
-            Stage::End => self.former.ended(),
+            Stage::End => self.former.answered(reply),
             Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
         }
         if self.former.is_ending() {

@@ -21,6 +21,7 @@ mod options;
 mod owing;
 mod replies;
 mod standing;
+mod trust;
 
 pub use options::{Answer, SessionOptions};
 
@@ -37,6 +38,7 @@ use crate::resp::Decoder;
 use memory::Memory;
 use std::collections::VecDeque;
 use std::time::Duration;
+use trust::Trust;
 
 /// The conversation with one node. The module says how it is driven.
 #[derive(Debug)]
@@ -61,9 +63,7 @@ pub struct Session {
     pay_at: Time,
     /// Has a command been answered on this connection?
     is_proven: bool,
-    /// Is it proven that all commands which count as answered have been carried out? An error, or
-    /// what a plain `SET` is answered with, may have come from elsewhere.
-    is_settled: bool,
+    trust: Trust,
     identity: Option<Identity>,
     former: Former,
     has_greeted: bool,
@@ -100,7 +100,7 @@ impl Session {
             is_silent: false,
             pay_at: Time::ZERO,
             is_proven: false,
-            is_settled: true,
+            trust: Trust::default(),
             identity: None,
             former: Former::default(),
             has_greeted: false,
@@ -114,6 +114,7 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
+                self.prove(now, request);
                 let form = self.scripts.form(request);
                 self.flight.push(now, ticket, request.clone(), form);
             }
@@ -166,7 +167,7 @@ impl Session {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
-        self.is_settled = true;
+        self.trust = Trust::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -188,7 +189,7 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        let may_deliver = !(self.flight.is_empty() && self.is_settled);
+        let may_deliver = !(self.flight.is_empty() && self.trust.is_settled());
         if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
         }

@@ -83,7 +83,15 @@ impl Node {
             }
             _ => return self.ask(now, connection, words),
         }
-        self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat())
+        // Answered as the script would.
+        match self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat()) {
+            OwnedReply::Integer(count) => {
+                let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
+                let number: i64 = number.and_then(|it| it.parse().ok()).expect("it has a number");
+                OwnedReply::Integer(if count > 0 { number } else { -number })
+            }
+            other => other,
+        }
     }
 
     /// Whose lock a key is, and for how many milliseconds more.

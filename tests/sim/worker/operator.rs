@@ -62,10 +62,11 @@ impl Operator {
         }
     }
 
-    /// The removal of what was seen. The one place that says so to the library.
+    /// The removal of what was seen, and of nothing else.
     fn removal(&self, now: Time) -> Request {
-        // A request has no place for `self.seen` yet: it removes whatever is there.
-        self.request(Verb::Remove, now)
+        let mut request = self.request(Verb::Remove, now);
+        request.seen = Some(Arc::from(self.seen.clone()));
+        request
     }
 
     fn request(&self, verb: Verb, now: Time) -> Request {

@@ -113,17 +113,25 @@ fn two_servers_behind_one_address_are_told_apart() {
 
 #[test]
 fn whatever_the_server_answers_to_that_the_connection_is_used() {
-    for answer in [":0\r\n", ":1\r\n", "-NOPERM no\r\n", "-ERR unknown subcommand\r\n"] {
+    let table = [
+        (":0\r\n", false),
+        (":1\r\n", false),
+        ("-NOPERM no\r\n", false),
+        ("-ERR unknown command `CLIENT`\r\n", false),
+        ("-ERR max number of clients reached\r\n", true),
+        ("-BUSY running a script\r\n", true),
+    ];
+    for (answer, is_tried_again) in table {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Plant);
         assert_eq!(again(&mut talk, "a", 57), kill("41"));
         talk.hear(answer);
         assert_eq!(talk.votes(), [(1, Vote::Failed)]);
-        talk.send(2, Verb::Plant);
-        assert_eq!(talk.commands(), ["SET 2"], "{answer}");
-        talk.send(3, Verb::Release);
-        talk.hear("+OK\r\n:3\r\n");
-        assert_eq!(again(&mut talk, "a", 58), "", "it has been tried");
+        talk.send(2, Verb::Release);
+        assert_eq!(talk.commands(), ["EVAL 2"], "{answer}");
+        talk.hear(":2\r\n");
+        let expected = if is_tried_again { kill("41") } else { String::new() };
+        assert_eq!(again(&mut talk, "a", 58), expected, "{answer}");
     }
 }
 

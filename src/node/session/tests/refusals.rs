@@ -49,7 +49,7 @@ fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
 #[test]
 fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered() {
     let nonsense =
-        ["+OK\r\n", ":2\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
+        ["+OK\r\n", ":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
     for reply in nonsense {
         let mut talk = Talk::ready();
         talk.send(1, Verb::Release);
@@ -65,9 +65,9 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
         }
         assert_eq!(talk.commands(), [""; 0], "{reply}");
         talk.pass(500);
-        talk.send(2, Verb::Plant);
-        talk.hear("+OK\r\n");
-        assert_eq!(talk.commands(), ["SET 2", "EVAL 1"], "{reply}");
+        talk.send(2, Verb::Extend);
+        talk.hear(":2\r\n");
+        assert_eq!(talk.commands(), ["EVAL 2", "EVAL 1"], "{reply}");
     }
 }
 
