@@ -161,6 +161,12 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
     }
 
+    /// Is it being asked to end the connections before this one?
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.former.is_ending()
+    }
+
     /// What the server complained about so far, for a connection that it closes after that.
     pub fn complaint(&mut self) -> Option<Problem> {
         self.problem.take()

@@ -65,8 +65,13 @@ impl Session {
             return Ok(());
         }
         let secret = self.options.credentials.password.as_deref();
-        if let State::Greeting { handshake, .. } = &mut self.state {
+        if let State::Greeting { handshake, since } = &mut self.state {
+            let was_ending = handshake.is_ending();
             let greeted = handshake.reply(reply, secret, self.flight.output_mut())?;
+            if handshake.is_ending() && !was_ending {
+                // Asked only now: what was answered before that may have lain unread for long.
+                *since = now;
+            }
             self.trust.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
                 self.former = former;

@@ -172,3 +172,21 @@ fn no_more_are_remembered_than_agreed() {
     talk.session.closed(talk.now, Problem::Disconnected("gone".to_owned()));
     assert!(format!("{:?}", talk.session).matches("Connection {").count() <= FORMER_MAX);
 }
+
+#[test]
+fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    // Nobody drives for a while. What has arrived is read before the time is looked at.
+    talk.now = talk.now.after(std::time::Duration::from_millis(600));
+    talk.hear(numbered_greeting("a", 57));
+    talk.pass(0);
+    assert_eq!(talk.written(), kill("41"));
+    talk.pass(499);
+    assert_eq!(talk.session.phase(), Phase::Greeting);
+    talk.pass(1);
+    assert!(talk.session.is_down(), "but no more than that");
+}
