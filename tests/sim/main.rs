@@ -180,9 +180,12 @@ fn beyond_the_assumptions_two_clients_hold_one_lock() {
         Beyond::Exchanged,
         Beyond::Restored,
     ] {
-        let seen = (0..200).step_by(20).find(|start| {
+        // A surplus reply must hit the moment between a command and its answer, on a majority.
+        let most = if beyond == Beyond::Strays { 6_000 } else { 200 };
+        let seen = (0..most).step_by(20).find(|start| {
             broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)
         });
+        eprintln!("{beyond:?} breaks exclusion by seed {seen:?}");
         assert!(seen.is_some(), "{beyond:?} is harmless, or the simulator blind");
     }
 }

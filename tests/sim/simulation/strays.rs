@@ -1,5 +1,6 @@
 //! When a reply that nobody asked for may arrive. RESP cannot tell one that arrives while a plain
-//! `SET` is unanswered from that command's answer; at all other times it must do no harm.
+//! `SET` is unanswered from that command's answer, unless it is an error; at all other times it
+//! must do no harm.
 
 use super::Simulation;
 use crate::clock::MILLIS;
@@ -58,7 +59,8 @@ impl Simulation {
         self.drive(client, self.clients[client].name.1);
     }
 
-    /// May it arrive now? Between two replies only, and while no plain `SET` is unanswered.
+    /// May it arrive now? Between two replies only, and, unless it is an error, while no plain `SET`
+    /// is unanswered.
     fn may_arrive(&self, stray: &Stray) -> bool {
         let Stray { connection, what, .. } = *stray;
         let node = &self.nodes[self.stage.options.server(self.stage.network.ends(connection).1)];
@@ -68,6 +70,8 @@ impl Simulation {
         match what {
             What::Push => node.may_push(connection),
             _ if self.stage.options.beyond == Beyond::Strays => true,
+            // What follows an error counts for nothing until a script has shown the order.
+            What::Error => true,
             // Either everything has been carried out and answered, or it is scripts that have not.
             // What has begun may become a `SET`.
             _ => {
