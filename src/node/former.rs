@@ -19,12 +19,18 @@ use crate::resp::{Reply, encode_command};
 /// what it still delivers is carried out.
 pub const FORMER_MAX: usize = 16;
 
+/// After so many answers in a row that are none, a server is not asked again to end connections: it
+/// could never be used otherwise. One or two may be strays.
+const MISUNDERSTOOD_MAX: u32 = 3;
+
 /// Connections to one node that were given up and may still deliver something.
 #[derive(Clone, Debug, Default)]
 pub struct Former {
     connections: Vec<Connection>,
     /// How many of them, from the first, are being ended.
     ending: usize,
+    /// How often in a row what came was no answer to that.
+    misunderstood: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +71,14 @@ impl Former {
         self.ending > 0
     }
 
+    /// What came was no answer to that, and its connection is closed.
+    pub(super) fn misunderstand(&mut self) {
+        self.misunderstood += 1;
+        if self.misunderstood >= MISUNDERSTOOD_MAX {
+            *self = Self::default();
+        }
+    }
+
     /// The server has answered about the next of those. Where it has ended it, or has no way to,
     /// the next connection need not try; any other error may have come unasked.
     pub(super) fn answered(&mut self, reply: &Reply<'_>) {
@@ -75,6 +89,7 @@ impl Former {
             }
             _ => true,
         };
+        self.misunderstood = 0;
         self.ending -= 1;
         let connection = self.connections.remove(0);
         if !is_done {

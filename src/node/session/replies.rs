@@ -6,7 +6,6 @@ use crate::clock::Time;
 use crate::engine::{Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
-use crate::node::former::Former;
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::{ServerError, ServerErrorKind};
@@ -70,8 +69,7 @@ impl Session {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if was_ending && matches!(result, Err(Problem::UnexpectedReply(_))) {
-                // A server that answers this to that would never be used otherwise.
-                self.former = Former::default();
+                self.former.misunderstand();
             }
             let greeted = result?;
             if handshake.is_ending() && !was_ending {
