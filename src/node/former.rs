@@ -20,8 +20,8 @@ use crate::resp::{Reply, encode_command};
 pub const FORMER_MAX: usize = 16;
 
 /// After so many answers in a row that are none, a server is not asked again to end connections: it
-/// could never be used otherwise. One or two may be strays.
-const MISUNDERSTOOD_MAX: u32 = 3;
+/// could never be used otherwise. A few may be strays.
+const MISUNDERSTOOD_MAX: u32 = 10;
 
 /// Connections to one node that were given up and may still deliver something.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +66,10 @@ impl Former {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.connections.is_empty()
+    }
+
     /// Are answers to come about connections that are being ended?
     pub(super) fn is_ending(&self) -> bool {
         self.ending > 0
@@ -82,11 +86,8 @@ impl Former {
     /// The server has answered about the next of those. Where it has ended it, or has no way to,
     /// the next connection need not try; any other error may have come unasked.
     pub(super) fn answered(&mut self, reply: &Reply<'_>) {
-        use ServerErrorKind::{NoPermission, UnknownCommand};
         let is_done = match reply {
-            Reply::Error(text) => {
-                matches!(ServerError::parse(text, None).kind, NoPermission | UnknownCommand)
-            }
+            Reply::Error(text) => is_refusal(ServerError::parse(text, None).kind),
             _ => true,
         };
         self.misunderstood = 0;
@@ -96,4 +97,10 @@ impl Former {
             self.connections.push(connection);
         }
     }
+}
+
+/// Does a server that says this lack the command, or the user the right to it? Any other error may
+/// have come unasked.
+pub(super) fn is_refusal(kind: ServerErrorKind) -> bool {
+    matches!(kind, ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand)
 }

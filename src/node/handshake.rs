@@ -19,7 +19,7 @@
 //! user's rights, it would do harm.
 
 use super::command::describe;
-use super::former::Former;
+use super::former::{self, Former};
 use super::problem::Problem;
 use super::server_error::{ServerError, ServerErrorKind, presentable};
 use crate::resp::{Elements, Reply, encode_command};
@@ -168,6 +168,18 @@ impl Handshake {
         self.former.is_ending()
     }
 
+    /// Was this greeting ended by something that is no answer about the connections before this
+    /// one, and may always be said by this server?
+    #[must_use]
+    pub fn is_misunderstood(&self, problem: &Problem) -> bool {
+        let is_odd = match problem {
+            Problem::UnexpectedReply(_) => true,
+            Problem::Server(error) => error.kind == ServerErrorKind::Other,
+            _ => false,
+        };
+        is_odd && self.next >= STAGES.len()
+    }
+
     /// What the server complained about so far, for a connection that it closes after that.
     pub fn complaint(&mut self) -> Option<Problem> {
         self.problem.take()
@@ -196,6 +208,10 @@ impl Handshake {
         // if it has two names.
         let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
+        // An error that came unasked, in the place of the answer that says which connections may be
+        // ended, would leave them to deliver.
+        let is_refused = former::is_refusal(error.kind);
+        let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.former.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(Problem::Server(error));

@@ -68,7 +68,7 @@ impl Session {
         if let State::Greeting { handshake, since } = &mut self.state {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
-            if was_ending && matches!(result, Err(Problem::UnexpectedReply(_))) {
+            if matches!(&result, Err(problem) if handshake.is_misunderstood(problem)) {
                 self.former.misunderstand();
             }
             let greeted = result?;
