@@ -11,7 +11,7 @@
 //! the run of the server that gave it, and where that is not known nothing is ended: it might be
 //! somebody else's connection.
 
-use super::handshake::Identity;
+use super::identity::Identity;
 use super::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Reply, encode_command};
 

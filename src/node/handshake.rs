@@ -20,10 +20,10 @@
 
 use super::command::describe;
 use super::former::{self, Former};
+use super::identity::{Identity, Introduction};
 use super::problem::Problem;
-use super::server_error::{ServerError, ServerErrorKind, presentable};
-use crate::resp::{Elements, Reply, encode_command};
-use std::time::Duration;
+use super::server_error::{ServerError, ServerErrorKind};
+use crate::resp::{Reply, encode_command};
 
 /// What a connection is to be opened with.
 #[derive(Clone, Default)]
@@ -61,22 +61,6 @@ impl std::fmt::Debug for Credentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Credentials").field("database", &self.database).finish_non_exhaustive()
     }
-}
-
-/// What a server says about itself.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Identity {
-    /// `redis`, `valkey`, or what else it calls itself.
-    pub server: Option<String>,
-    /// Its version.
-    pub version: Option<String>,
-    /// Its random name, new with each start.
-    pub run_id: Option<String>,
-    /// How long it had been running when it answered, in whole seconds.
-    pub uptime: Option<Duration>,
-    /// What it calls this connection. Another connection to this run of it never has this number.
-    pub connection: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -243,66 +227,6 @@ impl Handshake {
             }
             _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
         }
-    }
-}
-
-/// What a server answers to `HELLO`, as far as it is of use.
-#[derive(Default)]
-struct Introduction {
-    protocol: Option<i64>,
-    connection: Option<u64>,
-}
-
-impl Introduction {
-    /// Reads names and values that take turns. `None` if that is not what they do.
-    fn read(list: &Elements<'_>) -> Option<Self> {
-        let mut introduction = Self::default();
-        let mut elements = list.iter();
-        while let Some(name) = elements.next() {
-            let (Reply::Bulk(name) | Reply::Simple(name)) = name else { return None };
-            match (name, elements.next()?) {
-                (b"proto", Reply::Integer(version)) => introduction.protocol = Some(version),
-                (b"id", Reply::Integer(id)) => introduction.connection = u64::try_from(id).ok(),
-                (b"proto" | b"id", _) => return None,
-                _ => {}
-            }
-        }
-        Some(introduction)
-    }
-
-    /// A list that is no map is RESP2, and must say so: it might be anything.
-    fn fits(&self, is_resp3: bool) -> bool {
-        if is_resp3 { self.protocol.is_none_or(|it| it == 3) } else { self.protocol == Some(2) }
-    }
-}
-
-impl Identity {
-    fn from_info(info: &[u8]) -> Self {
-        let info = String::from_utf8_lossy(info);
-        let field = |name: &str| {
-            info.lines()
-                .filter_map(|line| line.trim_end().split_once(':'))
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_owned())
-                .filter(|value| !value.is_empty() && value.len() <= 128)
-        };
-        let version = field("redis_version");
-        Self {
-            server: field("server_name").or_else(|| version.is_some().then(|| "redis".to_owned())),
-            // Valkey answers a Redis version as well, for programs that look for one.
-            version: field("valkey_version").or(version),
-            run_id: field("run_id"),
-            uptime: field("uptime_in_seconds")
-                .and_then(|seconds| seconds.parse().ok())
-                .map(Duration::from_secs),
-            connection: None,
-        }
-    }
-
-    /// As it may be shown. The random name is only compared, so it keeps its bytes.
-    fn presentable(self, secret: Option<&[u8]>) -> Self {
-        let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
-        Self { server: shown(self.server), version: shown(self.version), ..self }
     }
 }
 

@@ -42,6 +42,8 @@ pub(crate) struct Connection {
     held_until: u64,
     /// Before this, what the node answers arrives once more, some time later.
     pub(crate) repeated_until: u64,
+    /// Has an error arrived on it that nobody asked for?
+    pub(crate) is_disturbed: bool,
     pipes: [Pipe; 2],
 }
 
@@ -133,6 +135,7 @@ impl Network {
             stalled_until: 0,
             held_until: 0,
             repeated_until: 0,
+            is_disturbed: false,
             pipes: [Pipe::default(), Pipe::default()],
         });
         let there = self.arrival(queue, random, (client, node), Side::Node);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::node::fixture::{Talk, info};
 use crate::node::{Phase, SessionOptions};
+use std::time::Duration;
 
 /// What a greeting with these credentials comes to when the server answers `replies`, which need
 /// not be all; and the bytes that were sent.

@@ -6,7 +6,7 @@
 
 use super::Session;
 use crate::clock::Time;
-use crate::node::handshake::Identity;
+use crate::node::identity::Identity;
 use crate::node::problem::Problem;
 use std::time::Duration;
 

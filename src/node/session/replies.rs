@@ -6,7 +6,7 @@ use crate::clock::Time;
 use crate::engine::{Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
-use crate::node::handshake::Identity;
+use crate::node::identity::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{ProtocolError, Reply};

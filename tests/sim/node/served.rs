@@ -46,6 +46,11 @@ impl Node {
         self.served.get(&connection).map_or(&[], |served| &served.bytes)
     }
 
+    /// Has it said what it calls this connection?
+    pub(crate) fn is_numbered(&self, connection: usize) -> bool {
+        self.served.get(&connection).is_some_and(|served| served.id.is_some())
+    }
+
     /// Does it speak RESP3 on this connection?
     pub(crate) fn may_push(&self, connection: usize) -> bool {
         let served = self.served.get(&connection);

@@ -49,6 +49,7 @@ impl Simulation {
         });
         if stray.is_error() {
             checker.pardon(self.clients[client].name, options.server(node));
+            network.connections[stray.connection].is_disturbed = true;
         }
         network.deliver(stray.connection, &stray.bytes);
         let stage = &self.stage;
@@ -70,8 +71,13 @@ impl Simulation {
         match what {
             What::Push => node.may_push(connection),
             _ if self.stage.options.beyond == Beyond::Strays => true,
-            // What follows an error counts for nothing until a script has shown the order.
-            What::Error => true,
+            // What follows an error counts for nothing until a script has shown the order. Two
+            // in the place of a whole greeting leave a connection without a number, which nobody
+            // can have ended.
+            What::Error => {
+                node.is_numbered(connection)
+                    || !self.stage.network.connections[connection].is_disturbed
+            }
             // Either everything has been carried out and answered, or it is scripts that have not.
             // What has begun may become a `SET`.
             _ => {
