@@ -85,6 +85,16 @@ impl LockClient {
 
     /// Takes the lock of `resource` for `ttl` if it is free, in one attempt.
     ///
+    /// Of several clients that ask at the same moment each may be granted some nodes, and none
+    /// enough. An attempt that is split in this way is undone and made again after a random pause
+    /// of about a round, up to four attempts in all and within one
+    /// [`node_timeout`](Builder::node_timeout), so that one of them gets the lock. It is still
+    /// possible, though rare, that all are told `None`: each had its four attempts cross with
+    /// another's, or no time for more than one because the nodes take about half of `node_timeout`
+    /// to answer, or lost before an answer that granted it a node had come. So `None` says that
+    /// others asked for the lock or hold it, not that work is being done under it. Who must know
+    /// asks again, or [waits](Self::try_lock_for).
+    ///
     /// # Errors
     ///
     /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,

@@ -140,7 +140,8 @@ impl<'a> LockRequest<'a> {
         self
     }
 
-    /// Makes one attempt, and does not wait if others hold the lock.
+    /// Makes one attempt, and does not wait if others hold the lock. A split vote is put again, as
+    /// [`LockClient::try_lock`] says.
     pub fn one_attempt(mut self) -> Self {
         self.terms.wait = Wait::Not;
         self

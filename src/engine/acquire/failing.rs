@@ -24,10 +24,15 @@ impl Acquire {
         } else {
             Acquired::Unanswered
         };
+        let is_split = Self::is_split(&request, ballot);
         self.failure = Some(failure.clone());
         self.undo = Some(Request { verb: Verb::Undo, nodes, predecessor: None, ..request });
         self.give_up_predecessor(now, NodeSet::EMPTY);
-        self.state = self.after_failure(now, started, ballot, failure);
+        self.state = if is_split && self.is_single() {
+            self.after_split(now, started, failure)
+        } else {
+            self.after_failure(now, started, ballot, failure)
+        };
     }
 
     /// The lock before has been given up by its holder: it is to be removed wherever it may still
@@ -46,8 +51,7 @@ impl Acquire {
             Verdict::Won => true,
             Verdict::Lost => false,
             Verdict::Pending => {
-                let is_cut_short =
-                    matches!(self.patience, Patience::Until(time) if time == request.deadline);
+                let is_cut_short = request.deadline == self.end();
                 is_cut_short && matches!(self.failure, Some(Acquired::Contended))
             }
         }
