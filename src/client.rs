@@ -142,7 +142,8 @@ impl LockClient {
     /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
     /// release it, for enough nodes to be reachable, and, where a majority was started less than
     /// [`max_ttl`](Builder::max_ttl) ago, for their grants to count (see
-    /// [`restart_guard`](Builder::restart_guard)).
+    /// [`restart_guard`](Builder::restart_guard)). The last is a minute on servers that have just
+    /// been started; [`Event::Quarantined`](crate::Event::Quarantined) says so.
     ///
     /// # Errors
     ///
@@ -203,10 +204,19 @@ impl LockClient {
         Ok(Self { shared: Arc::new(shared) })
     }
 
+    /// Runs an operation to its end.
+    pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
+        self.run_telling(operation, |_, _| {})
+    }
+
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// is to be done next, and is told what came of it; when and with which random numbers is added
-    /// here.
-    pub(crate) fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, LastRound) {
+    /// here. Before it rests, `tell` may say why.
+    fn run_telling<O: Operation>(
+        &self,
+        mut operation: O,
+        tell: impl Fn(&mut O, &LastRound),
+    ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
             match operation.poll() {
@@ -218,6 +228,7 @@ impl LockClient {
                 }
                 Step::Send(request) => self.shared.net.post(request),
                 Step::Wait(until) => {
+                    tell(&mut operation, &last);
                     sleep_until(until);
                     let draw = draw().map(|draw| draw.at(clock::wall_micros()));
                     let input = draw.map_or(Input::NoEntropy, Input::Attempt);

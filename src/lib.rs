@@ -15,6 +15,10 @@
 //! # }
 //! ```
 //!
+//! On servers that were started less than a minute ago, `lock` waits for up to that long and says
+//! nothing: [`Builder::restart_guard`] has the reason, and [`Event::Quarantined`] tells it to those
+//! who [listen](Builder::on_event).
+//!
 //! # What is guaranteed
 //!
 //! In short; [`guarantees`] says it in full, with what is presumed and how it is tested.
