@@ -96,8 +96,8 @@ impl fmt::Display for Problem {
 impl error::Error for Problem {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Protocol(error) => Some(error),
-            Self::Server(error) => Some(error),
+            Self::Protocol(error) => error.source(),
+            Self::Server(error) => error.source(),
             _ => None,
         }
     }
