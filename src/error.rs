@@ -110,6 +110,11 @@ pub enum LockError {
         /// The other.
         second: Arc<str>,
     },
+    /// This thread holds the lock itself: it waits for it in what it
+    /// [runs](crate::LockClient::with_lock) under it, which has to end before the lock is given up.
+    /// A lock is not re-entrant. Only this is noticed, and only within one client; see
+    /// [`LockClient::lock`](crate::LockClient::lock).
+    HeldByThisThread,
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
     /// The operating system had no thread to keep the lock alive with.
@@ -127,6 +132,9 @@ impl fmt::Display for LockError {
             }
             Self::SameServer { first, second } => {
                 write!(f, "{first} and {second} lead to the same server: it must not vote twice")
+            }
+            Self::HeldByThisThread => {
+                f.write_str("this thread holds the lock itself, and would wait for its own work")
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::NoThread(error) => error.fmt(f),

@@ -71,6 +71,7 @@ fn locking() -> Vec<Box<dyn Error>> {
         Box::new(LockError::NoQuorum(no_quorum())),
         Box::new(LockError::TooLate { took, ttl }),
         Box::new(LockError::SameServer { first, second }),
+        Box::new(LockError::HeldByThisThread),
         Box::new(LockError::NoEntropy),
         Box::new(no_thread.clone()),
         Box::new(LockError::NoThread(no_thread)),
