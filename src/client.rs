@@ -46,8 +46,8 @@ use std::time::{Duration, Instant};
 /// validity after [drift](Builder::drift_factor) and 2 ms, and is at most
 /// [`max_ttl`](Builder::max_ttl).
 ///
-/// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard and
-/// waits for the same lock waits for itself, until the lock's validity has ended; if it is
+/// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
+/// and waits for the same lock waits for itself, until the lock's validity has ended; if it is
 /// [kept alive](LockRequest::keep_alive), that is for up to 24 hours. Guards may go from thread to
 /// thread, so it is not known who will give one up, and waiting may be right. Only what runs
 /// [under a lock](Self::with_lock) is known to be in its own way, and told so:

@@ -241,8 +241,8 @@ impl Builder {
     }
 
     /// How long the counters live from which [fencing tokens](crate::LockRequest::fenced) come,
-    /// counted from the last grant: from [`max_ttl`](Self::max_ttl) to 365 days, by default 7 days,
-    /// or `max_ttl` if that is more.
+    /// counted from the last grant, and not from extensions: from [`max_ttl`](Self::max_ttl) to 365
+    /// days, by default 7 days, or `max_ttl` if that is more.
     ///
     /// A counter that has expired begins again at the wall clock of the client that asks next,
     /// which is above all that were counted before if the clients' wall clocks agree. The longer

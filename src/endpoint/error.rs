@@ -94,8 +94,8 @@ impl fmt::Display for EndpointFault {
                 "'/' and '?' in a user or password have to be written as %2F and %3F"
             }
             Self::AmbiguousCredentials => {
-                "a user or a password? write ':password@', 'user:password@', or 'user:@' for a user \
-                 without one"
+                "a user or a password? write ':password@', 'user:password@', or 'user:@' for a \
+                 user without one"
             }
             Self::BadPercentEscape => "'%' without two hexadecimal digits, write it as %25",
             Self::EmptyHost => "no host",

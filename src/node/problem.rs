@@ -12,8 +12,8 @@ use std::{error, fmt, io};
 /// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin another line of a
 /// log, or are not seen there are escaped. A password never appears in one, also when a server
 /// quotes it, or the beginning of it: there are stars in its place, or, where the password may be
-/// an ordinary word or was cut short, the whole text is `(not shown: it may quote a secret)`, behind
-/// the code of an error.
+/// an ordinary word or was cut short, the whole text is `(not shown: it may quote a secret)`,
+/// behind the code of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {

@@ -18,8 +18,8 @@ impl ServerError {
     /// Where the server's words are cut off, in bytes, escapes included.
     pub const TEXT_MAX: usize = 256;
 
-    /// Reads an error reply. Wherever it quotes `secret`, there are stars, or nothing of it is shown
-    /// but its code.
+    /// Reads an error reply. Wherever it quotes `secret`, there are stars, or nothing of it is
+    /// shown but its code.
     #[must_use]
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);

@@ -53,8 +53,8 @@ impl Acquire {
         }
     }
 
-    /// Rests before the next attempt, or ends with `failure` when there is no point in one. What has
-    /// failed was begun at `started`, and may have been split.
+    /// Rests before the next attempt, or ends with `failure` when there is no point in one. What
+    /// has failed was begun at `started`, and may have been split.
     fn after_failure(
         &mut self,
         now: Time,
