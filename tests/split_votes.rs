@@ -58,7 +58,7 @@ fn of_clients_that_are_each_nearest_to_another_node_one_gets_the_lock() {
     let (rounds, clients) = (25, clients.collect::<Vec<_>>());
     let lost = rounds_without_a_winner(&clients, rounds, 2 * delay);
     println!("nobody won {lost} of {rounds} rounds");
-    assert!(lost < rounds / 3, "nobody won {lost} of {rounds} rounds");
+    assert!(lost < rounds / 5, "nobody won {lost} of {rounds} rounds");
     assert!(gone(&servers, "free"));
 }
 
