@@ -13,7 +13,7 @@ pub use request::LockRequest;
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config};
 use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ConfigError, LockError, TtlError};
+use crate::error::{ConfigError, LockError};
 use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::line::Lines;
@@ -45,6 +45,13 @@ use std::time::{Duration, Instant};
 /// most. A ttl counts in whole milliseconds, and what is below is cut off; it must leave some
 /// validity after [drift](Builder::drift_factor) and 2 ms, and is at most
 /// [`max_ttl`](Builder::max_ttl).
+///
+/// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
+/// and waits for the same lock waits for itself, until the lock's validity has ended; if it is
+/// [kept alive](LockRequest::keep_alive), that is for up to 24 hours. Guards may go from thread to
+/// thread, so it is not known who will give one up, and waiting may be right. Only what runs
+/// [under a lock](Self::with_lock) is known to be in its own way, and told so:
+/// [`LockError::HeldByThisThread`].
 ///
 /// Dropping the last clone waits until the nodes have answered that they have released what was
 /// dropped before, for up to [`node_timeout`](Builder::node_timeout); not for a node that has not
@@ -85,6 +92,16 @@ impl LockClient {
 
     /// Takes the lock of `resource` for `ttl` if it is free, in one attempt.
     ///
+    /// Of several clients that ask at the same moment each may be granted some nodes, and none
+    /// enough. An attempt that is split in this way is undone and made again after a random pause
+    /// of about a round, up to four attempts in all and within one
+    /// [`node_timeout`](Builder::node_timeout), so that one of them gets the lock. It is still
+    /// possible, though rare, that all are told `None`: each had its four attempts cross with
+    /// another's, or no time for more than one because the nodes take about half of `node_timeout`
+    /// to answer, or lost before an answer that granted it a node had come. So `None` says that
+    /// others asked for the lock or hold it, not that work is being done under it. Who must know
+    /// asks again, or [waits](Self::try_lock_for).
+    ///
     /// # Errors
     ///
     /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,
@@ -99,7 +116,7 @@ impl LockClient {
 
     /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of
     /// zero this is [`try_lock`](Self::try_lock); one that is too long to be counted means for
-    /// ever.
+    /// ever. A thread that holds the lock itself waits in vain: it is [not re-entrant](LockClient).
     ///
     /// # Errors
     ///
@@ -132,7 +149,11 @@ impl LockClient {
     /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
     /// release it, for enough nodes to be reachable, and, where a majority was started less than
     /// [`max_ttl`](Builder::max_ttl) ago, for their grants to count (see
-    /// [`restart_guard`](Builder::restart_guard)).
+    /// [`restart_guard`](Builder::restart_guard)). The last is a minute on servers that have just
+    /// been started; [`Event::Quarantined`](crate::Event::Quarantined) says so.
+    ///
+    /// The lock is [not re-entrant](LockClient): a thread that has a guard of it, and waits for it
+    /// again before it drops that, waits for the end of its own lock's validity.
     ///
     /// # Errors
     ///
@@ -193,10 +214,19 @@ impl LockClient {
         Ok(Self { shared: Arc::new(shared) })
     }
 
+    /// Runs an operation to its end.
+    pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
+        self.run_telling(operation, |_, _| {})
+    }
+
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// is to be done next, and is told what came of it; when and with which random numbers is added
-    /// here.
-    pub(crate) fn run<O: Operation>(&self, mut operation: O) -> (O::Outcome, LastRound) {
+    /// here. Before it rests, `tell` may say why.
+    fn run_telling<O: Operation>(
+        &self,
+        mut operation: O,
+        tell: impl Fn(&mut O, &LastRound),
+    ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
             match operation.poll() {
@@ -208,6 +238,7 @@ impl LockClient {
                 }
                 Step::Send(request) => self.shared.net.post(request),
                 Step::Wait(until) => {
+                    tell(&mut operation, &last);
                     sleep_until(until);
                     let draw = draw().map(|draw| draw.at(clock::wall_micros()));
                     let input = draw.map_or(Input::NoEntropy, Input::Attempt);
@@ -226,25 +257,6 @@ impl LockClient {
 
     pub(crate) fn rules(&self) -> &Arc<Rules> {
         &self.shared.rules
-    }
-
-    /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of
-    /// validity.
-    pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
-        let Shared { max_ttl, rules, .. } = &*self.shared;
-        if ttl > *max_ttl {
-            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
-        }
-        let whole = Ttl::from_duration(ttl);
-        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
-            let shortest = rules.drift.shortest_ttl(least);
-            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
-            TtlError::TooShort { ttl, shortest }
-        })
-    }
-
-    pub(crate) fn fencing_expiry(&self) -> Ttl {
-        self.shared.fencing_expiry
     }
 }
 

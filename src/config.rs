@@ -44,7 +44,7 @@ pub struct Builder {
     max_hold: Option<Duration>,
     restart_guard: bool,
     hand_over_limit: HandOverLimit,
-    fencing_expiry: Duration,
+    fencing_expiry: Option<Duration>,
     listener: Option<Listener>,
 }
 
@@ -78,13 +78,15 @@ impl Builder {
             max_hold: None,
             restart_guard: true,
             hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
-            fencing_expiry: Duration::from_secs(7 * 24 * 60 * 60),
+            fencing_expiry: None,
             listener: None,
         }
     }
 
-    /// Adds a node: `redis://[user[:password]@]host[:port][/db]` or
-    /// `unix://[user[:password]@]/path?db=0`, with user, password and path percent-encoded.
+    /// Adds a node: `redis://[[user]:password@]host[:port][/db]` or
+    /// `unix://[[user]:password@]/path?db=0`, with user, password and path percent-encoded. A user
+    /// without a password is written `user:@`: with no colon, it might be a password, and is
+    /// refused.
     ///
     /// The nodes must be masters that know nothing of each other. Three survive the loss of one,
     /// five that of two. All clients that share locks must name the same nodes.
@@ -239,14 +241,15 @@ impl Builder {
     }
 
     /// How long the counters live from which [fencing tokens](crate::LockRequest::fenced) come,
-    /// counted from the last grant: from [`max_ttl`](Self::max_ttl) to 365 days, by default 7 days.
+    /// counted from the last grant, and not from extensions: from [`max_ttl`](Self::max_ttl) to 365
+    /// days, by default 7 days, or `max_ttl` if that is more.
     ///
     /// A counter that has expired begins again at the wall clock of the client that asks next,
     /// which is above all that were counted before if the clients' wall clocks agree. The longer
     /// counters live, the less depends on that; the shorter, the fewer keys are kept for resources
     /// that nobody locks any more.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
-        self.fencing_expiry = expiry;
+        self.fencing_expiry = Some(expiry);
         self
     }
 

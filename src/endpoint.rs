@@ -1,16 +1,17 @@
 //! Where a node is and who to be there: `redis://` and `unix://` URLs.
 //!
 //! ```text
-//! redis://[user[:password]@]host[:port][/db]        redis://:secret@[2001:db8::1]:6380/2
+//! redis://[[user]:password@]host[:port][/db]        redis://:secret@[2001:db8::1]:6380/2
 //! redis://…?db=2                                    the same as /2
-//! unix://[user[:password]@]/path[?db=0]             unix:///run/redis/redis.sock
+//! unix://[[user]:password@]/path[?db=0]             unix:///run/redis/redis.sock
 //! unix:///path?user=…&password=…                    the same as in front of the path
 //! ```
 //!
 //! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%`
-//! in them have to be. An empty user or password is the same as none. What is not understood is
-//! refused rather than ignored: a misspelt option, or a database that is no number, would
-//! otherwise send the lock to a place where nobody else looks for it.
+//! in them have to be. An empty user or password is the same as none, but the colon must be there:
+//! what has none may be a user or a password, and is refused. So is what is not understood, and not
+//! ignored: a misspelt option, or a database that is no number, would otherwise send the lock to a
+//! place where nobody else looks for it.
 //!
 //! Passwords stay in here. `Debug` and `Display` of an [`Endpoint`] do not show them, and an
 //! [`EndpointError`] does not show any part of the URL that may be one.
@@ -22,6 +23,7 @@ mod percent;
 use std::fmt;
 use std::path::PathBuf;
 
+pub(crate) use error::redact;
 pub use error::{EndpointError, EndpointFault};
 
 /// The port of `redis://` URLs that name none.
@@ -105,7 +107,8 @@ impl Endpoint {
     }
 }
 
-/// The URL, without the password. It leads to the same server and database when parsed again.
+/// The URL, with stars for the password of a user. It leads to the same server and database when
+/// parsed again.
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.address {
@@ -114,7 +117,8 @@ impl fmt::Display for Endpoint {
         };
         write!(f, "{scheme}://")?;
         if let Some(user) = &self.user {
-            write!(f, "{}@", percent::encode(user, b""))?;
+            let password = if self.password.is_some() { "***" } else { "" };
+            write!(f, "{}:{password}@", percent::encode(user, b""))?;
         }
         match &self.address {
             // Only an IPv6 address contains a colon.
@@ -231,9 +235,15 @@ struct Options {
 }
 
 impl Options {
-    /// Takes `user:password`, as it stands before the `@`. Colons in the password are its own.
+    /// Takes `user:password`, as it stands before the `@`. Colons in the password are its own. What
+    /// has none is a password to some programs and a user to others, and here it is neither: taken
+    /// for a user, a password would be shown.
     fn credentials(&mut self, text: &str) -> Result<(), EndpointFault> {
-        let (user, password) = text.split_once(':').unwrap_or((text, ""));
+        let (user, password) = match text.split_once(':') {
+            Some(both) => both,
+            None if text.is_empty() => ("", ""),
+            None => return Err(EndpointFault::AmbiguousCredentials),
+        };
         self.set("user", user)?;
         self.set("password", password)
     }

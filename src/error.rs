@@ -12,6 +12,10 @@
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
+//!
+//! The text of each error is whole: it has what the error inside it says. So `source()` leads to
+//! what that one was caused by, and not to the error itself, and whoever prints a chain of errors
+//! reads nothing twice. The error inside is found by matching.
 
 mod cause;
 
@@ -73,8 +77,8 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Endpoint(error) => Some(error),
-            Self::System(error) => Some(error),
+            Self::Endpoint(error) => error.source(),
+            Self::System(error) => error.source(),
             _ => None,
         }
     }
@@ -106,6 +110,11 @@ pub enum LockError {
         /// The other.
         second: Arc<str>,
     },
+    /// This thread holds the lock itself: it waits for it in what it
+    /// [runs](crate::LockClient::with_lock) under it, which has to end before the lock is given up.
+    /// A lock is not re-entrant. Only this is noticed, and only within one client; see
+    /// [`LockClient::lock`](crate::LockClient::lock).
+    HeldByThisThread,
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
     /// The operating system had no thread to keep the lock alive with.
@@ -124,6 +133,9 @@ impl fmt::Display for LockError {
             Self::SameServer { first, second } => {
                 write!(f, "{first} and {second} lead to the same server: it must not vote twice")
             }
+            Self::HeldByThisThread => {
+                f.write_str("this thread holds the lock itself, and would wait for its own work")
+            }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::NoThread(error) => error.fmt(f),
         }
@@ -133,10 +145,10 @@ impl fmt::Display for LockError {
 impl Error for LockError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Resource(error) => Some(error),
-            Self::Ttl(error) => Some(error),
-            Self::NoQuorum(error) => Some(error),
-            Self::NoThread(error) => Some(error),
+            Self::Resource(error) => error.source(),
+            Self::Ttl(error) => error.source(),
+            Self::NoQuorum(error) => error.source(),
+            Self::NoThread(error) => error.source(),
             _ => None,
         }
     }
@@ -179,9 +191,9 @@ impl fmt::Display for ExtendError {
 impl Error for ExtendError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Ttl(error) => Some(error),
-            Self::Lost(error) => Some(error),
-            Self::NoQuorum(error) => Some(error),
+            Self::Ttl(error) => error.source(),
+            Self::Lost(error) => error.source(),
+            Self::NoQuorum(error) => error.source(),
             Self::HeldTooLong { .. } => None,
         }
     }
@@ -209,8 +221,8 @@ impl fmt::Display for InspectError {
 impl Error for InspectError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Resource(error) => Some(error),
-            Self::NoQuorum(error) => Some(error),
+            Self::Resource(error) => error.source(),
+            Self::NoQuorum(error) => error.source(),
         }
     }
 }
@@ -244,7 +256,7 @@ impl Error for ForceReleaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::NotALock { .. } => None,
-            Self::NoQuorum(error) => Some(error),
+            Self::NoQuorum(error) => error.source(),
         }
     }
 }
@@ -268,6 +280,9 @@ impl fmt::Display for ReleaseError {
 impl Error for ReleaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         let Self::NoQuorum(error) = self;
-        Some(error)
+        error.source()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,13 +17,13 @@
 //! [`Builder::on_event`]: crate::Builder::on_event
 
 mod listener;
+mod text;
 
 pub(crate) use listener::{Listener, contain};
 
 use crate::error::{ExtendError, LockError, Lost};
 use crate::guard::Released;
-use crate::node::Problem;
-use std::fmt;
+use crate::node::{NodeReport, Problem};
 use std::time::Duration;
 
 /// Something that happened to a lock or to a node.
@@ -47,6 +47,20 @@ pub enum Event<'a> {
         outcome: AttemptOutcome,
         /// How long the nodes took.
         took: Duration,
+    },
+    /// A call that waits for the lock now sleeps until enough nodes have been up for
+    /// [`max_ttl`](crate::Builder::max_ttl), because nobody can be granted a lock before: see
+    /// [`restart_guard`](crate::Builder::restart_guard). Told once for each such wait, by the
+    /// thread that asks the nodes; others of this client stand in line behind it.
+    #[non_exhaustive]
+    Quarantined {
+        /// What is to be locked.
+        resource: &'a [u8],
+        /// For how long no majority can grant it.
+        left: Duration,
+        /// What each node said. Those whose grants do not count yet say
+        /// [`Problem::Quarantined`], with the time that is left for each.
+        reports: &'a [NodeReport],
     },
     /// A call has taken the lock, from the nodes or from another thread of this client.
     #[non_exhaustive]
@@ -177,6 +191,7 @@ impl<'a> Event<'a> {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Attempt { .. } => "attempt",
+            Self::Quarantined { .. } => "quarantined",
             Self::Acquired { .. } => "acquired",
             Self::Contended { .. } => "contended",
             Self::Failed { .. } => "failed",
@@ -195,6 +210,7 @@ impl<'a> Event<'a> {
     pub fn resource(&self) -> Option<&'a [u8]> {
         match self {
             Self::Attempt { resource, .. }
+            | Self::Quarantined { resource, .. }
             | Self::Acquired { resource, .. }
             | Self::Contended { resource, .. }
             | Self::Failed { resource, .. }
@@ -229,54 +245,5 @@ impl AttemptOutcome {
             Self::TooLate => "too_late",
             Self::SameServer => "same_server",
         }
-    }
-}
-
-impl fmt::Display for Event<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.resource(), self.endpoint()) {
-            (Some(resource), _) => write!(f, "'{}' ", resource.escape_ascii())?,
-            (None, endpoint) => write!(f, "{} ", endpoint.unwrap_or_default())?,
-        }
-        match self {
-            Self::Attempt { number, outcome, took, .. } => {
-                write!(f, "attempt {number}: {}, took {took:.1?}", outcome.name())
-            }
-            Self::Acquired { attempts, waited, validity, .. } => write!(
-                f,
-                "acquired: attempts {attempts}, waited {waited:.1?}, valid for {validity:.1?}"
-            ),
-            Self::Contended { attempts, waited, .. } => {
-                write!(f, "contended: attempts {attempts}, waited {waited:.1?}")
-            }
-            Self::Failed { attempts, waited, error, .. } => {
-                write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
-            }
-            Self::Extended { took, validity, .. } => {
-                write!(f, "extended: took {took:.1?}, valid for {validity:.1?}")
-            }
-            Self::NotExtended { took, validity, error, .. } => {
-                write!(f, "not extended: took {took:.1?}, valid for {validity:.1?}, {error}")
-            }
-            Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
-            Self::Released { held, outcome, .. } => {
-                let how = match outcome {
-                    Some(Released::InTime) => ", in time",
-                    Some(Released::TooLate) => ", too late",
-                    None => "",
-                };
-                write!(f, "released: held {held:.1?}{how}")
-            }
-            Self::NodeUp { .. } => f.write_str("is up"),
-            Self::NodeDown { problem, .. } => write!(f, "is down: {problem}"),
-            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
-        }
-    }
-}
-
-/// As its text: resources are bytes, and lists of numbers help nobody.
-impl fmt::Debug for Event<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Event({self})")
     }
 }

@@ -39,11 +39,21 @@ use std::fmt;
 ///
 /// * A token orders grants. It does not keep anybody from writing who never shows one, and a
 ///   resource that does not compare is not protected.
+/// * A counter lives for [`fencing_expiry`] after the last grant (7 days unless something else is
+///   said), and extensions do not prolong that. Of a lock that is held for longer, the counters are
+///   gone before it is granted again, and then the wall clocks alone make the next token larger.
+///   Keep [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
+/// * A counter that somebody sets to more than the largest token is left alone, and the lock is had
+///   from the other nodes; on a majority, nobody has it until the counters have expired or are
+///   removed. One that is set a little below the largest is followed by the others, and has the
+///   same effect when so many grants have been counted up to it.
 /// * Tokens are not dense, and those of different resources have nothing to do with each other.
 /// * All clients that lock a resource must ask for tokens: a lock that is taken without one does
 ///   not count, so the holder before it may still have the largest.
 ///
 /// [`LockGuard::fencing_token`]: crate::LockGuard::fencing_token
+/// [`fencing_expiry`]: crate::Builder::fencing_expiry
+/// [`max_hold`]: crate::Builder::max_hold
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FencingToken(u64);
 
@@ -52,7 +62,7 @@ impl FencingToken {
         Self(number)
     }
 
-    /// The number: at most 2^53 - 1, so that it fits what databases and scripts count with.
+    /// The number: at most 2^52 + 2^40, so that it fits what databases and scripts count with.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.0

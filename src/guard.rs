@@ -209,6 +209,13 @@ impl LockGuard {
         }
     }
 
+    /// This thread gives the lock up when it has done something, and no other can.
+    pub(crate) fn bind_to_this_thread(&self) {
+        if let Some(place) = &self.place {
+            place.tenure().bind_to_this_thread();
+        }
+    }
+
     /// Gives the lock to the next thread in line, if there is one.
     fn pass_on(&self, lease: &Lease) -> bool {
         self.place.as_ref().is_some_and(|place| place.pass(lease.clone()).is_ok())

@@ -15,6 +15,10 @@
 //! # }
 //! ```
 //!
+//! On servers that were started less than a minute ago, `lock` waits for up to that long and says
+//! nothing: [`Builder::restart_guard`] has the reason, and [`Event::Quarantined`] tells it to those
+//! who [listen](Builder::on_event).
+//!
 //! # What is guaranteed
 //!
 //! In short; [`guarantees`] says it in full, with what is presumed and how it is tested.
@@ -55,6 +59,8 @@
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
 //! * **A fork** shares its parent's connections. Build a client after forking, not before.
+//! * **Re-entrance.** A lock belongs to a guard, not to a thread: who waits for a lock of which it
+//!   has the guard waits for itself ([`LockClient`] says what is noticed of that).
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.

@@ -17,6 +17,7 @@
 //! hangs) keeps nobody beyond the time at which its key has expired. Tokens are still what makes
 //! the lock safe; the line only saves asking.
 
+mod tenure;
 mod waiter;
 
 use crate::clock::{self, Time};
@@ -24,7 +25,9 @@ use crate::engine::Lease;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
+pub(crate) use tenure::Tenure;
 use waiter::{Call, Waiter};
 
 /// How long a lock may go from thread to thread before other processes get their chance.
@@ -57,20 +60,14 @@ struct Head {
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
     until: Option<Time>,
+    /// The thread without which it cannot give the lock up.
+    bound_to: Option<ThreadId>,
 }
 
 /// The place at the head of a line. Dropping it calls the next.
 pub(crate) struct Place {
     tenure: Tenure,
     is_after_limit: bool,
-}
-
-/// The same for one who only has to say for how long the lock is held.
-#[derive(Clone)]
-pub(crate) struct Tenure {
-    lines: Arc<Lines>,
-    key: Arc<[u8]>,
-    number: u64,
 }
 
 /// How joining a line ended.
@@ -82,6 +79,8 @@ pub(crate) enum Joined {
     Outside,
     /// Time is over, and another thread holds the lock.
     TimedOut,
+    /// Not in it: this thread would wait for itself.
+    Own,
 }
 
 impl Lines {
@@ -105,6 +104,9 @@ impl Lines {
         }
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Joined::Outside;
+        }
+        if line.is_bound_to_this_thread() {
+            return Joined::Own;
         }
         // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait
         // a quarter.
@@ -176,8 +178,17 @@ impl Line {
 
     fn advance(&mut self) -> u64 {
         self.heads += 1;
-        self.head = Some(Head { number: self.heads, since: clock::now(), until: None });
+        self.head =
+            Some(Head { number: self.heads, since: clock::now(), until: None, bound_to: None });
         self.heads
+    }
+
+    /// Is the lock held, and to be given up by this thread and no other?
+    fn is_bound_to_this_thread(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| {
+            head.bound_to == Some(thread::current().id())
+                && head.until.is_some_and(|until| until > clock::now())
+        })
     }
 
     fn is_head(&self, number: u64) -> bool {
@@ -253,21 +264,6 @@ impl Place {
     }
 }
 
-impl Tenure {
-    /// The lock is held; `until` is when its key will have expired.
-    pub(crate) fn hold(&self, until: Time) {
-        if let Some(line) = self.lines.lock().get_mut(&self.key) {
-            let number = self.number;
-            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
-                if head.until.replace(until).is_none() && line.handed_over == 0 {
-                    line.taken_at = clock::now();
-                }
-                line.alert();
-            }
-        }
-    }
-}
-
 impl Drop for Place {
     fn drop(&mut self) {
         let Tenure { lines, key, number } = &self.tenure;
@@ -286,12 +282,6 @@ impl Drop for Place {
 impl fmt::Debug for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Place").field("number", &self.tenure.number).finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for Tenure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tenure").field("number", &self.number).finish_non_exhaustive()
     }
 }
 

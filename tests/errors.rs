@@ -45,7 +45,10 @@ fn the_same_endpoint_twice_is_refused_by_name() {
     for urls in twice {
         let error = refused(LockClient::builder().node("redis://10.9.9.9").nodes(urls));
         assert!(matches!(&error, ConfigError::Duplicate { .. }), "{error:?}");
-        assert!(error.to_string().contains("://"), "{error}");
+        let (first, second) = (urls[0].replace(&format!(":{SECRET}"), "***"), urls[1]);
+        let second = second.replace(&format!(":{SECRET}"), "***");
+        let text = format!("{first} and {second} are the same server: it must not vote twice");
+        assert_eq!(error.to_string(), text, "each as it was written");
     }
 }
 
@@ -66,6 +69,7 @@ fn urls_that_name_no_node_are_refused_with_the_reason() {
         ("redis://10.0.0.1:0", EndpointFault::BadPort),
         ("redis://10.0.0.1:65536", EndpointFault::BadPort),
         ("redis://::1", EndpointFault::BadHost),
+        ("redis://s3cr3t-w0rd@10.0.0.1", EndpointFault::AmbiguousCredentials),
         ("redis://:s3cr3t-w0rd@10.0.0.1/x", EndpointFault::BadDatabase),
         ("redis://:s3cr3t-w0rd@10.0.0.1?timeout=5", option("timeout")),
         ("redis://10.0.0.1/1?db=1", EndpointFault::RepeatedOption("db")),
@@ -105,6 +109,8 @@ fn settings_that_make_no_sense_are_refused_by_their_name() {
         ("max_ttl", new().max_ttl(Duration::from_millis(2))),
         ("max_ttl", new().max_ttl(366 * day)),
         ("max_ttl", new().max_ttl(Duration::MAX)),
+        ("fencing_expiry", new().fencing_expiry(7 * day).max_ttl(8 * day)),
+        ("fencing_expiry", new().fencing_expiry(366 * day)),
         ("min_validity", new().min_validity(Duration::from_secs(60))),
         ("min_validity", new().min_validity(Duration::MAX)),
         ("client_name", new().client_name("")),
@@ -120,6 +126,16 @@ fn settings_that_make_no_sense_are_refused_by_their_name() {
             }
             other => panic!("{expected}: {other:?}"),
         }
+    }
+}
+
+#[test]
+fn what_was_not_set_does_not_contradict_what_was() {
+    // By default counters live for a week, or for as long as a lock may.
+    let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
+    for longest in [7, 8, 365] {
+        let builder = LockClient::builder().node("redis://10.0.0.1").max_ttl(days(longest));
+        assert!(builder.build().is_ok(), "{longest} days");
     }
 }
 

@@ -207,6 +207,34 @@ fn nodes_that_do_not_answer_are_told_as_a_failure() {
 }
 
 #[test]
+fn who_waits_for_the_end_of_a_quarantine_is_told_so_once() {
+    let servers = Servers::start(3);
+    let (journal, max_ttl) = (Journal::default(), Duration::from_secs(4));
+    let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
+    let client = builder.wait_for_all(true).on_event(journal.pen()).build().unwrap();
+    assert!(client.try_lock("fresh", SHORT).is_err());
+    assert_eq!(names(&journal.of_locks()), ["attempt", "failed"], "who does not wait is not told");
+
+    let waiting = std::thread::spawn({
+        let client = client.clone();
+        move || client.lock("fresh", max_ttl).unwrap().release()
+    });
+    let is_told = || journal.entries().iter().any(|entry| entry.name == "quarantined");
+    assert!(eventually(LIMIT, is_told) && !waiting.is_finished(), "before it is waited for");
+    finish(waiting).unwrap();
+    let told = journal.of_locks();
+    let [attempt, quarantined, rest @ ..] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((attempt.outcome, &*attempt.about), (Some(AttemptOutcome::NoQuorum), "fresh"));
+    assert_eq!((quarantined.name, &*quarantined.about), ("quarantined", "fresh"));
+    assert!(quarantined.span > Duration::ZERO && quarantined.span <= max_ttl, "{told:?}");
+    let text = &quarantined.text;
+    assert!(servers.urls().iter().all(|url| text.contains(url)), "{text}");
+    assert!(text.contains("max_ttl") && text.contains("restart_guard"), "{text}");
+    assert!(rest.iter().all(|entry| entry.name != "quarantined"), "{told:?}");
+    assert_eq!(names(&rest[rest.len() - 2..]), ["acquired", "released"]);
+}
+
+#[test]
 fn no_event_shows_a_password_or_a_token() {
     let mut servers = Servers::start_with(3, &["--requirepass", SECRET]);
     let (client, journal) = told(&servers);

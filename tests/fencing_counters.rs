@@ -14,10 +14,10 @@ use support::queue::{finish, stand};
 use support::servers::Servers;
 
 /// The largest token.
-const MOST: u64 = (1 << 53) - 1;
+const MOST: u64 = (1 << 52) + (1 << 40);
 
 /// A counter ahead of all others, and not at the end yet.
-const FURTHER: u64 = 7_000_000_000_000_000;
+const FURTHER: u64 = 4_400_000_000_000_000;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
@@ -160,8 +160,10 @@ fn the_largest_token_is_given_and_none_after_it() {
     assert_eq!(guard.release().unwrap(), Released::InTime);
     assert_eq!(refused(client.request("one").fenced()), [true; 3]);
 
-    // One that is at the end has no more to say, and no more has a number that is none.
-    for (name, end) in [("end", MOST.to_string()), ("beyond", "99999999999999999999".to_owned())] {
+    // One that is at the end, or where nobody has counted to, is not followed by the others.
+    let ends = [MOST, MOST + 1, 7_000_000_000_000_000, (1 << 53) - 2, (1 << 53) - 1, u64::MAX];
+    for (index, end) in ends.into_iter().enumerate() {
+        let (name, end) = (&*format!("end-{index}"), end.to_string());
         set_counter(&servers[1], name, &end);
         let guard = fenced(&client, name);
         assert!(token(&guard) < AHEAD);

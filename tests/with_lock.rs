@@ -112,3 +112,50 @@ fn a_request_is_run_with_all_that_was_asked_for() {
     assert_eq!(refused, Ok(None::<()>));
     drop(held);
 }
+
+#[test]
+fn who_waits_for_its_own_lock_is_told_at_once() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let own = |result: Result<_, LockError>| matches!(result, Err(LockError::HeldByThisThread));
+    let both = ["one", "two"];
+    client
+        .with_lock("own", TTL, |_| {
+            assert!(own(client.lock("own", TTL).map(Some)));
+            assert!(own(client.clone().with_lock("own", TTL, |_| ()).map(|()| None)));
+            assert!(own(client.try_lock_for("own", TTL, LIMIT)));
+            assert!(own(client.request("own").fenced().keep_alive().acquire()));
+            // Who does not wait is refused like anybody, and other locks are free.
+            assert!(client.try_lock("own", TTL).unwrap().is_none());
+            assert!(client.try_lock_for("own", TTL, Duration::ZERO).unwrap().is_none());
+            assert!(client.lock("other", TTL).is_ok());
+            let several = client.request_all(both).ttl(TTL).run(|_| {
+                assert!(own(client.request_all(both).acquire()));
+            });
+            assert_eq!(several, Ok(Some(())));
+            // Another client knows nothing of it, nor does another thread: these wait.
+            let wait = Duration::from_millis(50);
+            assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
+            thread::scope(|scope| {
+                let other =
+                    scope.spawn(|| client.try_lock_for("own", TTL, wait).unwrap().is_none());
+                assert!(other.join().unwrap());
+            });
+        })
+        .unwrap();
+    // The lock is free again, and so is the thread.
+    client.lock("own", TTL).unwrap().release().unwrap();
+}
+
+#[test]
+fn who_has_a_guard_may_wait_for_the_thread_that_gives_it_up() {
+    let servers = Servers::start(3);
+    let client = client(&servers);
+    let guard = client.request("moved").ttl(TTL).keep_alive().acquire().unwrap().unwrap();
+    let elsewhere = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(100));
+        drop(guard);
+    });
+    assert!(client.lock("moved", TTL).is_ok(), "this thread took it and another gave it up");
+    elsewhere.join().unwrap();
+}

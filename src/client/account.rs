@@ -17,17 +17,45 @@ pub(super) struct Account<'a> {
     attempt_began: Time,
     /// The latest attempt, as long as it has not been told: how long it took, and the votes.
     untold: Option<(Duration, Ballot)>,
+    /// When the quarantine ends that has been told last.
+    quarantined_until: Time,
 }
+
+/// Servers say in whole seconds for how long they have been up: a quarantine that ends later than
+/// was told by less than this is the same one, and an attempt came a moment too early.
+const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> Account<'a> {
     pub(super) fn begin(client: &'a LockClient, resource: &'a [u8]) -> Self {
         let now = clock::now();
-        Self { client, resource, began: now, attempts: 0, attempt_began: now, untold: None }
+        Self {
+            client,
+            resource,
+            began: now,
+            attempts: 0,
+            attempt_began: now,
+            untold: None,
+            quarantined_until: Time::ZERO,
+        }
     }
 
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
-        client.run(Accounted { acquire, account: self })
+        let accounted = Accounted { acquire, account: self };
+        client.run_telling(accounted, |accounted, last| accounted.account.tell_rest(last))
+    }
+
+    /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
+    /// what this attempt left behind has been removed, and nothing is owed if who is told panics.
+    fn tell_rest(&mut self, last: &LastRound) {
+        let Some((_, ballot)) = &self.untold else { return };
+        let left = ballot.quarantine;
+        self.tell_attempt(failure);
+        let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
+        if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
+            self.quarantined_until = until;
+            self.client.tell(|| Event::Quarantined { resource, left, reports });
+        }
     }
 
     /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives
@@ -85,11 +113,6 @@ impl Operation for Accounted<'_, '_> {
         // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
             self.account.attempts += 1;
-        }
-        if matches!(step, Step::Wait(_)) {
-            // There will be another one. Only now: what this one left behind has been removed, and
-            // nothing is owed if who is told panics.
-            self.account.tell_attempt(failure);
         }
         step
     }

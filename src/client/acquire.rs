@@ -30,7 +30,7 @@ impl LockClient {
         }
         let mut account = Account::begin(self, &key[self.shared.key_prefix.len()..]);
         let result = self.take(key, extras, terms, |acquire| account.run(acquire));
-        if !matches!(result, Err(LockError::Ttl(_))) {
+        if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             account.conclude(&result);
         }
         result
@@ -57,7 +57,7 @@ impl LockClient {
             }
             None => self.stand_in_line(&self.shared.lines, key, patience, acquire),
         };
-        let Some((place, acquire)) = stood else {
+        let Some((place, acquire)) = stood? else {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
@@ -81,17 +81,17 @@ impl LockClient {
 
     /// Waits until no other thread of this client is before this one, and prepares to take the lock
     /// over if it is handed on. `None` if time was over before that, with another thread holding
-    /// the lock.
+    /// the lock; an error if that thread is this one.
     fn stand_in_line(
         &self,
         lines: &Arc<Lines>,
         key: &Arc<[u8]>,
         patience: Patience,
         mut acquire: Acquire,
-    ) -> Option<(Option<Place>, Acquire)> {
+    ) -> Result<Option<(Option<Place>, Acquire)>, LockError> {
         if self.shared.listener.is_some() && Listener::is_telling() {
             // The call that is being told about may have the place before this one in line.
-            return Some((None, acquire));
+            return Ok(Some((None, acquire)));
         }
         let deadline = match patience {
             Patience::Once => Some(Time::ZERO),
@@ -101,8 +101,9 @@ impl LockClient {
         let node_timeout = self.shared.rules.node_timeout;
         let (place, lease) = match lines.join(key, deadline, node_timeout) {
             Joined::Head(place, lease) => (place, lease),
-            Joined::Outside => return Some((None, acquire)),
-            Joined::TimedOut => return None,
+            Joined::Outside => return Ok(Some((None, acquire))),
+            Joined::TimedOut => return Ok(None),
+            Joined::Own => return Err(LockError::HeldByThisThread),
         };
         if let Some(lease) = lease {
             let now = clock::now();
@@ -112,7 +113,7 @@ impl LockClient {
                 if let Err(lease) = place.pass(lease) {
                     self.post(lease.undo(now, &self.shared.rules));
                 }
-                return None;
+                return Ok(None);
             }
         } else if place.is_after_limit() {
             let now = clock::now();
@@ -123,7 +124,7 @@ impl LockClient {
             let pause = pause.min(left / 2);
             acquire = acquire.pausing(now.after(pause));
         }
-        Some((Some(place), acquire))
+        Ok(Some((Some(place), acquire)))
     }
 }
 

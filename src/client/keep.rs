@@ -1,7 +1,8 @@
 //! Locks that are kept alive.
 
 use super::request::Terms;
-use super::{LockClient, draw};
+use super::{LockClient, LockRequest, draw};
+use crate::clock;
 use crate::engine::{Lease, Ttl};
 use crate::error::{LockError, NoThread, TtlError};
 use crate::guard::LockGuard;
@@ -13,13 +14,16 @@ use std::time::Duration;
 impl LockClient {
     /// Runs `body` with the lock of `resource` held, which is waited for as long as it takes and
     /// kept alive with `ttl` until `body` has ended: short for a
-    /// [request](Self::request) that is [run](super::LockRequest::run).
+    /// [request](Self::request) that is [run](LockRequest::run).
     ///
     /// What `body` returns is handed out whatever becomes of the lock meanwhile, an error of its
     /// own included, and if it panics the lock is given back and the panic goes on. A lease ends by
     /// the clock all the same, when the nodes cannot be reached for too long: call
     /// [`ensure_held`](LockGuard::ensure_held) on what `body` is given in the line before the one
     /// that must not run twice.
+    ///
+    /// The lock is not re-entrant: a `body` that waits for the same lock is told
+    /// [`LockError::HeldByThisThread`], and `try_lock` in it says `None`.
     ///
     /// ```no_run
     /// # use redlatch::LockClient;
@@ -40,7 +44,7 @@ impl LockClient {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock), as a request that is [kept alive](super::LockRequest::keep_alive),
+    /// As [`lock`](Self::lock), as a request that is [kept alive](LockRequest::keep_alive),
     /// or [`LockError::TooLate`] if the process stood still between taking the lock and `body`
     /// until the lock was over. `body` was not called then.
     pub fn with_lock<T>(
@@ -124,5 +128,36 @@ impl LockClient {
     /// Has the watchdog look after a lock that is not renewed, or look at one again.
     pub(crate) fn watch(&self, hold: Arc<Hold>) -> Result<(), NoThread> {
         self.shared.watchdog.watch(Watched { hold, plan: None, tenure: None })
+    }
+}
+
+impl LockRequest<'_> {
+    /// Runs `body` under the lock, which is [kept alive](Self::keep_alive) until `body` has ended,
+    /// and given up then. `None`, and `body` was not called, if others hold the lock, and waiting
+    /// was not asked for or has not helped.
+    ///
+    /// What `body` is given says whether the lock is [still held](LockGuard::ensure_held), for how
+    /// long, and by which [number](LockGuard::fencing_token) if it is [fenced](Self::fenced). What
+    /// it returns is handed out whatever becomes of the lock meanwhile, an error of its own
+    /// included, and if it panics the lock is given back and the panic goes on.
+    ///
+    /// A `body` that waits for the same lock, or the same set of them, with the same client waits
+    /// for its own end. In the thread that runs it, that is
+    /// [`LockError::HeldByThisThread`]; in a thread that `body` waits for, it is not noticed.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), or [`LockError::TooLate`] if the process stood still between
+    /// taking the lock and `body` until the lock was over. `body` was not called then.
+    pub fn run<T>(self, body: impl FnOnce(&LockGuard) -> T) -> Result<Option<T>, LockError> {
+        let ttl = self.terms.ttl;
+        let Some(guard) = self.keep_alive().acquire()? else { return Ok(None) };
+        if guard.ensure_held().is_err() {
+            return Err(LockError::TooLate { took: guard.age(clock::now()), ttl });
+        }
+        guard.bind_to_this_thread();
+        let value = body(&guard);
+        drop(guard);
+        Ok(Some(value))
     }
 }

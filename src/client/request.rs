@@ -1,9 +1,9 @@
 //! What is asked for, when more than a resource and a ttl is to be said about it.
 
-use super::LockClient;
+use super::{LockClient, Shared};
 use crate::clock;
-use crate::engine::{Extras, Patience};
-use crate::error::{LockError, ResourceError};
+use crate::engine::{Extras, Patience, Ttl};
+use crate::error::{LockError, ResourceError, TtlError};
 #[cfg(doc)]
 use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
@@ -40,7 +40,7 @@ const OWNER_MAX: usize = 256;
 pub struct LockRequest<'a> {
     client: &'a LockClient,
     keys: Result<Keys, ResourceError>,
-    terms: Terms,
+    pub(super) terms: Terms,
 }
 
 /// The keys of what is to be locked: the first, and those to be locked together with it.
@@ -79,6 +79,27 @@ impl LockClient {
     ///   nothing of each other.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))
+    }
+}
+
+impl LockClient {
+    /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of
+    /// validity.
+    pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
+        let Shared { max_ttl, rules, .. } = &*self.shared;
+        if ttl > *max_ttl {
+            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
+        }
+        let whole = Ttl::from_duration(ttl);
+        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
+            let shortest = rules.drift.shortest_ttl(least);
+            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
+            TtlError::TooShort { ttl, shortest }
+        })
+    }
+
+    pub(crate) fn fencing_expiry(&self) -> Ttl {
+        self.shared.fencing_expiry
     }
 }
 
@@ -140,7 +161,8 @@ impl<'a> LockRequest<'a> {
         self
     }
 
-    /// Makes one attempt, and does not wait if others hold the lock.
+    /// Makes one attempt, and does not wait if others hold the lock. A split vote is put again, as
+    /// [`LockClient::try_lock`] says.
     pub fn one_attempt(mut self) -> Self {
         self.terms.wait = Wait::Not;
         self
@@ -250,30 +272,6 @@ impl<'a> LockRequest<'a> {
         let extras = Extras { more_keys, owner: self.terms.owner.clone(), fence };
         let extras = (extras != Extras::default()).then(|| Arc::new(extras));
         self.client.acquire(&key, extras, &self.terms)
-    }
-
-    /// Runs `body` under the lock, which is [kept alive](Self::keep_alive) until `body` has ended,
-    /// and given up then. `None`, and `body` was not called, if others hold the lock, and waiting
-    /// was not asked for or has not helped.
-    ///
-    /// What `body` is given says whether the lock is [still held](LockGuard::ensure_held), for how
-    /// long, and by which [number](LockGuard::fencing_token) if it is [fenced](Self::fenced). What
-    /// it returns is handed out whatever becomes of the lock meanwhile, an error of its own
-    /// included, and if it panics the lock is given back and the panic goes on.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), or [`LockError::TooLate`] if the process stood still between
-    /// taking the lock and `body` until the lock was over. `body` was not called then.
-    pub fn run<T>(self, body: impl FnOnce(&LockGuard) -> T) -> Result<Option<T>, LockError> {
-        let ttl = self.terms.ttl;
-        let Some(guard) = self.keep_alive().acquire()? else { return Ok(None) };
-        if guard.ensure_held().is_err() {
-            return Err(LockError::TooLate { took: guard.age(clock::now()), ttl });
-        }
-        let value = body(&guard);
-        drop(guard);
-        Ok(Some(value))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the settings must be like.
 
 use super::{Builder, Config, KEY_MAX};
-use crate::endpoint::Endpoint;
+use crate::endpoint::{Endpoint, redact};
 use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use std::sync::Arc;
@@ -12,6 +12,9 @@ const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
 
 /// The longest that a round may be allowed to take.
 const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
+
+/// How long fencing counters live, unless locks may live for longer.
+const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Builder {
     pub(super) fn check(self) -> Result<Config, ConfigError> {
@@ -72,10 +75,11 @@ impl Builder {
     }
 
     fn check_fencing_expiry(&self) -> Result<Ttl, ConfigError> {
-        let expiry = self.fencing_expiry;
+        let expiry = self.fencing_expiry.unwrap_or(FENCING_EXPIRY.max(self.max_ttl));
         let ttl = Ttl::from_duration(expiry).filter(|_| expiry >= self.max_ttl);
         ttl.ok_or_else(|| {
-            let reason = format!("{expiry:?} is not between max_ttl and 365 days");
+            let shortest = self.max_ttl;
+            let reason = format!("{expiry:?} is not between max_ttl ({shortest:?}) and 365 days");
             ConfigError::Setting { name: "fencing_expiry", reason }
         })
     }
@@ -106,8 +110,9 @@ fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
     let mut endpoints: Vec<Endpoint> = Vec::new();
     for url in urls {
         let endpoint = Endpoint::parse(url).map_err(ConfigError::Endpoint)?;
-        if let Some(first) = endpoints.iter().find(|other| other.same_server(&endpoint)) {
-            let (first, second) = (first.to_string(), endpoint.to_string());
+        if let Some(first) = endpoints.iter().position(|other| other.same_server(&endpoint)) {
+            // As they were written: in their canonical form two spellings would look like one.
+            let (first, second) = (redact(&urls[first]), redact(url));
             return Err(ConfigError::Duplicate { first, second });
         }
         endpoints.push(endpoint);

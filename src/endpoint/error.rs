@@ -49,6 +49,8 @@ pub enum EndpointFault {
     Fragment,
     /// There is a raw `/` or `?` in the user or password.
     UnescapedCredentials,
+    /// What stands before the `@` has no colon, and may be a user or a password.
+    AmbiguousCredentials,
     /// A percent sign is not followed by two hexadecimal digits.
     BadPercentEscape,
     /// There is no host.
@@ -91,6 +93,10 @@ impl fmt::Display for EndpointFault {
             Self::UnescapedCredentials => {
                 "'/' and '?' in a user or password have to be written as %2F and %3F"
             }
+            Self::AmbiguousCredentials => {
+                "a user or a password? write ':password@', 'user:password@', or 'user:@' for a \
+                 user without one"
+            }
             Self::BadPercentEscape => "'%' without two hexadecimal digits, write it as %25",
             Self::EmptyHost => "no host",
             Self::BadHost => "host is not a name, an IPv4 address, or an IPv6 address in brackets",
@@ -111,7 +117,7 @@ impl Error for EndpointFault {}
 /// What may be shown of a URL that need not even be one: never what stands before its last `@`,
 /// nor where a password ends up when somebody forgets to write the `@` or to encode what is in
 /// front of it. When in doubt, less is shown.
-fn redact(url: &str) -> String {
+pub(crate) fn redact(url: &str) -> String {
     let (scheme, rest) = match super::split_scheme(url) {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),
         None => (String::new(), url),

@@ -20,27 +20,27 @@ fn urls_are_read_and_shown() {
         ("redis://h?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
         ("redis://h/?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
         ("redis://h?", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
-        ("REDIS://User@H", tcp("h", 6379), (Some("User"), None), 0, "redis://User@h:6379/0"),
-        ("redis://user:pass@h/2", tcp("h", 6379), (user, password), 2, "redis://user@h:6379/2"),
+        ("REDIS://User:@H", tcp("h", 6379), (Some("User"), None), 0, "redis://User:@h:6379/0"),
+        ("redis://user:pass@h/2", tcp("h", 6379), (user, password), 2, "redis://user:***@h:6379/2"),
         ("redis://:pass@h", tcp("h", 6379), (None, password), 0, "redis://h:6379/0"),
-        ("redis://user:@h", tcp("h", 6379), (user, None), 0, "redis://user@h:6379/0"),
+        ("redis://user:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
         ("redis://:@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://[::1]", tcp("::1", 6379), (None, None), 0, "redis://[::1]:6379/0"),
         ("redis://[0::1]:7/3", tcp("::1", 7), (None, None), 3, "redis://[::1]:7/3"),
-        ("redis://%75ser@h", tcp("h", 6379), (user, None), 0, "redis://user@h:6379/0"),
-        ("redis://%40@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40@h:6379/0"),
+        ("redis://%75ser:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
+        ("redis://%40:@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40:@h:6379/0"),
         ("unix:///run/r.sock", unix("/run/r.sock"), (None, None), 0, "unix:///run/r.sock?db=0"),
         ("unix:///r?db=1", unix("/r"), (None, None), 1, "unix:///r?db=1"),
         ("unix:///a@b", unix("/a@b"), (None, None), 0, "unix:///a%40b?db=0"),
         ("unix:///a%3F%20b", unix("/a? b"), (None, None), 0, "unix:///a%3F%20b?db=0"),
-        ("unix://user:pass@/r", unix("/r"), (user, password), 0, "unix://user@/r?db=0"),
+        ("unix://user:pass@/r", unix("/r"), (user, password), 0, "unix://user:***@/r?db=0"),
         (
             "unix:///r?user=user&password=p%61ss",
             unix("/r"),
             (user, password),
             0,
-            "unix://user@/r?db=0",
+            "unix://user:***@/r?db=0",
         ),
     ] {
         let endpoint = Endpoint::parse(url).unwrap_or_else(|error| panic!("{error}"));
@@ -109,7 +109,10 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("unix:///a%f", Fault::BadPercentEscape),
         ("unix://run/redis.sock", Fault::UnexpectedHost),
         ("unix://user@host/r", Fault::UnexpectedHost),
-        ("unix://a@/r?user=b", Fault::RepeatedOption("user")),
+        ("unix://a:@/r?user=b", Fault::RepeatedOption("user")),
+        ("unix://a@/r", Fault::AmbiguousCredentials),
+        ("redis://user@h", Fault::AmbiguousCredentials),
+        ("redis://%75ser@h", Fault::AmbiguousCredentials),
         ("unix:///r?pass=b", Fault::UnknownOption("pass".to_owned())),
     ] {
         let error = Endpoint::parse(url).expect_err(url);
@@ -138,7 +141,7 @@ fn the_same_server_is_recognised_under_other_spellings() {
     assert!(same("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]:6379"));
     assert!(same("redis://10.0.0.1", "redis://[::ffff:10.0.0.1]"));
     assert!(same("redis://10.0.0.1", "redis://10.0.0.1."));
-    assert!(same("unix:///run/r.sock", "unix://user@//run/./r.sock?db=1"));
+    assert!(same("unix:///run/r.sock", "unix://user:@//run/./r.sock?db=1"));
     assert!(!same("redis://a", "redis://a:6380"));
     assert!(!same("redis://a", "redis://b"));
     assert!(!same("unix:///a", "unix:///b"));
@@ -167,6 +170,9 @@ fn no_password_is_ever_shown() {
                 format!("unix://:{written}@host/run/redis.sock"),
                 format!("unix:///run/redis.sock?password={written}"),
                 format!("redis://host?password={written}"),
+                // In the place of a user, and of no other password.
+                format!("redis://{}@host", written.replace(':', "")),
+                format!("unix://{}@/run/redis.sock", written.replace(':', "")),
             ] {
                 let (display, debug) = match Endpoint::parse(&url) {
                     Ok(endpoint) => {

@@ -10,6 +10,7 @@
 
 mod failing;
 mod fencing;
+mod split;
 
 use super::{Backoff, Ballot, Draw, Extras, Input, Jitter, Lease, NodeSet};
 use super::{Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
@@ -21,9 +22,10 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there is no fourth kind of patience")]
 pub enum Patience {
-    /// One attempt.
+    /// One attempt; a few more within `node_timeout` if the votes are split between several who
+    /// asked at once.
     Once,
-    /// Attempts until this time, and none beyond it. A time that has come means one attempt.
+    /// Attempts until this time, and none beyond it. A time that has come means the same as `Once`.
     Until(Time),
     /// As long as it takes.
     Forever,
@@ -58,6 +60,10 @@ pub struct Acquire {
     patience: Patience,
     min_validity: Duration,
     backoff: Option<Backoff>,
+    /// When the first attempt began.
+    began: Option<Time>,
+    /// How many attempts have been made.
+    attempts: u32,
     /// What the last attempt came to.
     failure: Option<Acquired>,
     /// A failed attempt's undo, which goes out before anything else happens.
@@ -93,6 +99,8 @@ impl Acquire {
             ttl,
             patience,
             backoff: None,
+            began: None,
+            attempts: 0,
             failure: None,
             undo: None,
             undo_before: None,
@@ -134,17 +142,17 @@ impl Acquire {
     }
 
     fn begin(&mut self, now: Time, draw: Draw) {
-        if let (Patience::Until(time), Some(failure)) = (self.patience, &self.failure) {
-            if now >= time {
-                // Whoever was to begin the last attempt has overslept. Another one would not end in
-                // time.
-                self.state = State::Over(Some(failure.clone()));
-                self.give_up_predecessor(now, NodeSet::EMPTY);
-                return;
-            }
+        if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
+            // Whoever was to begin the last attempt has overslept. Another one would not end in
+            // time.
+            self.state = State::Over(Some(failure));
+            self.give_up_predecessor(now, NodeSet::EMPTY);
+            return;
         }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
+        self.began.get_or_insert(now);
+        self.attempts += 1;
         let before = self.predecessor.as_ref();
         let request = Request {
             verb: if before.is_some() { Verb::HandOver } else { Verb::Plant },
@@ -158,7 +166,7 @@ impl Acquire {
             ttl: self.ttl,
             ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
             started: now,
-            deadline: self.deadline(now, now),
+            deadline: self.deadline(now, now).min(self.end_of_single()),
             nodes: NodeSet::all(self.rules.nodes),
         };
         self.state = State::Asking { request, is_sent: false };

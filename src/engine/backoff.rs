@@ -56,10 +56,16 @@ impl Backoff {
     /// How long to wait after one more failure. `least_ceiling`, such as the time that the failed
     /// attempt took, takes the place of the base where it is longer.
     pub fn next_delay(&mut self, least_ceiling: Duration) -> Duration {
+        self.next_delay_within(least_ceiling, Duration::MAX)
+    }
+
+    /// The same, with no ceiling above `most`. The whole delay is random all the same: what is only
+    /// cut down to `most` would be the same for everybody.
+    pub fn next_delay_within(&mut self, least_ceiling: Duration, most: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
         let ceiling = self.base.max(least_ceiling).saturating_mul(doubled).min(self.cap);
-        self.jitter.below(ceiling)
+        self.jitter.below(ceiling.min(most))
     }
 
     /// Starts again from the base, after a success.

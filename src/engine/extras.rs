@@ -3,9 +3,19 @@
 use super::{Node, NodeSet, Token, Ttl};
 use std::sync::Arc;
 
-/// The largest fencing token. The nodes' scripts count in doubles, which are exact up to here:
-/// enough for a grant every microsecond until the year 2255.
-pub const FENCE_MAX: u64 = (1 << 53) - 1;
+/// The most that a wall clock counts for, in microseconds since 1970: a time in the year 2112. A
+/// clock that is wrong by more must not use up what counters have room for.
+pub const FENCE_SEED_MAX: u64 = 1 << 52;
+
+/// The largest fencing token: what is left above any wall clock for counting a grant every
+/// microsecond for twelve days, or one every millisecond for 34 years. The nodes' scripts count in
+/// doubles, which are exact up to twice as much.
+///
+/// No lower than that, so that no clock and no counting comes to the end; and no higher, because
+/// what is beyond it has not been counted. A node whose counter is there, by whatever accident,
+/// grants nothing, and the others do not follow it: nobody has had such a token, or a majority
+/// would have the counter, and then nobody is granted the lock.
+pub const FENCE_MAX: u64 = FENCE_SEED_MAX + (1 << 40);
 
 /// What a lock has beyond one key and a token. Most have nothing of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

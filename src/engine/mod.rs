@@ -35,7 +35,7 @@ mod validity;
 pub use acquire::{Acquire, Acquired, Patience};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
-pub use extras::{Counters, Extras, FENCE_MAX, Predecessor};
+pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, Predecessor};
 pub use lease::Lease;
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};

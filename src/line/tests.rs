@@ -1,6 +1,7 @@
 //! Lines with threads in them: who is called, with what, and who leaves when.
 
 mod deadlines;
+mod own;
 
 use super::*;
 use crate::engine::{NodeSet, Token, Ttl};
@@ -52,6 +53,7 @@ impl Joined {
             Self::Head(place, lease) => (place, lease),
             Self::Outside => panic!("outside"),
             Self::TimedOut => panic!("timed out"),
+            Self::Own => panic!("its own"),
         }
     }
 }

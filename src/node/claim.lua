@@ -9,7 +9,7 @@ end
 for i = locks + 1, #KEYS do
   local counter = redis.pcall('GET', KEYS[i])
   local digits = type(counter) == 'string' and string.match(counter, '^%d+$')
-  if counter and not (digits and tonumber(digits) < 2^53 - 1) then
+  if counter and not (digits and tonumber(digits) < 2^52 + 2^40) then
     return redis.error_reply('FENCE a counter of this lock is no number that can be raised')
   end
   found[i] = counter

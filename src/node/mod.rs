@@ -20,6 +20,7 @@ mod problem;
 mod report;
 mod rounds;
 pub mod script;
+mod secret;
 mod server_error;
 mod session;
 mod waiting;

@@ -11,7 +11,9 @@ use std::{error, fmt, io};
 /// Texts are the server's or the operating system's own words. A server's are shortened to
 /// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin another line of a
 /// log, or are not seen there are escaped. A password never appears in one, also when a server
-/// quotes it.
+/// quotes it, or the beginning of it: there are stars in its place, or, where the password may be
+/// an ordinary word or was cut short, the whole text is `(not shown: it may quote a secret)`,
+/// behind the code of an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
@@ -94,8 +96,8 @@ impl fmt::Display for Problem {
 impl error::Error for Problem {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
-            Self::Protocol(error) => Some(error),
-            Self::Server(error) => Some(error),
+            Self::Protocol(error) => error.source(),
+            Self::Server(error) => error.source(),
             _ => None,
         }
     }

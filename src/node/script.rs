@@ -69,7 +69,7 @@ pub const HAND_OVER: Script = Script {
 /// as a number. One that is none, or has no room above it, is an error, and nothing is written
 /// then. The error does not quote the key: that may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "c1512e443655cb1c3c685fa67197f798f8967cfe" };
+    Script { source: include_str!("claim.lua"), sha1: "3b981332772e2db735b9d875e46089561ba4fe43" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` how long the counters

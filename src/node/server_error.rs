@@ -1,5 +1,6 @@
 //! The errors that a server answers with: what they mean, and what may be shown of them.
 
+use super::secret;
 use std::{error, fmt};
 
 /// An error that a server answered with.
@@ -17,7 +18,8 @@ impl ServerError {
     /// Where the server's words are cut off, in bytes, escapes included.
     pub const TEXT_MAX: usize = 256;
 
-    /// Reads an error reply. Wherever it quotes `secret`, the secret is blotted out.
+    /// Reads an error reply. Wherever it quotes `secret`, there are stars, or nothing of it is
+    /// shown but its code.
     #[must_use]
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);
@@ -46,11 +48,16 @@ pub(super) fn quoted(text: &[u8], secret: Option<&[u8]>) -> String {
 }
 
 fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
-    let text = blotted(text, secret.unwrap_or_default());
+    // It is long enough for what is shown: no character becomes shorter when it is, and one that is
+    // cut off here begins behind all that is shown.
+    let length = ServerError::TEXT_MAX + char::MAX.len_utf8();
+    let code = ServerErrorKind::code(text);
+    let text = secret::without(text, secret.unwrap_or_default(), code.len(), length);
+    let text = text.unwrap_or_else(|| {
+        let blank = if code.is_empty() { "" } else { " " };
+        [code, blank.as_bytes(), secret::WITHHELD.as_bytes()].concat()
+    });
     let text = String::from_utf8_lossy(&text);
-    // A server that does not know a command quotes its arguments, and AUTH may be renamed; it also
-    // cuts them off, so that looking for the secret would not find all of it.
-    let text = text.split(", with args beginning with").next().unwrap_or_default();
     let mut shown = String::new();
     for character in text.chars() {
         let length = shown.len();
@@ -65,39 +72,6 @@ fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
         }
     }
     shown
-}
-
-/// The beginning of `text`, with stars for each `secret` in it. It is long enough for what is
-/// shown: no character becomes shorter when it is.
-fn blotted(text: &[u8], secret: &[u8]) -> Vec<u8> {
-    // Some servers write this in place of bytes that are no UTF-8.
-    let lossy = String::from_utf8_lossy(secret);
-    let mut shown = Vec::new();
-    let mut rest = text;
-    while let Some((byte, behind)) = rest.split_first() {
-        // A character that is cut off here begins behind all that is shown.
-        if shown.len() > ServerError::TEXT_MAX + char::MAX.len_utf8() {
-            break;
-        }
-        let is_at = |secret: &&[u8]| !secret.is_empty() && starts_with(rest, secret);
-        if let Some(secret) = [secret, lossy.as_bytes()].iter().find(|secret| is_at(secret)) {
-            shown.extend_from_slice(b"***");
-            rest = &rest[secret.len()..];
-        } else {
-            shown.push(*byte);
-            rest = behind;
-        }
-    }
-    shown
-}
-
-/// Does `text` start with `secret`, or with what a server makes of it so that its reply stays one
-/// line: blanks in place of line breaks?
-fn starts_with(text: &[u8], secret: &[u8]) -> bool {
-    let is_same = |(seen, secret): (&u8, &u8)| {
-        seen == secret || *seen == b' ' && matches!(secret, b'\r' | b'\n')
-    };
-    text.len() >= secret.len() && text.iter().zip(secret).all(is_same)
 }
 
 /// Would this character act on a terminal or a log, turn the order of the text around it, or not be
@@ -221,6 +195,13 @@ const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
 ];
 
 impl ServerErrorKind {
+    /// The code that an error begins with; nothing if it is none of those that are known.
+    fn code(text: &[u8]) -> &[u8] {
+        let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+        let is_code = first == b"ERR" || CODES.iter().any(|(code, _)| code.as_bytes() == first);
+        if is_code { first } else { &[] }
+    }
+
     fn of(text: &str) -> Self {
         let named = |word: &str| CODES.iter().find(|(code, _)| *code == word);
         let first = text.split(' ').next().unwrap_or_default();
@@ -325,6 +306,14 @@ mod tests {
         );
         let odd = ServerError::parse(b"ERR your password s3cr:et is odd", secret);
         assert_eq!(odd.text, "ERR your password *** is odd");
+        let cut = ServerError::parse(b"ERR unknown command 'AUTH s3cr", secret);
+        assert_eq!(cut.text, "ERR (not shown: it may quote a secret)");
+        let word = ServerError::parse(b"NOPERM no permissions", Some(b"no"));
+        assert_eq!(word.text, "NOPERM (not shown: it may quote a secret)");
+        assert_eq!(word.kind, ServerErrorKind::NoPermission);
+        let letter = ServerError::parse(b"NOPERM no permissions", Some(b"p"));
+        assert_eq!(letter.text, "NOPERM no permissions");
+        assert_eq!(presentable(b"a no", Some(b"no")), "(not shown: it may quote a secret)");
     }
 
     #[test]
@@ -381,7 +370,7 @@ mod tests {
         // What is no UTF-8 is found also where it would be read together with its neighbours.
         assert_eq!(text(b"ERR pw\xc3\xa9", b"pw\xc3"), "ERR ***\u{fffd}");
         assert_eq!(text("ERR pw\u{fffd}".as_bytes(), b"pw\xc3"), "ERR ***");
-        let secret = b"a, with args beginning with b";
+        let secret = b"4, with args beginning with b";
         assert_eq!(text(&[b"ERR ", &secret[..], b" no"].concat(), secret), "ERR *** no");
         let late = [&b"x".repeat(ServerError::TEXT_MAX - 2)[..], b"s3cret"].concat();
         assert!(!text(&late, b"s3cret").contains("s3"));

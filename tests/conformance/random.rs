@@ -52,7 +52,7 @@ impl Generator {
     fn set(&mut self, wait: &mut bool) -> Words {
         if self.below(8) == 0 {
             let counter = self.pick(&["f1", "f2", "f3"]);
-            let number = self.pick(&["5", "900", "007", "-1", "1.5", "x", "9007199254740990"]);
+            let number = self.pick(&["5", "900", "007", "-1", "1.5", "x", "4504699138998271"]);
             return vec![b"SET".to_vec(), counter, number];
         }
         let mut words = vec![b"SET".to_vec(), self.key(), self.value()];

@@ -6,7 +6,7 @@ use super::locks::{LONG, calls, value};
 use super::redis::Server;
 
 /// A counter far ahead of the wall clock, so that only counting makes tokens grow.
-pub const AHEAD: u64 = 5_000_000_000_000_000;
+pub const AHEAD: u64 = 4_000_000_000_000_000;
 
 /// Takes a fenced lock, and waits for it if a node has yet to hear that it is free.
 #[track_caller]

@@ -33,6 +33,7 @@ impl Entry {
             Event::Attempt { number, outcome, took, .. } => {
                 Self { attempts: number, outcome: Some(outcome), span: took, ..entry }
             }
+            Event::Quarantined { left, .. } => Self { span: left, ..entry },
             Event::Acquired { attempts, waited, validity, .. } => {
                 Self { attempts, span: waited, validity, ..entry }
             }

@@ -7,6 +7,8 @@
 //!   sent to; the same for a lock that was to be handed over;
 //! - no pause is longer than the settings allow; none ends after the caller's deadline, no second
 //!   attempt begins when it has come, and no round goes on beyond it;
+//! - who wants one attempt gets another only if the votes were split, and no more than fit in one
+//!   round;
 //! - the outcome says what the last ballot said, and it ends: see [`Attempts::check_end`].
 
 use super::ballot::{ballot, is_majority};
@@ -29,6 +31,9 @@ struct Attempts {
     predecessor: Option<Lease>,
     /// What was drawn for the attempt that has begun, and when it did.
     begun: Option<(Draw, Time)>,
+    /// When the first one did, and how many there were.
+    first: Option<Time>,
+    count: u32,
     /// Undos that have to come before anything else.
     owed: VecDeque<(Token, NodeSet, Ttl)>,
     /// What it comes to if it ends now.
@@ -75,6 +80,8 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         patience,
         predecessor,
         begun: None,
+        first: None,
+        count: 0,
         owed: VecDeque::new(),
         outcome,
         must_end: false,
@@ -137,11 +144,25 @@ impl Attempts {
         assert!(before.is_none_or(|lease| request.ttl_longest >= lease.ttl_longest));
         assert!(request.ttl_longest >= self.ttl);
         let round_end = started.after(client.rules.node_timeout);
-        let deadline = match self.patience {
-            Patience::Until(time) if time > started => round_end.min(time),
-            _ => round_end,
-        };
-        assert_eq!(request.deadline, deadline);
+        assert_eq!(request.deadline, round_end.min(self.end(client)));
+    }
+
+    /// Does the caller want one attempt?
+    fn is_single(&self) -> bool {
+        match self.patience {
+            Patience::Once => true,
+            Patience::Until(time) => self.first.is_some_and(|first| time <= first),
+            Patience::Forever => false,
+        }
+    }
+
+    /// When all is over that the caller is ready to wait for.
+    fn end(&self, client: &Client<'_>) -> Time {
+        match (self.patience, self.first) {
+            (_, Some(first)) if self.is_single() => first.after(client.rules.node_timeout),
+            (Patience::Until(time), _) => time,
+            _ => Time::MAX,
+        }
     }
 
     /// A pause, between two attempts.
@@ -149,9 +170,7 @@ impl Attempts {
         assert!(until > client.now || until == Time::MAX, "a tight loop");
         let longest = client.rules.retry_cap.max(Duration::from_nanos(1));
         assert!(until.since(client.now) <= longest, "a pause above the cap");
-        if let Patience::Until(time) = self.patience {
-            assert!(until <= time, "a pause beyond the caller's deadline");
-        }
+        assert!(until <= self.end(client), "a pause beyond the caller's deadline");
     }
 
     fn begin(&mut self, client: &mut Client<'_>, machine: &mut Acquire, until: Time) {
@@ -169,12 +188,13 @@ impl Attempts {
         }
         let draw = client.draw();
         machine.handle(client.now, Input::Attempt(draw));
-        let is_too_late = matches!(self.patience, Patience::Until(time) if client.now >= time);
-        if is_too_late && self.outcome.is_some() {
+        if client.now >= self.end(client) && self.outcome.is_some() {
             self.must_end = true;
             self.owe_predecessor(NodeSet::EMPTY);
         } else {
             self.begun = Some((draw, client.now));
+            self.first.get_or_insert(client.now);
+            self.count += 1;
         }
     }
 
@@ -197,12 +217,15 @@ impl Attempts {
         let took = now.since(request.started);
         let usable = NodeSet::all(rules.nodes).without(ballot.hopeless);
         self.has_failed = true;
-        self.must_end = self.patience == Patience::Once
-            || ballot.same_server
-            || !is_majority(usable, rules.nodes);
+        let is_over = !self.is_split(client, request, ballot)
+            || self.count >= 4
+            || now.after(took) >= self.end(client);
+        self.must_end =
+            self.is_single() && is_over || ballot.same_server || !is_majority(usable, rules.nodes);
         // What is left must be enough for another round like this one.
         let next_end = now.after(took.max(rules.retry_base));
-        self.may_end = matches!(self.patience, Patience::Until(time) if next_end >= time);
+        let is_until = matches!(self.patience, Patience::Until(_)) && !self.is_single();
+        self.may_end = is_until && next_end >= self.end(client);
         self.outcome = Some(if ballot.same_server {
             Outcome::SameServer
         } else if is_granted {
@@ -214,12 +237,23 @@ impl Attempts {
         });
     }
 
+    /// Did several get some nodes each, as far as one of them can see?
+    fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
+        let (nodes, tally) = (client.rules.nodes, &ballot.tally);
+        let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
+        request.verb == Verb::Plant
+            && !is_majority(may_grant, nodes)
+            && is_majority(tally.granted.union(tally.refused), nodes)
+            && !tally.granted.is_empty()
+            && !tally.refused.is_empty()
+    }
+
     /// Did a majority answer? If the round ended at the caller's deadline while one still could,
     /// the round before counts.
     fn is_contended(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_answer = NodeSet::all(nodes).without(tally.failed);
-        let was_cut = self.patience == Patience::Until(request.deadline);
+        let was_cut = request.deadline == self.end(client);
         is_majority(tally.granted.union(tally.refused), nodes)
             || (was_cut
                 && is_majority(may_answer, nodes)

@@ -24,10 +24,11 @@ impl Acquire {
         } else {
             Acquired::Unanswered
         };
+        let is_split = Self::is_split(&request, ballot);
         self.failure = Some(failure.clone());
         self.undo = Some(Request { verb: Verb::Undo, nodes, predecessor: None, ..request });
         self.give_up_predecessor(now, NodeSet::EMPTY);
-        self.state = self.after_failure(now, started, ballot, failure);
+        self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }
 
     /// The lock before has been given up by its holder: it is to be removed wherever it may still
@@ -46,24 +47,27 @@ impl Acquire {
             Verdict::Won => true,
             Verdict::Lost => false,
             Verdict::Pending => {
-                let is_cut_short =
-                    matches!(self.patience, Patience::Until(time) if time == request.deadline);
+                let is_cut_short = request.deadline == self.end();
                 is_cut_short && matches!(self.failure, Some(Acquired::Contended))
             }
         }
     }
 
-    /// Rests before the next attempt, or ends with `failure` when there is no point in one.
+    /// Rests before the next attempt, or ends with `failure` when there is no point in one. What
+    /// has failed was begun at `started`, and may have been split.
     fn after_failure(
         &mut self,
         now: Time,
-        started: Time,
+        (started, is_split): (Time, bool),
         ballot: &Ballot,
         failure: Acquired,
     ) -> State {
         let usable = self.rules.nodes - ballot.hopeless.len();
         if usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer) {
             return State::Over(Some(failure));
+        }
+        if is_split && self.is_single() {
+            return self.after_split(now, started, failure);
         }
         let round = now.since(started);
         let Some(backoff) = &mut self.backoff else {

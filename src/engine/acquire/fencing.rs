@@ -15,15 +15,13 @@
 
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
-use crate::engine::{Ballot, Counters, FENCE_MAX, Lease, NodeSet, Request, Verb, Verdict, quorum};
-
-/// The most that a wall clock counts for: a time in the year 2112. A clock that is wrong by more
-/// must not use up what counters have room for.
-const SEED_MAX: u64 = FENCE_MAX / 2;
+use crate::engine::{
+    Ballot, Counters, FENCE_SEED_MAX, Lease, NodeSet, Request, Verb, Verdict, quorum,
+};
 
 /// What a counter is at least, by this wall clock.
 pub(super) fn seed(wall: u64) -> u64 {
-    wall.clamp(1, SEED_MAX)
+    wall.clamp(1, FENCE_SEED_MAX)
 }
 
 impl Acquire {

@@ -2,7 +2,7 @@
 
 use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, rules};
 use super::*;
-use crate::engine::{FENCE_MAX, Node};
+use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
 fn extras() -> Arc<Extras> {
     let week = Ttl::from_duration(Duration::from_secs(7 * 24 * 60 * 60)).unwrap();
@@ -219,9 +219,9 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
         (0, 1),
         (1, 1),
         (1_700_000_000_000_000, 1_700_000_000_000_000),
-        (FENCE_MAX / 2, FENCE_MAX / 2),
-        (FENCE_MAX / 2 + 1, FENCE_MAX / 2),
-        (u64::MAX, FENCE_MAX / 2),
+        (FENCE_SEED_MAX, FENCE_SEED_MAX),
+        (FENCE_SEED_MAX + 1, FENCE_SEED_MAX),
+        (u64::MAX, FENCE_SEED_MAX),
     ];
     for (wall, expected) in table {
         let request = Script::new(fenced(Patience::Once)).attempt(1_000, draw(1).at(wall));

@@ -1,0 +1,145 @@
+//! Split votes: who is asked again, when, and for how long.
+
+use super::super::split::SPLIT_ATTEMPTS_MAX;
+use super::*;
+
+const ROUND: Duration = Duration::from_millis(50);
+
+#[test]
+fn an_attempt_that_is_split_is_undone_and_made_again_within_one_round() {
+    for seed in 0..100 {
+        let mut script = acquire(Patience::Once);
+        script.attempt(1_000, draw(seed));
+        let rest = script.answer(1_002, ballot("yynnn"));
+        assert_eq!(rest.undo().token, draw(seed).token);
+        let until = rest.wait();
+        assert!(until > Time::from_millis(1_002) && until <= Time::from_millis(1_004), "{until:?}");
+        let again = script.attempt_at(until, draw(1_000 + seed));
+        assert_eq!((again.verb, again.token), (Verb::Plant, draw(1_000 + seed).token));
+        assert_eq!(again.deadline, Time::from_millis(1_050), "one round in all");
+        assert!(matches!(script.answer(1_006, ballot("yyy--")).done(), Acquired::Held(_)));
+    }
+}
+
+#[test]
+fn only_grants_beside_refusals_are_a_split_vote() {
+    let table = [
+        ("yynnn", true),
+        ("ynnn-", true),
+        ("yynff", true),
+        ("nnyff", true),
+        // Others hold it, or all that is left of a split vote.
+        ("nnn--", false),
+        ("nnnnn", false),
+        ("nnnff", false),
+        // Nobody knows.
+        ("yynf-", false),
+        ("yyfff", false),
+        ("yyf--", false),
+    ];
+    // A deadline that has passed is one attempt as well.
+    for patience in [Patience::Once, Patience::Until(Time::from_millis(1_000))] {
+        for (votes, is_split) in table {
+            let mut script = acquire(patience);
+            script.attempt(1_000, draw(1));
+            let rest = script.answer(1_001, ballot(votes));
+            rest.undo();
+            assert_eq!(rest.wait_or_done().is_ok(), is_split, "{votes}");
+        }
+    }
+}
+
+#[test]
+fn a_split_vote_is_not_put_again_without_end() {
+    for seed in 0..100 {
+        let mut script = acquire(Patience::Once);
+        let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
+        loop {
+            attempts += 1;
+            let request = script.attempt_at(now, draw(100 * seed + u64::from(attempts)));
+            assert_eq!(request.deadline, Time::from_millis(1_050));
+            let rest = script.answer_at(now.after(Duration::from_micros(100)), ballot("yynnn"));
+            rest.undo();
+            match rest.wait_or_done() {
+                Ok(until) => now = until,
+                Err(outcome) => {
+                    assert!(matches!(outcome, Acquired::Contended));
+                    break;
+                }
+            }
+        }
+        assert_eq!(attempts, SPLIT_ATTEMPTS_MAX);
+    }
+}
+
+#[test]
+fn no_attempt_begins_that_would_not_end_within_the_round() {
+    // Rounds of this many milliseconds: how often there is time for one more.
+    for (took, most) in [(24, 2), (25, 1), (26, 1), (50, 1), (500, 1)] {
+        for seed in 0..50 {
+            let mut script = acquire(Patience::Once);
+            let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
+            let outcome = loop {
+                attempts += 1;
+                script.attempt_at(now, draw(100 * seed + attempts));
+                let rest =
+                    script.answer_at(now.after(Duration::from_millis(took)), ballot("yynnn"));
+                rest.undo();
+                match rest.wait_or_done() {
+                    Ok(until) => now = until,
+                    Err(outcome) => break outcome,
+                }
+                let end = now.after(Duration::from_millis(took));
+                assert!(end <= Time::from_millis(1_000).after(ROUND), "{took}: {end:?}");
+            };
+            assert!(matches!(outcome, Acquired::Contended));
+            assert_eq!(attempts, most, "{took}");
+        }
+    }
+}
+
+#[test]
+fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
+    // Cut down to what is left, all who asked at once would come back at once.
+    let pauses: std::collections::BTreeSet<Time> = (0..100)
+        .map(|seed| {
+            let mut script = acquire(Patience::Once);
+            script.attempt(1_000, draw(seed));
+            let rest = script.answer(1_020, ballot("yynnn"));
+            rest.undo();
+            rest.wait()
+        })
+        .collect();
+    assert!(pauses.len() > 95, "{}", pauses.len());
+}
+
+#[test]
+fn what_the_last_attempt_saw_counts() {
+    let second = |votes: &str| {
+        let mut script = acquire(Patience::Once);
+        script.attempt(1_000, draw(1));
+        script.answer(1_001, ballot("yynnn")).undo();
+        script.attempt(1_010, draw(2));
+        script.answer(1_050, ballot(votes)).undo();
+        script.done()
+    };
+    assert!(matches!(second("nnn--"), Acquired::Contended));
+    // Cut short by the end of the round: what was seen before is all that is known.
+    assert!(matches!(second("y----"), Acquired::Contended));
+    assert!(matches!(second("yyfff"), Acquired::Unanswered));
+}
+
+#[test]
+fn a_token_that_was_not_confirmed_is_no_split_vote() {
+    let extras = Extras { fence: Some(Ttl::SHORTEST), ..Extras::default() };
+    let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Patience::Once);
+    let mut script = Script::new(acquire.with(Some(Arc::new(extras))));
+    script.attempt(1_000, draw(1));
+    let counters = [7, 9, 7, 0, 0];
+    let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);
+    assert_eq!(script.answer(1_001, votes).request().verb, Verb::Fence);
+    // The key was taken away: somebody else has it by now.
+    script.answer(1_002, ballot("yynnn")).undo();
+    assert!(matches!(script.done(), Acquired::Contended));
+}

@@ -1,0 +1,131 @@
+//! Every public error, with each thing that can be inside it: what a chain of them says.
+
+use super::*;
+use crate::endpoint::Endpoint;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What an error of the system may have been caused by.
+#[derive(Debug)]
+struct Root;
+
+impl fmt::Display for Root {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the root of it")
+    }
+}
+
+impl Error for Root {}
+
+/// An error of the system that has a cause.
+#[derive(Debug)]
+struct Caused;
+
+impl fmt::Display for Caused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no more descriptors")
+    }
+}
+
+impl Error for Caused {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&Root)
+    }
+}
+
+fn no_quorum() -> NoQuorum {
+    let server = ServerError::parse(b"LOADING the dataset", None);
+    let problems = [Problem::Server(server), Problem::Protocol(ProtocolError::TooDeep)];
+    let report = |problem| NodeReport {
+        endpoint: "redis://a:6379/0".into(),
+        answer: NodeAnswer::Failed(problem),
+    };
+    NoQuorum::new(problems.into_iter().map(report).collect())
+}
+
+fn configuration() -> Vec<Box<dyn Error>> {
+    let bad = Endpoint::parse("redis://").expect_err("there is no host");
+    vec![
+        Box::new(bad.fault().clone()),
+        Box::new(bad.clone()),
+        Box::new(ConfigError::Endpoint(bad)),
+        Box::new(ConfigError::NoNodes),
+        Box::new(ConfigError::TooManyNodes(65)),
+        Box::new(ConfigError::Duplicate { first: "a".to_owned(), second: "b".to_owned() }),
+        Box::new(ConfigError::Setting { name: "max_ttl", reason: "too long".to_owned() }),
+        Box::new(ConfigError::System(io::Error::from(io::ErrorKind::OutOfMemory))),
+        Box::new(ConfigError::System(io::Error::other(Caused))),
+    ]
+}
+
+fn locking() -> Vec<Box<dyn Error>> {
+    let (ttl, took) = (SECOND, SECOND);
+    let (first, second): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
+    let no_thread = NoThread::new(&io::Error::other(Caused));
+    vec![
+        Box::new(ResourceError::Empty),
+        Box::new(LockError::Resource(ResourceError::Reserved)),
+        Box::new(TtlError::TooLong { ttl, max_ttl: ttl }),
+        Box::new(LockError::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
+        Box::new(no_quorum()),
+        Box::new(LockError::NoQuorum(no_quorum())),
+        Box::new(LockError::TooLate { took, ttl }),
+        Box::new(LockError::SameServer { first, second }),
+        Box::new(LockError::HeldByThisThread),
+        Box::new(LockError::NoEntropy),
+        Box::new(no_thread.clone()),
+        Box::new(LockError::NoThread(no_thread)),
+    ]
+}
+
+fn the_others() -> Vec<Box<dyn Error>> {
+    let server = ServerError::parse(b"NOPERM no", None);
+    vec![
+        Box::new(ExtendError::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
+        Box::new(Lost::Gone),
+        Box::new(ExtendError::Lost(Lost::Expired)),
+        Box::new(ExtendError::NoQuorum(no_quorum())),
+        Box::new(ExtendError::HeldTooLong { held: SECOND, max_hold: SECOND }),
+        Box::new(InspectError::Resource(ResourceError::None)),
+        Box::new(InspectError::NoQuorum(no_quorum())),
+        Box::new(ForceReleaseError::NotALock { endpoints: vec!["a".into()] }),
+        Box::new(ForceReleaseError::NoQuorum(no_quorum())),
+        Box::new(ReleaseError::NoQuorum(no_quorum())),
+        Box::new(server.clone()),
+        Box::new(Problem::Server(server)),
+        Box::new(ProtocolError::TooDeep),
+        Box::new(Problem::Protocol(ProtocolError::TooDeep)),
+        Box::new(Problem::TimedOut(Phase::Answering)),
+    ]
+}
+
+/// What those print who print all causes of an error.
+fn chain(error: &dyn Error) -> Vec<String> {
+    let mut texts = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    texts
+}
+
+#[test]
+fn nothing_is_said_twice_in_a_chain_of_errors() {
+    for error in configuration().into_iter().chain(locking()).chain(the_others()) {
+        let chain = chain(&*error);
+        for (index, text) in chain.iter().enumerate() {
+            assert!(!text.is_empty() && !text.ends_with('.'), "{text:?}");
+            assert!(!chain[..index].iter().any(|before| before.contains(text)), "{chain:?}");
+        }
+    }
+}
+
+#[test]
+fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
+    let error = ConfigError::System(io::Error::other(Caused));
+    assert_eq!(chain(&error), ["no sockets can be polled: no more descriptors", "the root of it"]);
+    let error = LockError::NoQuorum(no_quorum());
+    assert!(error.to_string().contains("LOADING the dataset"), "{error}");
+    assert_eq!(chain(&error).len(), 1);
+}

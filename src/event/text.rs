@@ -1,0 +1,71 @@
+//! Events as lines for a log.
+
+use super::Event;
+use crate::guard::Released;
+use crate::node::{NodeAnswer, NodeReport, Problem};
+use std::fmt;
+
+impl fmt::Display for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.resource(), self.endpoint()) {
+            (Some(resource), _) => write!(f, "'{}' ", resource.escape_ascii())?,
+            (None, endpoint) => write!(f, "{} ", endpoint.unwrap_or_default())?,
+        }
+        match self {
+            Self::Attempt { number, outcome, took, .. } => {
+                write!(f, "attempt {number}: {}, took {took:.1?}", outcome.name())
+            }
+            Self::Quarantined { left, reports, .. } => {
+                write!(f, "waits for {left:.1?}: quarantined, as started less than max_ttl ago")?;
+                write!(f, " (setting restart_guard):")?;
+                for (index, report) in quarantined(reports).enumerate() {
+                    write!(f, "{} {}", if index == 0 { "" } else { "," }, report.endpoint)?;
+                }
+                Ok(())
+            }
+            Self::Acquired { attempts, waited, validity, .. } => write!(
+                f,
+                "acquired: attempts {attempts}, waited {waited:.1?}, valid for {validity:.1?}"
+            ),
+            Self::Contended { attempts, waited, .. } => {
+                write!(f, "contended: attempts {attempts}, waited {waited:.1?}")
+            }
+            Self::Failed { attempts, waited, error, .. } => {
+                write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
+            }
+            Self::Extended { took, validity, .. } => {
+                write!(f, "extended: took {took:.1?}, valid for {validity:.1?}")
+            }
+            Self::NotExtended { took, validity, error, .. } => {
+                write!(f, "not extended: took {took:.1?}, valid for {validity:.1?}, {error}")
+            }
+            Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
+            Self::Released { held, outcome, .. } => {
+                let how = match outcome {
+                    Some(Released::InTime) => ", in time",
+                    Some(Released::TooLate) => ", too late",
+                    None => "",
+                };
+                write!(f, "released: held {held:.1?}{how}")
+            }
+            Self::NodeUp { .. } => f.write_str("is up"),
+            Self::NodeDown { problem, .. } => write!(f, "is down: {problem}"),
+            Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
+        }
+    }
+}
+
+/// The nodes whose grants do not count yet.
+fn quarantined(reports: &[NodeReport]) -> impl Iterator<Item = &NodeReport> {
+    let is_it = |report: &&NodeReport| {
+        matches!(report.answer, NodeAnswer::Failed(Problem::Quarantined { .. }))
+    };
+    reports.iter().filter(is_it)
+}
+
+/// As its text: resources are bytes, and lists of numbers help nobody.
+impl fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Event({self})")
+    }
+}
