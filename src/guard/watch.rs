@@ -97,10 +97,16 @@ impl LockGuard {
         ttl: Ttl,
     ) -> Result<(), ExtendError> {
         let now = clock::now();
-        let mut lease = None;
-        hold.begin(now, ttl, |held| lease = Some(held)).map_err(ExtendError::Lost)?;
-        let lease = lease.expect("what has begun has a lease");
-        let (outcome, last) = self.client.run(Extend::new(Arc::clone(rules), lease, ttl, now));
+        let mut begun = None;
+        let begin = |lease| {
+            let extend = Extend::new(Arc::clone(rules), lease, ttl, now);
+            let is_sent = !extend.is_over();
+            begun = Some((extend, is_sent));
+            is_sent
+        };
+        hold.begin(now, ttl, begin).map_err(ExtendError::Lost)?;
+        let (extend, is_sent) = begun.expect("what has begun is there");
+        let (outcome, last) = self.client.run(extend);
         let error = match &outcome {
             Extended::HeldTooLong(held) => {
                 let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
@@ -113,7 +119,8 @@ impl LockGuard {
             }
             Extended::Confirmed(_) => None,
         };
-        let settled = hold.settle(clock::now(), outcome);
+        let settled =
+            if is_sent { hold.settle(clock::now(), outcome) } else { hold.check(clock::now()) };
         if let Some(place) = &self.place {
             place.hold(match settled {
                 Ok(_) => hold.expires_at(rules),
@@ -128,5 +135,49 @@ impl LockGuard {
             return Err(ExtendError::Lost(lost));
         }
         error.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::LockClient;
+    use crate::engine::{Lease, NodeSet, Token};
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::from_duration(Duration::from_millis(millis)).unwrap()
+    }
+
+    /// A lock of a minute that the watchdog shares, and that may not be held for longer. Its node
+    /// is not there, so nothing is ever sent.
+    fn guard() -> LockGuard {
+        let client = LockClient::connect(["redis://127.0.0.1:1"]).unwrap();
+        let (now, ttl) = (clock::now(), ttl(60_000));
+        let lease = Lease {
+            key: Arc::from(*b"key"),
+            token: Token::new([1; Token::LEN]),
+            extras: None,
+            fence: None,
+            valid_until: now.after(Duration::from_secs(50)),
+            since: now,
+            ttl,
+            ttl_longest: ttl,
+            nodes: NodeSet::EMPTY,
+        };
+        let hold = Arc::new(Hold::new(lease.clone(), None));
+        LockGuard::new(client, lease, 0, None, Some(Duration::from_secs(60))).sharing(hold)
+    }
+
+    #[test]
+    fn an_extension_that_is_refused_before_anything_is_sent_changes_nothing() {
+        let mut guard = guard();
+        let rules =
+            Arc::new(Rules { hold_max: guard.max_hold, ..(**guard.client.rules()).clone() });
+        let hold = Arc::clone(guard.hold.get().unwrap());
+        let refused = guard.extend_shared(&hold, &rules, ttl(1_000_000));
+        assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })), "{refused:?}");
+        let lease = guard.close();
+        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(60_000), NodeSet::EMPTY));
+        guard.is_released = true;
     }
 }

@@ -106,9 +106,15 @@ impl Hold {
         self.lock().phase == Phase::Released
     }
 
-    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, and must
-    /// not wait. It is to be [settled](Self::settle) then.
-    pub(crate) fn begin(&self, now: Time, ttl: Ttl, send: impl FnOnce(Lease)) -> Result<(), Lost> {
+    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, must not
+    /// wait, and says whether there is anything to send. If there is, the extension is to be
+    /// [settled](Self::settle) then, and if not, nothing has changed.
+    pub(crate) fn begin(
+        &self,
+        now: Time,
+        ttl: Ttl,
+        send: impl FnOnce(Lease) -> bool,
+    ) -> Result<(), Lost> {
         let mut state = self.lock();
         self.look(&mut state, now);
         match state.phase {
@@ -116,12 +122,12 @@ impl Hold {
             Phase::Lost(lost) => return Err(lost),
             Phase::Released => return Err(Lost::Expired),
         }
-        let lease = state.lease.clone();
-        // Whatever comes of it: a release must know for how long the key may live, and another
-        // extension what it must not shorten.
-        state.lease.ttl_longest = lease.ttl_longest.max(ttl);
-        state.asking += 1;
-        send(lease);
+        if send(state.lease.clone()) {
+            // Whatever comes of it: a release must know for how long the key may live, and another
+            // extension what it must not shorten.
+            state.lease.ttl_longest = state.lease.ttl_longest.max(ttl);
+            state.asking += 1;
+        }
         Ok(())
     }
 

@@ -162,22 +162,25 @@ impl Renewal {
         // Before the first byte is written: the lock must not look longer than it is.
         let now = clock::now();
         self.began = now;
-        let (ttl, extend, mut over) = (self.ttl, &mut self.extend, None);
+        let (ttl, extend) = (self.ttl, &mut self.extend);
         let begun = self.watched.hold.begin(now, ttl, |lease| {
             let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
             match operation.poll() {
                 Step::Send(request) => {
                     send(Request { deadline: request.deadline.min(deadline), ..request });
                     *extend = Some(operation);
+                    true
                 }
-                Step::Done(outcome) => over = Some(outcome),
+                Step::Done(_) => false,
                 Step::Wait(_) => unreachable!("an extension is one attempt, and at once"),
             }
         });
-        if let Some(outcome) = over {
-            self.settle(now, outcome, rules);
+        let is_sent = self.extend.is_some();
+        if let (Some(plan), Ok(()), false) = (&mut self.watched.plan, begun, is_sent) {
+            // It would be held for too long.
+            plan.failed(now, Duration::ZERO, self.watched.hold.valid_until());
         }
-        begun.is_ok() && self.extend.is_some()
+        is_sent
     }
 
     fn conclude(&mut self, delivery: &Delivery, rules: &Rules) {

@@ -28,8 +28,8 @@ mod error {
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Ballot, Draw, Drift, Extended, Input, Lease, Node, NodeSet, Operation,
-    Patience, Rules, Step, Tally, Ttl, Vote,
+    Acquire, Acquired, Ballot, Draw, Drift, Extend, Extended, Input, Lease, Node, NodeSet,
+    Operation, Patience, Rules, Step, Tally, Ttl, Vote,
 };
 use error::Lost;
 use hold::{Hold, Standing};
@@ -107,6 +107,7 @@ impl World {
         let begun = self.hold.begin(now, ttl(3_000), |lease| {
             self.send(Sent::Extension);
             extended = Some(lease);
+            true
         });
         let mut lease = begun.ok().and(extended)?;
         lease.valid_until = now.after(Duration::from_millis(2_968));
@@ -230,7 +231,8 @@ fn two_extensions_at_a_time_add_up() {
         let world = World::new();
         let watchdog = spawn(&world, World::renew);
         let mut own = None;
-        world.hold.begin(world.now(), ttl(500), |lease| own = Some(lease)).unwrap();
+        let begin = |lease| own.replace(lease).is_none();
+        world.hold.begin(world.now(), ttl(500), begin).unwrap();
         let mut lease = own.unwrap();
         lease.nodes = NodeSet::all(3);
         world.hold.settle(world.now(), Extended::Unanswered(lease)).unwrap();
@@ -242,12 +244,46 @@ fn two_extensions_at_a_time_add_up() {
 }
 
 #[test]
+fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept() {
+    explore(|| {
+        let world = World::new();
+        // The holder's own extension is sent; its answer comes only after the old end.
+        let mut own = None;
+        world
+            .hold
+            .begin(world.now(), ttl(1_000), |lease| {
+                let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
+                let mut extend = Extend::new(rules, lease, ttl(1_000), at(RENEWAL));
+                assert!(matches!(extend.poll(), Step::Send(_)));
+                own = Some(extend);
+                true
+            })
+            .unwrap();
+        let watchdog = spawn(&world, World::renew);
+        let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
+        let renewed = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
+        clock.join().unwrap();
+
+        let mut ballot = Ballot::new(Tally::new(1));
+        assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
+        ballot.sent = NodeSet::all(1);
+        let mut own = own.unwrap();
+        own.handle(at(END), Input::Ballot(ballot));
+        let Step::Done(outcome) = own.poll() else { panic!("it has its answer") };
+        let settled = world.hold.settle(at(END), outcome);
+        assert_eq!(settled.is_ok(), renewed, "{settled:?}");
+        assert_eq!(settled.err(), (!renewed).then_some(Lost::Expired));
+    });
+}
+
+#[test]
 fn one_who_waits_for_the_loss_is_woken_by_it() {
     explore(|| {
         let world = World::new();
         let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
         let mut extended = None;
-        world.hold.begin(world.now(), ttl(1_000), |lease| extended = Some(lease)).unwrap();
+        let begin = |lease| extended.replace(lease).is_none();
+        world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
         let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
         assert_eq!(lost, Err(Lost::Gone));
         assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
