@@ -88,10 +88,13 @@ pub enum Event<'a> {
     Extended {
         /// What is locked.
         resource: &'a [u8],
-        /// How long the call took.
+        /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
         validity: Duration,
+        /// Was it renewed because it is [kept alive](crate::LockRequest::keep_alive), and not by a
+        /// call?
+        is_renewal: bool,
     },
     /// A lock was not extended, and is as good as it was. If it was lost, that is
     /// [`Lost`](Self::Lost) instead.
@@ -99,15 +102,19 @@ pub enum Event<'a> {
     NotExtended {
         /// What is locked.
         resource: &'a [u8],
-        /// How long the call took.
+        /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
         validity: Duration,
-        /// What the call returns.
+        /// What the call returns, or would.
         error: &'a ExtendError,
+        /// Was it to be renewed because it is [kept alive](crate::LockRequest::keep_alive), and not
+        /// by a call? Then it is tried again.
+        is_renewal: bool,
     },
-    /// It was noticed that a lock had been lost while there still was a guard: when it was to be
-    /// extended or released. Told once for each guard.
+    /// A lock was lost while there still was a guard. Of one that is
+    /// [kept alive](crate::LockRequest::keep_alive) it is told when it happens, of others when it
+    /// is noticed: when the lock was to be extended or released. Told once for each guard.
     #[non_exhaustive]
     Lost {
         /// What was locked.
@@ -252,11 +259,13 @@ impl fmt::Display for Event<'_> {
             Self::Failed { attempts, waited, error, .. } => {
                 write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
             }
-            Self::Extended { took, validity, .. } => {
-                write!(f, "extended: took {took:.1?}, valid for {validity:.1?}")
+            Self::Extended { took, validity, is_renewal, .. } => {
+                let how = renewal(*is_renewal);
+                write!(f, "extended{how}: took {took:.1?}, valid for {validity:.1?}")
             }
-            Self::NotExtended { took, validity, error, .. } => {
-                write!(f, "not extended: took {took:.1?}, valid for {validity:.1?}, {error}")
+            Self::NotExtended { took, validity, error, is_renewal, .. } => {
+                let how = renewal(*is_renewal);
+                write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
             Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
             Self::Released { held, outcome, .. } => {
@@ -272,6 +281,10 @@ impl fmt::Display for Event<'_> {
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
         }
     }
+}
+
+fn renewal(is_renewal: bool) -> &'static str {
+    if is_renewal { " (renewal)" } else { "" }
 }
 
 /// As its text: resources are bytes, and lists of numbers help nobody.

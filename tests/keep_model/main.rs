@@ -87,7 +87,8 @@ impl World {
     fn new() -> Arc<Self> {
         let told = Arc::new(AtomicUsize::new(0));
         let (hold, counter) = (Hold::new(lease(), None), Arc::clone(&told));
-        hold.tell(Box::new(move |_| _ = counter.fetch_add(1, Ordering::SeqCst)));
+        let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
+        assert!(hold.tell(Box::new(tell)), "the first is to be looked at");
         let millis = AtomicU64::new(RENEWAL);
         Arc::new(Self { hold, nodes: Mutex::new(Vec::new()), millis, told })
     }
@@ -117,8 +118,8 @@ impl World {
         Some(answered)
     }
 
-    /// What the watchdog does when its alarm goes off.
-    fn patrol(&self) {
+    /// What the notifier does when its alarm goes off, or when it is handed the lock.
+    fn look(&self) {
         if let Standing::Lost(lost, callbacks) = self.hold.standing(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
@@ -170,7 +171,7 @@ fn no_extension_stands_behind_the_release() {
             assert!(is_settled || lease.nodes == NodeSet::all(5));
         }
         world.millis.store(60_000, Ordering::SeqCst);
-        world.patrol();
+        world.look();
         assert_eq!(world.told(), 0, "it was given up before it was lost");
     });
 }
@@ -190,8 +191,8 @@ fn a_lock_that_anybody_saw_lost_does_not_come_back() {
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
         assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
-        world.patrol();
-        world.patrol();
+        world.look();
+        world.look();
         assert_eq!(world.told(), usize::from(stands.is_err()), "once, if it was lost");
         assert_eq!(stands.unwrap_or(at(END)) > at(END), stands.is_ok());
     });
@@ -203,9 +204,9 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         let world = World::new();
         let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
         let watchdog = spawn(&world, |world| {
-            world.patrol();
+            world.look();
             world.renew();
-            world.patrol();
+            world.look();
         });
         let lease = world.give_up();
         clock.join().unwrap();
@@ -213,7 +214,7 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         let last = world.nodes.lock().unwrap().last().copied();
         assert_eq!(last, Some(Sent::Release));
         // The guard is gone; what was lost before is still told.
-        world.patrol();
+        world.look();
         match world.hold.standing(world.now()) {
             Standing::Lost(lost, rest) => {
                 assert_eq!((lost, rest.len(), world.told()), (Lost::Expired, 0, 1));
@@ -222,6 +223,29 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
             Standing::Released => assert_eq!(world.told(), 0),
             Standing::Held(_) => panic!("it was given up"),
         }
+    });
+}
+
+#[test]
+fn a_callback_that_meets_the_loss_is_called_once() {
+    explore(|| {
+        let world = World::new();
+        // The nodes deny it: whoever learns that has the notifier look.
+        let watchdog = spawn(&world, |world| {
+            let mut extended = None;
+            let begin = |lease| extended.replace(lease).is_none();
+            world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
+            let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+            assert_eq!(lost, Err(Lost::Gone));
+            world.look();
+        });
+        let told = Arc::clone(&world.told);
+        let tell = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
+        if world.hold.tell(Box::new(tell)) {
+            world.look();
+        }
+        watchdog.join().unwrap();
+        assert_eq!(world.told(), 2, "the one that was there before, and this one");
     });
 }
 
