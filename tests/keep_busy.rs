@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockGuard};
-use support::locks::fresh;
+use redlatch::{Builder, LockClient, LockError, LockGuard};
+use support::locks::{LIMIT, calls, fresh};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
@@ -27,7 +27,7 @@ fn away(servers: &Servers, round_trip: Duration) -> (Vec<Proxy>, Builder) {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
-    let request = client.request(resource).ttl(ttl).keep_alive().one_attempt();
+    let request = client.request(resource).ttl(ttl).keep_alive().wait_for(LIMIT);
     request.acquire().expect("a majority answers").expect("nobody else holds the lock")
 }
 
@@ -36,7 +36,8 @@ fn others_locks_that_are_watched_and_lapse_starve_no_renewal() {
     const THREADS: u64 = 40;
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(15));
-    let client = builder.build().unwrap();
+    // Only a round may take longer on a busy machine, and not the stream of ends.
+    let client = builder.node_timeout(Duration::from_millis(300)).build().unwrap();
     let kept = keep(&client, "kept", Duration::from_secs(3));
     let (start, is_over) = (Instant::now(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -59,6 +60,37 @@ fn others_locks_that_are_watched_and_lapse_starve_no_renewal() {
         is_over.store(true, Ordering::Relaxed);
     });
     assert_eq!(kept.ensure_held(), Ok(()), "after {:?}", start.elapsed());
+}
+
+#[test]
+fn a_lock_too_many_is_refused_before_it_is_asked_for_and_the_others_are_kept() {
+    let servers = Servers::start(3);
+    let (_proxies, builder) = away(&servers, Duration::from_millis(200));
+    let client = builder.node_timeout(Duration::from_millis(800)).build().unwrap();
+    // Names so long that a few of them are all that may be under way.
+    let long = "long".repeat(15_000);
+    let take = |index: usize| {
+        let request = client.request(format!("{long}{index}")).ttl(Duration::from_millis(2_600));
+        request.keep_alive().wait_for(LIMIT).acquire()
+    };
+    let mut guards = Vec::new();
+    let refused = loop {
+        match take(guards.len()) {
+            Ok(guard) => guards.push(guard.expect("it is free")),
+            Err(error) => break error,
+        }
+        assert!(guards.len() < 100, "there is a limit");
+    };
+    let sets = calls(&servers[0], "set");
+    let LockError::TooManyKept { kept, most, ttl, round } = refused else { panic!("{refused}") };
+    assert_eq!((kept, ttl), (guards.len(), Duration::from_millis(2_600)));
+    assert!(most <= kept && most > 0 && round >= Duration::from_millis(200), "{refused}");
+    assert!(take(100).is_err());
+    thread::sleep(Duration::from_millis(3_000));
+    assert_eq!(calls(&servers[0], "set"), sets, "nothing was asked");
+    guards.iter().for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
+    guards.truncate(guards.len() / 2);
+    guards.push(take(100).expect("there is room again").expect("it is free"));
 }
 
 /// So many locks of 3 s at nodes that are 50 ms away, kept for 10 s after the last is taken.

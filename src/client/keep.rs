@@ -55,8 +55,8 @@ impl LockClient {
         Ok(value.expect("a request that waits for ever does not end with others' lock"))
     }
 
-    /// Checks what is asked for about keeping the lock of these keys alive, and starts the watchdog,
-    /// before anything is sent.
+    /// Checks what is asked for about keeping the lock of these keys alive, and starts the
+    /// watchdog, before anything is sent.
     pub(super) fn prepare_keeping(
         &self,
         terms: &Terms,

@@ -1,4 +1,4 @@
-//! A lock that more than its guard knows of: what the guard shares with the threads of the watchdog.
+//! A lock that more than its guard knows of: what the guard shares with the watchdog's threads.
 //!
 //! ```text
 //!           begin, settle

@@ -18,8 +18,8 @@ pub(super) const SHARE_MAX: usize = 320;
 /// node, keys and all.
 const BYTES_PER_UNIT: usize = 800;
 
-/// How often all locks could be renewed in the time in which each has to be: a renewal that comes
-/// so many times later than it should, after two thirds of the validity, leaves a third for another.
+/// By how many times later than planned a renewal may come where all are kept that can be: after
+/// two thirds of the validity, which leaves a third for another one.
 const LATENESS_MAX: u64 = 2;
 
 /// A thousandth of a renewal per second would be too coarse for locks of a day.

@@ -191,3 +191,37 @@ impl Due {
         (first.get().units <= units).then(|| first.remove())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Drift, Ttl};
+    use crate::watchdog::fixture::{at, hold};
+    use crate::watchdog::{Demand, MAX_HOLD, Plan};
+
+    fn renewal(end: u64) -> Renewal {
+        let rules = Rules::new(3, Drift::from_factor(0.01).unwrap());
+        let ttl = Ttl::from_duration(Duration::from_secs(3)).unwrap();
+        let demand = Demand::new(ttl.as_duration(), Duration::from_secs(1), 3);
+        let kept = Kept {
+            hold: hold(end),
+            plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
+            share: Arc::new(Arc::<Load>::default().keep(demand)),
+            tenure: None,
+            is_told: false,
+        };
+        Renewal::new(kept, ttl, at(end))
+    }
+
+    #[test]
+    fn those_that_end_first_are_renewed_first_and_no_more_than_there_is_room_for() {
+        let mut due = Due::default();
+        for end in [60_000, 500, 60_000, 3_000, 700] {
+            due.add(renewal(end));
+        }
+        assert!(due.take(0).is_none(), "there is no room");
+        let taken = std::iter::from_fn(|| due.take(1)).map(|renewal| renewal.ends_at);
+        let expected = [500, 700, 3_000, 60_000, 60_000].map(at);
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
+    }
+}

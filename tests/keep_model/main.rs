@@ -13,6 +13,7 @@
 #[allow(dead_code, reason = "the model has no schedule")]
 mod hold;
 
+mod losses;
 mod sync;
 
 /// What `hold` takes from the crate.
@@ -227,29 +228,6 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
 }
 
 #[test]
-fn a_callback_that_meets_the_loss_is_called_once() {
-    explore(|| {
-        let world = World::new();
-        // The nodes deny it: whoever learns that has the notifier look.
-        let watchdog = spawn(&world, |world| {
-            let mut extended = None;
-            let begin = |lease| extended.replace(lease).is_none();
-            world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
-            let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
-            assert_eq!(lost, Err(Lost::Gone));
-            world.look();
-        });
-        let told = Arc::clone(&world.told);
-        let tell = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
-        if world.hold.tell(Box::new(tell)) {
-            world.look();
-        }
-        watchdog.join().unwrap();
-        assert_eq!(world.told(), 2, "the one that was there before, and this one");
-    });
-}
-
-#[test]
 fn two_extensions_at_a_time_add_up() {
     explore(|| {
         let world = World::new();
@@ -297,20 +275,5 @@ fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept()
         let settled = world.hold.settle(at(END), outcome);
         assert_eq!(settled.is_ok(), renewed, "{settled:?}");
         assert_eq!(settled.err(), (!renewed).then_some(Lost::Expired));
-    });
-}
-
-#[test]
-fn one_who_waits_for_the_loss_is_woken_by_it() {
-    explore(|| {
-        let world = World::new();
-        let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
-        let mut extended = None;
-        let begin = |lease| extended.replace(lease).is_none();
-        world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
-        let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
-        assert_eq!(lost, Err(Lost::Gone));
-        assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
-        assert_eq!(world.hold.check(at(RENEWAL)), Err(Lost::Gone));
     });
 }
