@@ -59,8 +59,8 @@
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.
 //! * **Work for servers that are away while nobody calls.** What is done in the background is to
-//!   keep locks alive and to tell of that, and nothing else. What a server that could not be reached
-//!   is owed, it is sent with the next call or renewal, or its ttl sees to it.
+//!   keep locks alive and to tell of that, and nothing else. What a server that could not be
+//!   reached is owed, it is sent with the next call or renewal, or its ttl sees to it.
 //! * **A thread that is stopped when its lock is lost.** [`LockGuard::on_lost`] tells; stopping the
 //!   work is for the work to do.
 //!
