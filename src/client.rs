@@ -172,7 +172,7 @@ impl LockClient {
         let statuses =
             self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
         if let Some(listener) = &self.shared.listener {
-            listener.tell_changes(&self.shared.net);
+            listener.tell_changes();
         }
         statuses
     }
@@ -196,12 +196,15 @@ impl LockClient {
             (endpoint.address().clone(), Session::new(options))
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
-        let is_heard = config.listener.is_some();
-        let net = Net::new(nodes, config.wait_for_all, patience, is_heard);
+        let listener = config.listener.as_ref().map(Listener::of_client);
+        let mailbox = listener.as_ref().map(Listener::mailbox);
+        let net = Net::new(nodes, config.wait_for_all, patience, mailbox);
         let net = net.map_err(ConfigError::System)?;
         let net = Arc::new(net);
+        let prefix = config.key_prefix.len();
+        let tell = listener.clone().map(|listener| telling::tell_news(listener, prefix));
         let shared = Shared {
-            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules)),
+            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules), tell),
             net,
             lines: Arc::new(Lines::new(config.hand_over_limit)),
             set_lines: Arc::new(Lines::new(config.hand_over_limit)),
@@ -209,7 +212,7 @@ impl LockClient {
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
-            listener: config.listener,
+            listener,
         };
         Ok(Self { shared: Arc::new(shared) })
     }

@@ -258,8 +258,12 @@ impl Builder {
     ///
     /// It is called in the thread whose call caused the event, before that call returns, so it
     /// should not take long. Changes of nodes are noticed while any thread talks to them, and told
-    /// by a thread that is done with that: soon while there are calls, and not at all while there
-    /// are none.
+    /// by a thread that is done with that. What happens to locks that are
+    /// [kept alive](crate::LockRequest::keep_alive), and what renewing them finds out about nodes,
+    /// is told when it happens, in its order, by a thread that does nothing but tell. It calls what
+    /// was given to [`on_lost`](crate::LockGuard::on_lost) as well, one after another; while it is
+    /// kept from that, up to 16,384 renewals wait to be told, and what comes then is left out, but
+    /// no loss. Without such locks, nothing is told while nobody calls.
     ///
     /// It may use this client, with three things to know. What it does is not told: there are no
     /// events of events. It does not stand in line with the other threads of this client, but asks
@@ -268,7 +272,7 @@ impl Builder {
     /// [`Weak`](std::sync::Weak) reference.
     ///
     /// If it panics, so does the call, and a lock that it had just taken is given back; except that
-    /// dropping a guard never panics.
+    /// dropping a guard never panics, and that what belongs to no call goes on.
     pub fn on_event(mut self, tell: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Listener::new(Arc::new(tell)));
         self

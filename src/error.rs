@@ -119,6 +119,19 @@ pub enum LockError {
     NoEntropy,
     /// The operating system had no thread to keep the lock alive with.
     NoThread(NoThread),
+    /// The client keeps so many locks alive already that with this one they could not all be
+    /// renewed in time. Nothing was asked of the nodes. What helps is a longer ttl, nearer nodes,
+    /// or another client, which has connections of its own.
+    TooManyKept {
+        /// How many locks it keeps alive.
+        kept: usize,
+        /// How many locks like this one it could keep alive, if there were no others.
+        most: usize,
+        /// The ttl that was asked for.
+        ttl: Duration,
+        /// How long a round takes at present.
+        round: Duration,
+    },
 }
 
 impl fmt::Display for LockError {
@@ -138,6 +151,11 @@ impl fmt::Display for LockError {
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::NoThread(error) => error.fmt(f),
+            Self::TooManyKept { kept, most, ttl, round } => write!(
+                f,
+                "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
+                 {round:.1?} at most {most} can be renewed in time"
+            ),
         }
     }
 }

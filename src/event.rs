@@ -102,10 +102,13 @@ pub enum Event<'a> {
     Extended {
         /// What is locked.
         resource: &'a [u8],
-        /// How long the call took.
+        /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
         validity: Duration,
+        /// Was it renewed because it is [kept alive](crate::LockRequest::keep_alive), and not by a
+        /// call?
+        is_renewal: bool,
     },
     /// A lock was not extended, and is as good as it was. If it was lost, that is
     /// [`Lost`](Self::Lost) instead.
@@ -113,15 +116,19 @@ pub enum Event<'a> {
     NotExtended {
         /// What is locked.
         resource: &'a [u8],
-        /// How long the call took.
+        /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
         validity: Duration,
-        /// What the call returns.
+        /// What the call returns, or would.
         error: &'a ExtendError,
+        /// Was it to be renewed because it is [kept alive](crate::LockRequest::keep_alive), and not
+        /// by a call? Then it is tried again.
+        is_renewal: bool,
     },
-    /// It was noticed that a lock had been lost while there still was a guard: when it was to be
-    /// extended or released. Told once for each guard.
+    /// A lock was lost while there still was a guard. Of one that is
+    /// [kept alive](crate::LockRequest::keep_alive) it is told when it happens, of others when it
+    /// is noticed: when the lock was to be extended or released. Told once for each guard.
     #[non_exhaustive]
     Lost {
         /// What was locked.

@@ -10,7 +10,7 @@ use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
 use crate::event;
 use crate::fencing::FencingToken;
 use crate::line::Place;
-use crate::watchdog::Hold;
+use crate::watchdog::{Hold, Share};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct LockGuard {
     lease: Lease,
     /// What the watchdog shares, if it has to do with this lock.
     hold: OnceLock<Arc<Hold>>,
+    /// What keeping it alive takes, if it is.
+    share: Option<Arc<Share>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
     /// How many bytes of the key are the prefix.
@@ -57,9 +59,20 @@ impl LockGuard {
         place: Option<Place>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let hold = OnceLock::new();
+        let (hold, share) = (OnceLock::new(), None);
         let (is_gone, is_released, is_loss_told) = (false, false, false);
-        Self { client, lease, hold, max_hold, prefix, is_gone, is_released, is_loss_told, place }
+        Self {
+            client,
+            lease,
+            hold,
+            share,
+            max_hold,
+            prefix,
+            is_gone,
+            is_released,
+            is_loss_told,
+            place,
+        }
     }
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
@@ -203,6 +216,7 @@ impl LockGuard {
 
     /// The lock is given up: from here on nothing is sent for it but its release.
     fn close(&self) -> Lease {
+        self.share.iter().for_each(|share| share.end());
         match self.hold.get() {
             Some(hold) => hold.close(clock::now(), NodeSet::all(self.client.rules().nodes)),
             None => self.lease.clone(),

@@ -39,8 +39,8 @@
 //!   [`max_hold`](LockRequest::max_hold) is over, and never once its validity has passed.
 //!   [`LockGuard::on_lost`] tells of a loss when it happens.
 //! * **It is no burden.** One connection to each node for all threads of a client, no thread in the
-//!   background unless locks are kept alive or watched, and then one for all of them; bounded
-//!   memory whatever a node does, no panic whatever a server sends.
+//!   background unless locks are kept alive or watched, and then one that renews and one that
+//!   tells; bounded memory whatever a node does, no panic whatever a server sends.
 //!
 //! # What is not, and what to do about it
 //!
@@ -64,9 +64,9 @@
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.
-//! * **Work for servers that are away while nobody calls.** The one thread in the background keeps
-//!   locks alive, if there are such, and does nothing else. What a server that could not be reached
-//!   is owed, it is sent with the next call or renewal, or its ttl sees to it.
+//! * **Work for servers that are away while nobody calls.** What is done in the background is to
+//!   keep locks alive and to tell of that, and nothing else. What a server that could not be
+//!   reached is owed, it is sent with the next call or renewal, or its ttl sees to it.
 //! * **A thread that is stopped when its lock is lost.** [`LockGuard::on_lost`] tells; stopping the
 //!   work is for the work to do.
 //!

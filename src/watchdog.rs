@@ -1,86 +1,119 @@
-//! The watchdog: the one thread in the background, for locks that are kept alive and for those
-//! whose loss somebody wants to be told of.
+//! The watchdog: two threads in the background, each started when there is need for it. One renews
+//! the locks that are kept alive, the other tells of losses and of what the first has done.
 //!
-//! A client without such locks has no such thread; it starts with the first, and ends with the
-//! client. However many locks there are, it sleeps until the first is to be renewed or ends, and
-//! renews together all that are due at about that time: their extensions are left for the one who
-//! drives the connections, and written in one batch.
+//! A client without such locks has none of them. However many locks there are, the one that renews
+//! sleeps until the first is due, and leaves for whoever drives the connections all that are due at
+//! about that time, those first that end first, up to a limit; more follow as answers come. It
+//! calls nobody, so no callback holds up a renewal; and it waits for no lock's end, so however many
+//! of them lapse, a round has its time.
 //!
 //! | file | what it has |
 //! |---|---|
 //! | `hold` | one lock, shared with its guard: never renewed once it is given up or lost |
 //! | `plan` | when a lock is to be renewed: arithmetic |
-//! | `schedule` | all locks, by when something is to be done with them |
-//! | `patrol` | what the thread does |
-//! | `bell` | telling of a loss |
+//! | `load` | how many locks can be kept alive |
+//! | `schedule` | locks, by when something is to be done with them |
+//! | `patrol` | the thread that renews |
+//! | `renewal` | one renewal under way |
+//! | `notifier` | the thread that tells |
 //!
-//! Its alarms go by a clock that stands still while the machine is suspended, as all waiting does.
-//! So after that they may come late, by as much as the machine slept at most. Whether a lock is
-//! held is not for them to say: that goes by the [clock](crate::clock), and an alarm that comes
+//! Their alarms go by a clock that stands still while the machine is suspended, as all waiting
+//! does. So after that they may come late, by as much as the machine slept at most. Whether a lock
+//! is held is not for them to say: that goes by the [clock](crate::clock), and an alarm that comes
 //! late renews nothing whose time is over.
 
-mod bell;
 mod hold;
+mod load;
+mod notifier;
 mod patrol;
 mod plan;
+mod renewal;
 mod schedule;
 mod sync;
 
 pub(crate) use hold::Hold;
-pub(crate) use plan::{MAX_HOLD, Plan, shortest_ttl};
+pub(crate) use load::{Demand, Load, Share};
+pub(crate) use notifier::{News, Tell};
+pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
 
 use crate::engine::Rules;
 use crate::error::NoThread;
 use crate::line::Tenure;
 use crate::net::Net;
 use crossbeam_channel::{Sender, unbounded};
+use notifier::{Notice, Notifier};
 use patrol::Patrol;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A lock that is looked after.
+/// A lock that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Watched {
+pub(crate) struct Kept {
     pub(crate) hold: Arc<Hold>,
-    /// How it is kept alive, if it is.
-    pub(crate) plan: Option<Box<Plan>>,
+    pub(crate) plan: Box<Plan>,
+    pub(crate) share: Arc<Share>,
     /// Who waits for it in this process.
     pub(crate) tenure: Option<Tenure>,
+    /// Are its renewals told to those who listen?
+    pub(crate) is_told: bool,
 }
 
-/// The thread, if there is need for one.
+/// The threads, if there is need for them.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
+    load: Arc<Load>,
+    notifier: Arc<Notifier>,
     thread: Mutex<Option<Thread>>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    inbox: Sender<Watched>,
+    inbox: Sender<Kept>,
     handle: JoinHandle<()>,
 }
 
 impl Watchdog {
-    pub(crate) fn new(net: Arc<Net>, rules: Arc<Rules>) -> Self {
-        Self { net, rules, thread: Mutex::new(None) }
+    /// No threads yet. What is renewed is told with `tell`.
+    pub(crate) fn new(net: Arc<Net>, rules: Arc<Rules>, tell: Option<Tell>) -> Self {
+        let (load, notifier) = (Arc::default(), Arc::new(Notifier::new(tell)));
+        Self { net, rules, load, notifier, thread: Mutex::new(None) }
     }
 
-    /// Starts the thread, if it does not run.
+    /// Starts the thread that renews, if it does not run, and the one that tells of it, if anybody
+    /// listens.
     pub(crate) fn start(&self) -> Result<(), NoThread> {
+        if self.notifier.is_heard() {
+            self.notifier.start()?;
+        }
         self.start_in(&mut self.lock())
     }
 
-    /// Looks after a lock from now on.
-    pub(crate) fn watch(&self, watched: Watched) -> Result<(), NoThread> {
+    /// Starts the thread that tells, if it does not run.
+    pub(crate) fn start_notifier(&self) -> Result<(), NoThread> {
+        self.notifier.start()
+    }
+
+    /// Keeps a lock alive from now on.
+    pub(crate) fn keep(&self, kept: Kept) -> Result<(), NoThread> {
         let mut thread = self.lock();
         self.start_in(&mut thread)?;
         if let Some(thread) = &*thread {
             // It fails only if the thread has ended, and it ends only with this.
-            let _ = thread.inbox.send(watched);
+            let _ = thread.inbox.send(kept);
         }
         Ok(())
+    }
+
+    /// Has those told that want to know when this is lost, then or now.
+    pub(crate) fn look(&self, hold: Arc<Hold>) {
+        self.notifier.notify(Notice::Look(hold));
+    }
+
+    /// How many locks are kept alive, and can be.
+    pub(crate) fn load(&self) -> &Arc<Load> {
+        &self.load
     }
 
     fn start_in(&self, thread: &mut Option<Thread>) -> Result<(), NoThread> {
@@ -88,7 +121,9 @@ impl Watchdog {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let patrol = Patrol::new(outbox, Arc::clone(&self.rules), Arc::clone(&self.net));
+        let (rules, load) = (Arc::clone(&self.rules), Arc::clone(&self.load));
+        let patrol =
+            Patrol::new(outbox, rules, Arc::clone(&self.net), load, Arc::clone(&self.notifier));
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());
         let handle = builder.spawn(|| patrol.run()).map_err(|error| NoThread::new(&error))?;
         *thread = Some(Thread { inbox, handle });
@@ -113,3 +148,18 @@ impl Drop for Watchdog {
         }
     }
 }
+
+impl AsRef<Hold> for Kept {
+    fn as_ref(&self) -> &Hold {
+        &self.hold
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.share.end();
+    }
+}
+
+#[cfg(test)]
+mod fixture;

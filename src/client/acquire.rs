@@ -46,7 +46,9 @@ impl LockClient {
         let rules = &self.shared.rules;
         let least = terms.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
-        self.prepare_keeping(terms, ttl)?;
+        let more = extras.iter().flat_map(|extras| &extras.more_keys);
+        let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
+        self.prepare_keeping(terms, ttl, key_bytes)?;
         let patience = terms.wait.patience();
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
         let acquire = acquire.leaving(least).with(extras.clone());

@@ -5,9 +5,10 @@ use super::{LockClient, LockRequest, draw};
 use crate::clock;
 use crate::engine::{Lease, Ttl};
 use crate::error::{LockError, NoThread, TtlError};
+use crate::event::Event;
 use crate::guard::LockGuard;
 use crate::line::Place;
-use crate::watchdog::{Hold, MAX_HOLD, Plan, Watched, shortest_ttl};
+use crate::watchdog::{Demand, Hold, Kept, MAX_HOLD, Plan, period, shortest_ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,9 +58,14 @@ impl LockClient {
         Ok(value.expect("a request that waits for ever does not end with others' lock"))
     }
 
-    /// Checks what is asked for about keeping the lock alive, and starts the watchdog, before
-    /// anything is sent.
-    pub(super) fn prepare_keeping(&self, terms: &Terms, ttl: Ttl) -> Result<(), LockError> {
+    /// Checks what is asked for about keeping the lock of these keys alive, and starts the
+    /// watchdog, before anything is sent.
+    pub(super) fn prepare_keeping(
+        &self,
+        terms: &Terms,
+        ttl: Ttl,
+        key_bytes: usize,
+    ) -> Result<(), LockError> {
         if !terms.keep_alive {
             return Ok(());
         }
@@ -73,7 +79,13 @@ impl LockClient {
         if whole > max_hold {
             return Err(LockError::Ttl(TtlError::BeyondHold { ttl: terms.ttl, max_hold }));
         }
+        self.shared.watchdog.load().admit(self.demand(ttl, key_bytes))?;
         self.shared.watchdog.start().map_err(LockError::NoThread)
+    }
+
+    /// What keeping such a lock alive takes.
+    fn demand(&self, ttl: Ttl, key_bytes: usize) -> Demand {
+        Demand::new(ttl.as_duration(), period(self.rules(), ttl), key_bytes)
     }
 
     /// For how long extensions may keep a lock: what was asked for, or what the settings say if
@@ -98,36 +110,42 @@ impl LockClient {
         let seed = draw().map_or(0, |draw| draw.seed);
         let most = max_hold.unwrap_or(MAX_HOLD);
         let plan = Plan::new(self.rules(), lease.ttl, lease.since, most, seed);
+        let load = self.shared.watchdog.load();
+        // From the first byte to the answer that decided it, or a little longer.
+        load.took(clock::now().since(lease.since));
+        let key_bytes = lease.keys().map(<[u8]>::len).sum();
+        let share = Arc::new(load.keep(self.demand(lease.ttl, key_bytes)));
         let hold = Arc::new(Hold::new(lease.clone(), None));
         let tenure = place.as_ref().map(|place| place.tenure().clone());
         let guard = LockGuard::new(self.clone(), lease, prefix, place, max_hold);
-        let guard = guard.sharing(Arc::clone(&hold));
-        let watched = Watched { hold, plan: Some(Box::new(plan)), tenure };
-        self.shared.watchdog.watch(watched).map_err(LockError::NoThread)?;
-        if self.is_heard() { self.tell_when_lost(guard) } else { Ok(guard) }
+        let guard = guard.sharing(Arc::clone(&hold)).counting(Arc::clone(&share));
+        let is_told = self.is_heard();
+        let guard = if is_told { self.tell_when_lost(guard)? } else { guard };
+        let kept = Kept { hold, plan: Box::new(plan), share, tenure, is_told };
+        self.shared.watchdog.keep(kept).map_err(LockError::NoThread)?;
+        Ok(guard)
     }
 
-    /// Has it told when this lock is lost, by the watchdog and not only when the guard notices.
+    /// Has it told when this lock is lost, by the notifier and not only when the guard notices.
     fn tell_when_lost(&self, guard: LockGuard) -> Result<LockGuard, LockError> {
-        let shared = Arc::downgrade(&self.shared);
+        let Some(listener) = self.shared.listener.clone() else { return Ok(guard) };
         let (resource, since) = (guard.resource().to_vec(), guard.since());
         let tell = move |lost| {
-            if let Some(shared) = shared.upgrade() {
-                Self { shared }.tell_lost(&resource, since, lost);
-            }
+            let held = clock::now().since(since);
+            listener.tell(&Event::Lost { resource: &resource, held, lost });
         };
         guard.on_lost(tell).map_err(LockError::NoThread)?;
         Ok(guard.with_loss_told())
     }
 
-    /// Starts the watchdog, if it does not run.
-    pub(crate) fn start_watchdog(&self) -> Result<(), NoThread> {
-        self.shared.watchdog.start()
+    /// Starts the thread that tells of losses, if it does not run.
+    pub(crate) fn start_notifier(&self) -> Result<(), NoThread> {
+        self.shared.watchdog.start_notifier()
     }
 
-    /// Has the watchdog look after a lock that is not renewed, or look at one again.
-    pub(crate) fn watch(&self, hold: Arc<Hold>) -> Result<(), NoThread> {
-        self.shared.watchdog.watch(Watched { hold, plan: None, tenure: None })
+    /// Has the notifier look at a lock, now and when its validity ends.
+    pub(crate) fn look_at(&self, hold: Arc<Hold>) {
+        self.shared.watchdog.look(hold);
     }
 }
 

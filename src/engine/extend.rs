@@ -14,8 +14,8 @@ pub enum Extended {
     /// A majority confirmed it. This is the lock from now on.
     Confirmed(Lease),
     /// It was lost: its validity has passed, or so many nodes answered that it is not ours that the
-    /// others are no majority. What is left of it is to be released: on some nodes it may live for
-    /// as long as the extension asked for.
+    /// others are no majority. Its validity is what it was. What is left of it is to be released:
+    /// on some nodes it may live for as long as the extension asked for.
     Lost(Lease),
     /// Too few nodes answered. The lock is as good as it was before, and may be asked for again. It
     /// may live longer on some nodes, which its release must know of.
@@ -56,6 +56,12 @@ impl Extend {
         Self { rules, lease, state }
     }
 
+    /// Is it over before anything was sent?
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over(_))
+    }
+
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) -> Extended {
         // Also if it has been confirmed: a node may have said yes because the request that took the
         // lock reached it only now. Until then others may have had it there.
@@ -66,10 +72,15 @@ impl Extend {
 
         let tally = &ballot.tally;
         if tally.granted_by_majority() == Verdict::Won {
+            if is_past {
+                // With the old end: another extension that was confirmed in time may have kept the
+                // lock, and this answer must not look like the nodes' denial of it.
+                return Extended::Lost(lease);
+            }
             let valid_until = request.started.after(self.rules.drift.validity(request.ttl));
             lease.ttl = request.ttl;
             lease.valid_until = lease.valid_until.max(valid_until);
-            if is_past { Extended::Lost(lease) } else { Extended::Confirmed(lease) }
+            Extended::Confirmed(lease)
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
             // Whatever the nodes without an answer hold is no majority, or was one too long ago.
             Extended::Lost(lease)
@@ -228,6 +239,17 @@ mod tests {
             let outcome = extend.answer(now, ballot("yyyyy")).done();
             assert_eq!(matches!(outcome, Extended::Lost(_)), is_lost, "{now}: {outcome:?}");
         }
+    }
+
+    #[test]
+    fn a_late_confirmation_leaves_the_validity_as_it_was() {
+        // Whoever compares it with another extension of the same lock must see that this one is
+        // over by the clock, and not by what the nodes said.
+        let mut extend = extend(1_000, 970);
+        extend.request();
+        let Extended::Lost(lease) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };
+        assert_eq!((lease.valid_until, lease.ttl), (Time::from_millis(988), ttl(1_000)));
+        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(1_000), NodeSet::all(5)));
     }
 
     #[test]

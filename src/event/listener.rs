@@ -3,10 +3,11 @@
 //! What must stay true: nothing of the client is held while somebody is told something, and nothing
 //! is left half done. A callback may use the client, and it may panic. So events are told by the
 //! thread whose call they belong to, when what they are about is complete: a lock that was granted
-//! is in its guard, and what a failed attempt left behind has been removed.
+//! is in its guard, and what a failed attempt left behind has been removed. What belongs to no call
+//! is told by the watchdog's notifier.
 
 use super::Event;
-use crate::net::Net;
+use crate::net::Mailbox;
 use crate::node::NodeState;
 use std::cell::Cell;
 use std::fmt;
@@ -25,11 +26,23 @@ pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct Listener {
     callback: Arc<Callback>,
+    /// What has changed about the nodes, and was not told yet.
+    mailbox: Arc<Mailbox>,
 }
 
 impl Listener {
     pub(crate) fn new(callback: Arc<Callback>) -> Self {
-        Self { callback }
+        Self { callback, mailbox: Arc::default() }
+    }
+
+    /// The same for one client, whose nodes have a mailbox of their own.
+    pub(crate) fn of_client(&self) -> Self {
+        Self::new(Arc::clone(&self.callback))
+    }
+
+    /// Where to leave what changes about the nodes.
+    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+        Arc::clone(&self.mailbox)
     }
 
     /// Is this thread in a callback? What it does there is not told, or telling it might never end;
@@ -39,19 +52,19 @@ impl Listener {
     }
 
     /// Tells an event, after what has changed about the nodes until now.
-    pub(crate) fn tell(&self, net: &Net, event: &Event<'_>) {
+    pub(crate) fn tell(&self, event: &Event<'_>) {
         if !Self::is_telling() {
-            self.tell_changes(net);
+            self.tell_changes();
             self.call(event);
         }
     }
 
     /// Tells what has changed about the nodes.
-    pub(crate) fn tell_changes(&self, net: &Net) {
+    pub(crate) fn tell_changes(&self) {
         if Self::is_telling() {
             return;
         }
-        net.drain_changes(|change| {
+        self.mailbox.drain(|change| {
             let endpoint = &*change.endpoint;
             self.call(&match &change.state {
                 NodeState::Up => Event::NodeUp { endpoint },

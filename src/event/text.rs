@@ -33,11 +33,13 @@ impl fmt::Display for Event<'_> {
             Self::Failed { attempts, waited, error, .. } => {
                 write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
             }
-            Self::Extended { took, validity, .. } => {
-                write!(f, "extended: took {took:.1?}, valid for {validity:.1?}")
+            Self::Extended { took, validity, is_renewal, .. } => {
+                let how = renewal(*is_renewal);
+                write!(f, "extended{how}: took {took:.1?}, valid for {validity:.1?}")
             }
-            Self::NotExtended { took, validity, error, .. } => {
-                write!(f, "not extended: took {took:.1?}, valid for {validity:.1?}, {error}")
+            Self::NotExtended { took, validity, error, is_renewal, .. } => {
+                let how = renewal(*is_renewal);
+                write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
             Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
             Self::Released { held, outcome, .. } => {
@@ -61,6 +63,10 @@ fn quarantined(reports: &[NodeReport]) -> impl Iterator<Item = &NodeReport> {
         matches!(report.answer, NodeAnswer::Failed(Problem::Quarantined { .. }))
     };
     reports.iter().filter(is_it)
+}
+
+fn renewal(is_renewal: bool) -> &'static str {
+    if is_renewal { " (renewal)" } else { "" }
 }
 
 /// As its text: resources are bytes, and lists of numbers help nobody.

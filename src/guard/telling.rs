@@ -14,17 +14,24 @@ impl LockGuard {
         }
         let (resource, validity) = (self.resource(), self.remaining());
         let took = clock::now().since(began);
+        let is_renewal = false;
         match result {
-            Ok(()) => self.client.tell(|| Event::Extended { resource, took, validity }),
+            Ok(()) => self.client.tell(|| Event::Extended { resource, took, validity, is_renewal }),
             // Nobody was asked anything.
             Err(ExtendError::Ttl(_)) => {}
             Err(error) => {
-                self.client.tell(|| Event::NotExtended { resource, took, validity, error });
+                self.client.tell(|| Event::NotExtended {
+                    resource,
+                    took,
+                    validity,
+                    error,
+                    is_renewal,
+                });
             }
         }
     }
 
-    /// The watchdog tells if this is lost.
+    /// The notifier tells if this is lost.
     pub(crate) fn with_loss_told(mut self) -> Self {
         self.is_loss_told = true;
         self

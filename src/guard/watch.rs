@@ -4,7 +4,7 @@ use super::LockGuard;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Rules, Ttl};
 use crate::error::{ExtendError, Lost, NoQuorum, NoThread};
-use crate::watchdog::Hold;
+use crate::watchdog::{Hold, Share};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -14,28 +14,31 @@ impl LockGuard {
     /// validity has ended, or as soon as the nodes say that it is gone. At once if it is lost
     /// already. Never if the lock is released, dropped or passed on before that.
     ///
-    /// It runs on a thread of its own, so it may block, panic, or take the same lock. If the system
-    /// has no thread to give then, it is asked again every 100 ms. With several callbacks, each is
-    /// called.
+    /// The callbacks of all locks of a client run one after another on one thread, the notifier,
+    /// which starts with the first and ends with the client. It is the one that tells
+    /// [events](crate::Builder::on_event) that belong to no call. So a callback that blocks delays
+    /// the others, and nothing else: locks are renewed by another thread, and
+    /// [`ensure_held`](Self::ensure_held) and [`wait_lost`](Self::wait_lost) need none. It may
+    /// panic, drop the guard or the client, and use the client; but it must not wait for another
+    /// callback. What takes long, such as taking the same lock again, is better left to a thread of
+    /// the program. With several callbacks, each is called.
     ///
-    /// The lock is watched for this by the client's one background thread, and not kept alive by
-    /// it: that is [`keep_alive`](crate::LockRequest::keep_alive). The alarm goes by a clock that
-    /// stands still while the machine is suspended; after that the call may come late, by as long
-    /// as the machine slept at most, but [`ensure_held`](Self::ensure_held) knows at once. If
-    /// renewals of other locks are under way at nodes that do not answer when this is called, and
-    /// this lock ends meanwhile, the call waits for the end of their round: a
-    /// [`node_timeout`](crate::Builder::node_timeout) at most.
+    /// The lock is watched for this, and not kept alive: that is
+    /// [`keep_alive`](crate::LockRequest::keep_alive). The alarm goes by a clock that stands still
+    /// while the machine is suspended; after that the call may come late, by as long as the machine
+    /// slept at most, but [`ensure_held`](Self::ensure_held) knows at once.
     ///
     /// # Errors
     ///
-    /// There was no thread to watch with, and `callback` will not be called. Not for a lock that is
-    /// kept alive.
+    /// There was no thread to call it, and `callback` will not be called.
     pub fn on_lost(&self, callback: impl FnOnce(Lost) + Send + 'static) -> Result<(), NoThread> {
-        let hold = self.hold()?;
-        hold.tell(Box::new(callback));
-        if hold.check(clock::now()).is_err() {
-            // Its alarm may have come and gone.
-            self.client.watch(Arc::clone(hold))?;
+        self.client.start_notifier()?;
+        let hold = self.hold.get_or_init(|| {
+            let gone = self.is_gone.then_some(Lost::Gone);
+            Arc::new(Hold::new(self.lease.clone(), gone))
+        });
+        if hold.tell(Box::new(callback)) {
+            self.client.look_at(Arc::clone(hold));
         }
         Ok(())
     }
@@ -68,6 +71,12 @@ impl LockGuard {
         self
     }
 
+    /// The same, with what keeping it alive takes.
+    pub(crate) fn counting(mut self, share: Arc<Share>) -> Self {
+        self.share = Some(share);
+        self
+    }
+
     /// When the lock was asked for.
     pub(crate) fn since(&self) -> Time {
         self.lease.since
@@ -78,17 +87,6 @@ impl LockGuard {
         now.since(self.lease.since)
     }
 
-    fn hold(&self) -> Result<&Arc<Hold>, NoThread> {
-        self.client.start_watchdog()?;
-        Ok(self.hold.get_or_init(|| {
-            let gone = self.is_gone.then_some(Lost::Gone);
-            let hold = Arc::new(Hold::new(self.lease.clone(), gone));
-            // The thread runs, so this does not fail.
-            let _ = self.client.watch(Arc::clone(&hold));
-            hold
-        }))
-    }
-
     /// Extends a lock that the watchdog knows of, and may be extending as well.
     pub(super) fn extend_shared(
         &self,
@@ -97,10 +95,16 @@ impl LockGuard {
         ttl: Ttl,
     ) -> Result<(), ExtendError> {
         let now = clock::now();
-        let mut lease = None;
-        hold.begin(now, ttl, |held| lease = Some(held)).map_err(ExtendError::Lost)?;
-        let lease = lease.expect("what has begun has a lease");
-        let (outcome, last) = self.client.run(Extend::new(Arc::clone(rules), lease, ttl, now));
+        let mut begun = None;
+        let begin = |lease| {
+            let extend = Extend::new(Arc::clone(rules), lease, ttl, now);
+            let is_sent = !extend.is_over();
+            begun = Some((extend, is_sent));
+            is_sent
+        };
+        hold.begin(now, ttl, begin).map_err(ExtendError::Lost)?;
+        let (extend, is_sent) = begun.expect("what has begun is there");
+        let (outcome, last) = self.client.run(extend);
         let error = match &outcome {
             Extended::HeldTooLong(held) => {
                 let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
@@ -113,7 +117,8 @@ impl LockGuard {
             }
             Extended::Confirmed(_) => None,
         };
-        let settled = hold.settle(clock::now(), outcome);
+        let settled =
+            if is_sent { hold.settle(clock::now(), outcome) } else { hold.check(clock::now()) };
         if let Some(place) = &self.place {
             place.hold(match settled {
                 Ok(_) => hold.expires_at(rules),
@@ -122,11 +127,54 @@ impl LockGuard {
             });
         }
         if let Err(lost) = settled {
-            // Its alarm would come only when the validity is over. If there is no thread, then it
-            // was not watched.
-            let _ = self.client.watch(Arc::clone(hold));
+            // It would do so by itself only when the validity is over.
+            self.client.look_at(Arc::clone(hold));
             return Err(ExtendError::Lost(lost));
         }
         error.map_or(Ok(()), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::LockClient;
+    use crate::engine::{Lease, NodeSet, Token};
+
+    fn ttl(millis: u64) -> Ttl {
+        Ttl::from_duration(Duration::from_millis(millis)).unwrap()
+    }
+
+    /// A lock of a minute that the watchdog shares, and that may not be held for longer. Its node
+    /// is not there, so nothing is ever sent.
+    fn guard() -> LockGuard {
+        let client = LockClient::connect(["redis://127.0.0.1:1"]).unwrap();
+        let (now, ttl) = (clock::now(), ttl(60_000));
+        let lease = Lease {
+            key: Arc::from(*b"key"),
+            token: Token::new([1; Token::LEN]),
+            extras: None,
+            fence: None,
+            valid_until: now.after(Duration::from_secs(50)),
+            since: now,
+            ttl,
+            ttl_longest: ttl,
+            nodes: NodeSet::EMPTY,
+        };
+        let hold = Arc::new(Hold::new(lease.clone(), None));
+        LockGuard::new(client, lease, 0, None, Some(Duration::from_secs(60))).sharing(hold)
+    }
+
+    #[test]
+    fn an_extension_that_is_refused_before_anything_is_sent_changes_nothing() {
+        let mut guard = guard();
+        let rules =
+            Arc::new(Rules { hold_max: guard.max_hold, ..(**guard.client.rules()).clone() });
+        let hold = Arc::clone(guard.hold.get().unwrap());
+        let refused = guard.extend_shared(&hold, &rules, ttl(1_000_000));
+        assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })), "{refused:?}");
+        let lease = guard.close();
+        assert_eq!((lease.ttl_longest, lease.nodes), (ttl(60_000), NodeSet::EMPTY));
+        guard.is_released = true;
     }
 }

@@ -1,5 +1,5 @@
-//! Many requests of one thread at a time: all are left for the one who drives, then all are waited
-//! for, so that they are written to each node together.
+//! Many requests of one thread at a time: left for the one who drives, so that they are written to
+//! each node together, and collected as they are decided, so that others can follow meanwhile.
 //!
 //! Whoever puts the driver down calls one of those who wait, and a thread with many requests waits
 //! in one place only. So its seats stand behind a leader: a call to any of them, or an outcome, is
@@ -14,66 +14,79 @@ use std::sync::Arc;
 pub(super) struct Batch<O> {
     leader: Arc<Seat<O>>,
     seats: Vec<Arc<Seat<O>>>,
-    /// How many of the seats, from the first, are in use.
-    begun: usize,
+    /// The numbers of those whose requests are not decided.
+    open: Vec<usize>,
+    /// The numbers of the others.
+    free: Vec<usize>,
 }
 
 impl<O> Batch<O> {
     /// No requests yet. `turn` knows where to find the thread.
     pub(super) fn new<D: Drive<Outcome = O>, W: Wake>(turn: &Turn<D, W>) -> Self {
-        Self { leader: turn.lock_seats().take(), seats: Vec::new(), begun: 0 }
+        let leader = turn.lock_seats().take();
+        Self { leader, seats: Vec::new(), open: Vec::new(), free: Vec::new() }
     }
 
-    /// Leaves a request. It is sent before whatever is left after it, and perhaps only when this is
-    /// [finished](Self::finish), which must follow without delay.
+    /// Leaves a request, and hands out its number: no other that is open has the same. It is sent
+    /// before whatever is left after it, and perhaps only when this is [collected](Self::collect),
+    /// which must follow without delay.
     ///
     /// # Panics
     ///
     /// The driver panicked.
-    pub(super) fn begin<D, W>(&mut self, turn: &Turn<D, W>, request: D::Request)
+    pub(super) fn begin<D, W>(&mut self, turn: &Turn<D, W>, request: D::Request) -> usize
     where
         D: Drive<Outcome = O>,
         W: Wake,
     {
         turn.expect_sound();
-        if self.begun == self.seats.len() {
+        let number = self.free.pop().unwrap_or_else(|| {
             self.seats.push(Arc::new(Seat::behind(&self.leader)));
-        }
-        turn.open(request, Arc::clone(&self.seats[self.begun]));
-        self.begun += 1;
+            self.seats.len() - 1
+        });
+        turn.open(request, Arc::clone(&self.seats[number]));
+        self.open.push(number);
+        number
     }
 
-    /// Waits for all requests, and tells of each, by its number in the order in which they were
-    /// begun, what it came to, as soon as that is known.
+    /// Is there a request that is not decided? Then this is to be [collected](Self::collect) again
+    /// without delay: the thread may be the one who was called to drive for all.
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Waits until a request is decided, if any is open, and tells of each that is, by its number,
+    /// what it came to.
     ///
     /// # Panics
     ///
     /// The driver panicked, in this thread or in another.
-    pub(super) fn finish<D, W>(&mut self, turn: &Turn<D, W>, mut each: impl FnMut(usize, O))
+    pub(super) fn collect<D, W>(&mut self, turn: &Turn<D, W>, mut each: impl FnMut(usize, O))
     where
         D: Drive<Outcome = O>,
         W: Wake,
     {
-        let mut open: Vec<usize> = (0..std::mem::take(&mut self.begun)).collect();
-        if open.is_empty() {
+        if !self.is_open() {
             return;
         }
-        let seats = &self.seats;
-        turn.attend(&self.leader, &mut || {
-            open.retain(|&index| match seats[index].take() {
+        let Self { leader, seats, open, free } = self;
+        turn.attend(leader, &mut || {
+            let before = open.len();
+            open.retain(|&number| match seats[number].take() {
                 Some(outcome) => {
-                    each(index, outcome);
+                    free.push(number);
+                    each(number, outcome);
                     false
                 }
                 None => true,
             });
-            open.is_empty().then_some(())
+            (open.len() < before).then_some(())
         });
     }
 }
 
 impl<O> fmt::Debug for Batch<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("begun", &self.begun).finish_non_exhaustive()
+        f.debug_struct("Batch").field("open", &self.open.len()).finish_non_exhaustive()
     }
 }

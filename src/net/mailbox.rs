@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Changes that are still to be told, in their order.
 #[derive(Debug, Default)]
-pub(super) struct Mailbox {
+pub(crate) struct Mailbox {
     state: Mutex<State>,
 }
 
@@ -23,8 +23,9 @@ impl Mailbox {
     }
 
     /// Tells what there is, one after another, unless another thread is at it: that one tells what
-    /// comes meanwhile as well. If `tell` panics, the rest is for the next who comes.
-    pub(super) fn drain(&self, mut tell: impl FnMut(&NodeChange)) {
+    /// comes meanwhile as well. If `tell` panics, the rest is for the next who comes. To be called
+    /// when nothing is held and nothing owed: `tell` may use the client.
+    pub(crate) fn drain(&self, mut tell: impl FnMut(&NodeChange)) {
         while let Some(change) = self.begin() {
             let _telling = Telling(self);
             tell(&change);

@@ -27,13 +27,13 @@ mod sync;
 mod turn;
 
 pub(crate) use driver::Delivery;
+pub(crate) use mailbox::Mailbox;
 
 use crate::endpoint::Address;
 use crate::engine::Request;
-use crate::node::{NodeChange, Rounds, Session};
+use crate::node::{Rounds, Session};
 use batch::Batch;
 use driver::Driver;
-use mailbox::Mailbox;
 use mio::Waker;
 use std::io;
 use std::sync::Arc;
@@ -44,15 +44,13 @@ use turn::{Turn, Wake};
 #[derive(Debug)]
 pub(crate) struct Net {
     turn: Turn<Driver, Arc<Waker>>,
-    /// `None` if nobody wants to know.
-    mailbox: Option<Arc<Mailbox>>,
 }
 
 impl Net {
     /// Connections to these nodes, made when they are needed. When this is dropped, it waits for up
-    /// to `patience` for the nodes to answer that they have removed what they were told to. With
-    /// `is_watched`, what changes about the nodes is collected; one that has been silent for
-    /// `patience` is slow.
+    /// to `patience` for the nodes to answer that they have removed what they were told to. What
+    /// changes about the nodes is left in the mailbox, if there is one; a node that has been silent
+    /// for `patience` is slow.
     ///
     /// # Errors
     ///
@@ -61,17 +59,16 @@ impl Net {
         nodes: Vec<(Address, Session)>,
         wait_for_all: bool,
         patience: Duration,
-        is_watched: bool,
+        mailbox: Option<Arc<Mailbox>>,
     ) -> io::Result<Self> {
         let (addresses, sessions) = nodes.into_iter().unzip();
         let mut rounds = Rounds::new(sessions, wait_for_all);
-        let mailbox = is_watched.then(Arc::<Mailbox>::default);
-        if is_watched {
+        if mailbox.is_some() {
             rounds.watch(patience);
         }
         let links = driver::links(addresses);
-        let (driver, waker) = Driver::new(links, rounds, patience, mailbox.clone())?;
-        Ok(Self { turn: Turn::new(driver, waker), mailbox })
+        let (driver, waker) = Driver::new(links, rounds, patience, mailbox)?;
+        Ok(Self { turn: Turn::new(driver, waker) })
     }
 
     /// Puts a request to all nodes and waits until it is decided, or until its deadline.
@@ -83,17 +80,10 @@ impl Net {
     pub(crate) fn post(&self, request: Request) {
         self.turn.post(request);
     }
-
-    /// Tells what has changed about the nodes. To be called when nothing is held and nothing owed:
-    /// `tell` may come back here, and may panic.
-    pub(crate) fn drain_changes(&self, tell: impl FnMut(&NodeChange)) {
-        if let Some(mailbox) = &self.mailbox {
-            mailbox.drain(tell);
-        }
-    }
 }
 
-/// Many requests of one thread at a time: begun one after another, then waited for together.
+/// Many requests of one thread at a time: begun one after another, and collected as they are
+/// decided.
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
@@ -105,16 +95,16 @@ impl Requests {
         Self { batch: Batch::new(&net.turn), net }
     }
 
-    /// Puts a request to all nodes, ahead of whatever is asked from now on. Does not wait, and
-    /// [`finish`](Self::finish) must follow without delay.
-    pub(crate) fn begin(&mut self, request: Request) {
-        self.batch.begin(&self.net.turn, request);
+    /// Puts a request to all nodes, ahead of whatever is asked from now on, and hands out its
+    /// number. Does not wait, and [`collect`](Self::collect) must follow without delay.
+    pub(crate) fn begin(&mut self, request: Request) -> usize {
+        self.batch.begin(&self.net.turn, request)
     }
 
-    /// Waits for all of them to be decided, or for their deadlines, and tells of each by its number
-    /// what it came to as soon as that is known.
-    pub(crate) fn finish(&mut self, each: impl FnMut(usize, Delivery)) {
-        self.batch.finish(&self.net.turn, each);
+    /// Waits until one of them is decided, or its deadline has come, and tells of each that is, by
+    /// its number, what it came to. To be called again without delay as long as any is not.
+    pub(crate) fn collect(&mut self, each: impl FnMut(usize, Delivery)) {
+        self.batch.collect(&self.net.turn, each);
     }
 }
 

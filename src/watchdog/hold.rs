@@ -1,4 +1,4 @@
-//! A lock that more than its guard knows of: what the guard and the watchdog share.
+//! A lock that more than its guard knows of: what the guard shares with the watchdog's threads.
 //!
 //! ```text
 //!           begin, settle
@@ -14,12 +14,17 @@
 //! been left ([`Hold::close`]): so on every node the release stands behind all extensions, and none
 //! is begun later. Whoever finds that the validity has passed makes that the end of it: an answer
 //! that comes afterwards brings nothing back.
+//!
+//! As long as there are callbacks, the notifier has the lock among those that it looks at when
+//! their validity ends: the first callback brings it there ([`Hold::tell`]), and it stays until all
+//! are taken. Whoever ends it earlier, by what the nodes say, has the notifier look at it at once.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
 use crate::engine::{Extended, Lease, NodeSet, Rules, Ttl};
 use crate::error::Lost;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What is to be done when a lock is lost.
@@ -47,7 +52,7 @@ enum Phase {
     Released,
 }
 
-/// What the watchdog finds.
+/// What whoever tells of losses finds.
 pub(crate) enum Standing {
     /// Held until this time.
     Held(Time),
@@ -86,6 +91,13 @@ impl Hold {
         }
     }
 
+    /// Until when it is held, if it is neither lost nor given up.
+    pub(super) fn held_until(&self, now: Time) -> Option<Time> {
+        let mut state = self.lock();
+        self.look(&mut state, now);
+        (state.phase == Phase::Held).then_some(state.lease.valid_until)
+    }
+
     /// Until when it is held, or was.
     pub(crate) fn valid_until(&self) -> Time {
         self.lock().lease.valid_until
@@ -94,6 +106,11 @@ impl Hold {
     /// When its key will have expired.
     pub(crate) fn expires_at(&self, rules: &Rules) -> Time {
         self.lock().lease.expires_at(rules)
+    }
+
+    /// Its key; the first, if there are several.
+    pub(super) fn key(&self) -> Arc<[u8]> {
+        Arc::clone(&self.lock().lease.key)
     }
 
     /// How many bytes its keys have.
@@ -106,9 +123,15 @@ impl Hold {
         self.lock().phase == Phase::Released
     }
 
-    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, and must
-    /// not wait. It is to be [settled](Self::settle) then.
-    pub(crate) fn begin(&self, now: Time, ttl: Ttl, send: impl FnOnce(Lease)) -> Result<(), Lost> {
+    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, must not
+    /// wait, and says whether there is anything to send. If there is, the extension is to be
+    /// [settled](Self::settle) then, and if not, nothing has changed.
+    pub(crate) fn begin(
+        &self,
+        now: Time,
+        ttl: Ttl,
+        send: impl FnOnce(Lease) -> bool,
+    ) -> Result<(), Lost> {
         let mut state = self.lock();
         self.look(&mut state, now);
         match state.phase {
@@ -116,12 +139,12 @@ impl Hold {
             Phase::Lost(lost) => return Err(lost),
             Phase::Released => return Err(Lost::Expired),
         }
-        let lease = state.lease.clone();
-        // Whatever comes of it: a release must know for how long the key may live, and another
-        // extension what it must not shorten.
-        state.lease.ttl_longest = lease.ttl_longest.max(ttl);
-        state.asking += 1;
-        send(lease);
+        if send(state.lease.clone()) {
+            // Whatever comes of it: a release must know for how long the key may live, and another
+            // extension what it must not shorten.
+            state.lease.ttl_longest = state.lease.ttl_longest.max(ttl);
+            state.asking += 1;
+        }
         Ok(())
     }
 
@@ -178,9 +201,18 @@ impl Hold {
         lease
     }
 
-    /// To be told when the lock is lost.
-    pub(crate) fn tell(&self, callback: Callback) {
-        self.lock().callbacks.push(callback);
+    /// To be told when the lock is lost. Says whether this is to be [looked at](Self::standing) for
+    /// it: as long as there are others to be told, it will be.
+    #[must_use]
+    pub(crate) fn tell(&self, callback: Callback) -> bool {
+        let mut state = self.lock();
+        if state.phase == Phase::Released {
+            // Nothing will be lost, and what the callback owns is dropped when nothing is held.
+            drop(state);
+            return false;
+        }
+        state.callbacks.push(callback);
+        state.callbacks.len() == 1
     }
 
     /// Waits until the lock is lost, for up to `limit`, by `clock`.

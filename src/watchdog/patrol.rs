@@ -1,93 +1,93 @@
-//! What the watchdog's thread does: it sleeps until a lock is to be renewed or has ended, sees to
-//! all of which that is true, and sleeps again.
+//! What the thread does that renews: it sleeps until a lock is due, leaves its extension for the
+//! nodes together with all that may be renewed by then, collects the answers as they come, and
+//! leaves more.
+//!
+//! No more is under way at a time than [`SHARE_MAX`] allows. Of what waits for that, those come
+//! first that end first: a lock of an hour does not cost one of a second its life.
 
-use super::Watched;
-use super::bell::Bell;
-use super::hold::Standing;
+use super::Kept;
+use super::load::{Load, SHARE_MAX};
+use super::notifier::{Notice, Notifier};
 use super::plan::{Next, SLACK_MAX};
+use super::renewal::{Renewal, Settled};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
-use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
+use crate::engine::Rules;
 use crate::net::{Delivery, Net, Requests};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most renewals in one batch, in number and in the bytes of their keys: less than half of what
-/// may be unanswered at a node, so that other threads' requests are not turned away meanwhile.
-const BATCH_MAX: usize = 200;
-const BATCH_BYTES_MAX: usize = 200 * 1024;
-
 /// The thread's own state.
 pub(super) struct Patrol {
-    inbox: Receiver<Watched>,
+    inbox: Receiver<Kept>,
     rules: Arc<Rules>,
     requests: Requests,
-    schedule: Schedule,
-    bell: Bell,
+    schedule: Schedule<Kept>,
+    due: Due,
+    /// By the numbers of their requests.
+    under_way: HashMap<usize, Renewal>,
+    /// How much of what may be under way these take.
+    units: usize,
+    load: Arc<Load>,
+    notifier: Arc<Notifier>,
     /// Has the driver of the client's connections panicked? Then nothing can be renewed any more.
     is_cut_off: bool,
 }
 
-/// A renewal under way.
-struct Renewal {
-    watched: Watched,
-    ttl: Ttl,
-    began: Time,
-    extend: Option<Extend>,
+/// Locks that are to be renewed, those first that end first, then those that came first.
+#[derive(Default)]
+struct Due {
+    renewals: BTreeMap<(Time, u64), Renewal>,
+    count: u64,
 }
 
 impl Patrol {
-    pub(super) fn new(inbox: Receiver<Watched>, rules: Arc<Rules>, net: Arc<Net>) -> Self {
+    pub(super) fn new(
+        inbox: Receiver<Kept>,
+        rules: Arc<Rules>,
+        net: Arc<Net>,
+        load: Arc<Load>,
+        notifier: Arc<Notifier>,
+    ) -> Self {
         Self {
             inbox,
             rules,
             requests: Requests::new(net),
-            schedule: Schedule::default(),
-            bell: Bell::new(),
+            schedule: Schedule::new(),
+            due: Due::default(),
+            under_way: HashMap::new(),
+            units: 0,
+            load,
+            notifier,
             is_cut_off: false,
         }
     }
 
     /// Goes on until the last clone of the client is gone, and with it the last guard.
     pub(super) fn run(mut self) {
-        while self.sleep() {
-            self.bell.ring_again(clock::now());
-            let mut renewals = Vec::new();
-            let mut bytes = 0;
-            for watched in self.schedule.take(clock::now(), SLACK_MAX, BATCH_MAX) {
-                match self.look(watched) {
-                    Some((watched, _)) if bytes > BATCH_BYTES_MAX => {
-                        let now = clock::now();
-                        self.schedule.put(now, Duration::ZERO, now, watched);
-                    }
-                    Some((watched, ttl)) => {
-                        bytes += watched.hold.key_bytes();
-                        renewals.push((watched, ttl));
-                    }
-                    None => {}
-                }
+        while !self.under_way.is_empty() || self.sleep() {
+            while let Ok(kept) = self.inbox.try_recv() {
+                self.file(kept);
             }
-            if !renewals.is_empty() {
-                self.renew(renewals);
+            for kept in self.schedule.take(clock::now(), SLACK_MAX) {
+                self.file_due(kept);
             }
+            self.renew();
         }
     }
 
     /// Sleeps until there is something to do. `false` when there will not be, ever.
     fn sleep(&mut self) -> bool {
-        let alarm = [self.schedule.next(), self.bell.next()].into_iter().flatten().min();
-        let received = match alarm {
+        let received = match self.schedule.next() {
             Some(at) => self.inbox.recv_timeout(at.since(clock::now())),
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
-            Ok(watched) => {
-                self.file(watched);
-                while let Ok(watched) = self.inbox.try_recv() {
-                    self.file(watched);
-                }
+            Ok(kept) => {
+                self.file(kept);
                 true
             }
             Err(RecvTimeoutError::Timeout) => true,
@@ -97,114 +97,131 @@ impl Patrol {
 
     /// Files a lock under the time at which something is to be done with it. If that is now, it
     /// comes up at once.
-    fn file(&mut self, watched: Watched) {
-        if let Some((watched, _)) = self.look(watched) {
-            let now = clock::now();
-            self.schedule.put(now, Duration::ZERO, now, watched);
-        }
-    }
-
-    /// Looks after one lock, and hands it out if it is to be renewed.
-    fn look(&mut self, watched: Watched) -> Option<(Watched, Ttl)> {
+    fn file(&mut self, kept: Kept) {
         let now = clock::now();
-        match watched.hold.standing(now) {
-            Standing::Released => {}
-            Standing::Lost(lost, callbacks) => self.bell.ring(now, lost, callbacks),
-            Standing::Held(valid_until) => {
-                let next = match &watched.plan {
-                    Some(plan) if !self.is_cut_off => plan.next(now, valid_until),
-                    _ => Next::Wait(valid_until, Duration::ZERO),
-                };
-                match next {
-                    Next::Renew(ttl) => return Some((watched, ttl)),
-                    Next::Wait(at, slack) => self.schedule.put(at, slack, valid_until, watched),
-                }
-            }
-        }
-        None
-    }
-
-    /// Renews all of these in one batch of writes.
-    fn renew(&mut self, due: Vec<(Watched, Ttl)>) {
-        // No round outlasts the validity of any lock: a loss must not be noticed late because the
-        // nodes are silent.
-        let ends = due.iter().map(|(watched, _)| watched.hold.valid_until());
-        let deadline = ends.min().unwrap_or(Time::MAX).min(self.schedule.first_end());
-        let mut renewals: Vec<_> = due.into_iter().map(Renewal::new).collect();
-        let round = catch_unwind(AssertUnwindSafe(|| self.ask(&mut renewals, deadline)));
-        // A mistake in this crate, after which nothing can be asked of the nodes any more. The
-        // locks are watched all the same, until they end.
-        self.is_cut_off = round.is_err();
-        for renewal in renewals {
-            self.file(renewal.watched);
+        let Some((next, _)) = self.next(now, &kept) else { return };
+        match next {
+            Next::Renew(_) => self.schedule.put(now, Duration::ZERO, kept),
+            Next::Wait(at, slack) => self.schedule.put(at, slack, kept),
         }
     }
 
-    fn ask(&mut self, renewals: &mut [Renewal], deadline: Time) {
-        let Self { requests, rules, .. } = self;
-        let mut asked = Vec::with_capacity(renewals.len());
-        for (index, renewal) in renewals.iter_mut().enumerate() {
-            if renewal.begin(rules, deadline, |request| requests.begin(request)) {
-                asked.push(index);
+    /// Has a lock renewed if it still is to be.
+    fn file_due(&mut self, kept: Kept) {
+        let now = clock::now();
+        let Some((next, valid_until)) = self.next(now, &kept) else { return };
+        match next {
+            Next::Renew(ttl) => self.due.add(Renewal::new(kept, ttl, valid_until)),
+            Next::Wait(at, slack) => self.schedule.put(at, slack, kept),
+        }
+    }
+
+    /// What is to be done with a lock, and until when it is held. `None` if it is not any more: it
+    /// is the notifier that tells of that.
+    fn next(&self, now: Time, kept: &Kept) -> Option<(Next, Time)> {
+        let valid_until = kept.hold.held_until(now)?;
+        let next = if self.is_cut_off {
+            Next::Wait(valid_until, Duration::ZERO)
+        } else {
+            kept.plan.next(now, valid_until)
+        };
+        Some((next, valid_until))
+    }
+
+    /// Leaves for the nodes what there is room for, and takes in what they have answered: waits for
+    /// that if anything is under way.
+    fn renew(&mut self) {
+        if self.is_cut_off {
+            return;
+        }
+        let mut decided = Vec::new();
+        let asked = catch_unwind(AssertUnwindSafe(|| self.ask(&mut decided)));
+        for (number, delivery) in decided {
+            self.settle(number, delivery);
+        }
+        if asked.is_err() {
+            // A mistake in this crate, after which nothing can be asked of the nodes any more.
+            // What is kept ends with its validity.
+            self.is_cut_off = true;
+            let due = std::mem::take(&mut self.due).renewals;
+            let left = self.under_way.drain().map(|(_, renewal)| renewal).chain(due.into_values());
+            let left: Vec<_> = left.map(Renewal::give_up).collect();
+            left.into_iter().for_each(|kept| self.file(kept));
+        }
+    }
+
+    fn ask(&mut self, decided: &mut Vec<(usize, Delivery)>) {
+        while let Some(mut renewal) = self.due.take(SHARE_MAX - self.units) {
+            let (mut number, requests) = (None, &mut self.requests);
+            renewal.begin(&self.rules, |request| number = Some(requests.begin(request)));
+            if let Some(number) = number {
+                self.units += renewal.units;
+                self.under_way.insert(number, renewal);
+            } else {
+                self.file(renewal.give_up());
             }
         }
-        requests.finish(|number, delivery| renewals[asked[number]].conclude(&delivery, rules));
+        self.requests.collect(|number, delivery| decided.push((number, delivery)));
+    }
+
+    fn settle(&mut self, number: usize, delivery: Delivery) {
+        let Some(renewal) = self.under_way.remove(&number) else { return };
+        self.units -= renewal.units;
+        let settled = renewal.conclude(delivery, &self.rules, self.notifier.is_heard());
+        let Settled { kept, standing, round, news } = settled;
+        round.into_iter().for_each(|round| self.load.took(round));
+        // First: what was done with a lock is told before its loss.
+        news.into_iter().for_each(|news| self.notifier.notify(Notice::Tell(news)));
+        if standing.is_err() {
+            self.notifier.notify(Notice::Look(Arc::clone(&kept.hold)));
+        }
+        self.file(kept);
     }
 }
 
-impl Renewal {
-    fn new((watched, ttl): (Watched, Ttl)) -> Self {
-        Self { watched, ttl, began: Time::ZERO, extend: None }
+impl Due {
+    fn add(&mut self, renewal: Renewal) {
+        self.count += 1;
+        self.renewals.insert((renewal.ends_at, self.count), renewal);
     }
 
-    /// Leaves the extension for the nodes, if the lock is still held.
-    fn begin(&mut self, rules: &Arc<Rules>, deadline: Time, send: impl FnOnce(Request)) -> bool {
-        // Before the first byte is written: the lock must not look longer than it is.
-        let now = clock::now();
-        self.began = now;
-        let (ttl, extend, mut over) = (self.ttl, &mut self.extend, None);
-        let begun = self.watched.hold.begin(now, ttl, |lease| {
-            let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
-            match operation.poll() {
-                Step::Send(request) => {
-                    send(Request { deadline: request.deadline.min(deadline), ..request });
-                    *extend = Some(operation);
-                }
-                Step::Done(outcome) => over = Some(outcome),
-                Step::Wait(_) => unreachable!("an extension is one attempt, and at once"),
-            }
-        });
-        if let Some(outcome) = over {
-            self.settle(now, outcome, rules);
-        }
-        begun.is_ok() && self.extend.is_some()
+    /// Takes the first, if it takes no more than so many units.
+    fn take(&mut self, units: usize) -> Option<Renewal> {
+        let first = self.renewals.first_entry()?;
+        (first.get().units <= units).then(|| first.remove())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Drift, Ttl};
+    use crate::watchdog::fixture::{at, hold};
+    use crate::watchdog::{Demand, MAX_HOLD, Plan};
+
+    fn renewal(end: u64) -> Renewal {
+        let rules = Rules::new(3, Drift::from_factor(0.01).unwrap());
+        let ttl = Ttl::from_duration(Duration::from_secs(3)).unwrap();
+        let demand = Demand::new(ttl.as_duration(), Duration::from_secs(1), 3);
+        let kept = Kept {
+            hold: hold(end),
+            plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
+            share: Arc::new(Arc::<Load>::default().keep(demand)),
+            tenure: None,
+            is_told: false,
+        };
+        Renewal::new(kept, ttl, at(end))
     }
 
-    fn conclude(&mut self, delivery: &Delivery, rules: &Rules) {
-        let Some(mut extend) = self.extend.take() else { return };
-        // After the answer that decided it.
-        let now = clock::now();
-        extend.handle(now, Input::Ballot(delivery.returns.ballot));
-        if let Step::Done(outcome) = extend.poll() {
-            self.settle(now, outcome, rules);
+    #[test]
+    fn those_that_end_first_are_renewed_first_and_no_more_than_there_is_room_for() {
+        let mut due = Due::default();
+        for end in [60_000, 500, 60_000, 3_000, 700] {
+            due.add(renewal(end));
         }
-    }
-
-    fn settle(&mut self, now: Time, outcome: Extended, rules: &Rules) {
-        let is_confirmed = matches!(outcome, Extended::Confirmed(_));
-        let settled = self.watched.hold.settle(now, outcome);
-        if let (Some(plan), Ok(valid_until)) = (&mut self.watched.plan, settled) {
-            if is_confirmed {
-                plan.confirmed();
-            } else {
-                plan.failed(now, now.since(self.began), valid_until);
-            }
-        }
-        if let Some(tenure) = self.watched.tenure.as_ref().filter(|_| is_confirmed) {
-            tenure.hold(self.watched.hold.expires_at(rules));
-        } else if let Some(tenure) = self.watched.tenure.as_ref().filter(|_| settled.is_err()) {
-            // Those in line need not wait for the guard.
-            tenure.hold(self.watched.hold.valid_until());
-        }
+        assert!(due.take(0).is_none(), "there is no room");
+        let taken = std::iter::from_fn(|| due.take(1)).map(|renewal| renewal.ends_at);
+        let expected = [500, 700, 3_000, 60_000, 60_000].map(at);
+        assert_eq!(taken.collect::<Vec<_>>(), expected);
     }
 }

@@ -31,6 +31,11 @@ pub(crate) fn shortest_ttl(rules: &Rules) -> Option<Ttl> {
     rules.drift.shortest_ttl(rules.node_timeout.saturating_mul(3))
 }
 
+/// How long after it was asked for a lock is to be renewed at the latest: a third of its validity.
+pub(crate) fn period(rules: &Rules, ttl: Ttl) -> Duration {
+    rules.drift.validity(ttl) / 3
+}
+
 /// How one lock is kept alive.
 #[derive(Debug)]
 pub(crate) struct Plan {
@@ -64,7 +69,7 @@ impl Plan {
     /// most.
     pub(crate) fn new(rules: &Rules, ttl: Ttl, since: Time, max_hold: Duration, seed: u64) -> Self {
         let mut jitter = Jitter::from_seed(seed);
-        let period = rules.drift.validity(ttl) / 3;
+        let period = period(rules, ttl);
         let (base, cap) = (rules.retry_base, rules.retry_cap);
         let backoff = Backoff::new(base, cap, Jitter::from_seed(jitter.next_u64()));
         Self {

@@ -13,6 +13,7 @@
 #[allow(dead_code, reason = "the model has no schedule")]
 mod hold;
 
+mod losses;
 mod sync;
 
 /// What `hold` takes from the crate.
@@ -28,8 +29,8 @@ mod error {
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Ballot, Draw, Drift, Extended, Input, Lease, Node, NodeSet, Operation,
-    Patience, Rules, Step, Tally, Ttl, Vote,
+    Acquire, Acquired, Ballot, Draw, Drift, Extend, Extended, Input, Lease, Node, NodeSet,
+    Operation, Patience, Rules, Step, Tally, Ttl, Vote,
 };
 use error::Lost;
 use hold::{Hold, Standing};
@@ -87,7 +88,8 @@ impl World {
     fn new() -> Arc<Self> {
         let told = Arc::new(AtomicUsize::new(0));
         let (hold, counter) = (Hold::new(lease(), None), Arc::clone(&told));
-        hold.tell(Box::new(move |_| _ = counter.fetch_add(1, Ordering::SeqCst)));
+        let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
+        assert!(hold.tell(Box::new(tell)), "the first is to be looked at");
         let millis = AtomicU64::new(RENEWAL);
         Arc::new(Self { hold, nodes: Mutex::new(Vec::new()), millis, told })
     }
@@ -107,6 +109,7 @@ impl World {
         let begun = self.hold.begin(now, ttl(3_000), |lease| {
             self.send(Sent::Extension);
             extended = Some(lease);
+            true
         });
         let mut lease = begun.ok().and(extended)?;
         lease.valid_until = now.after(Duration::from_millis(2_968));
@@ -116,8 +119,8 @@ impl World {
         Some(answered)
     }
 
-    /// What the watchdog does when its alarm goes off.
-    fn patrol(&self) {
+    /// What the notifier does when its alarm goes off, or when it is handed the lock.
+    fn look(&self) {
         if let Standing::Lost(lost, callbacks) = self.hold.standing(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
@@ -169,7 +172,7 @@ fn no_extension_stands_behind_the_release() {
             assert!(is_settled || lease.nodes == NodeSet::all(5));
         }
         world.millis.store(60_000, Ordering::SeqCst);
-        world.patrol();
+        world.look();
         assert_eq!(world.told(), 0, "it was given up before it was lost");
     });
 }
@@ -189,8 +192,8 @@ fn a_lock_that_anybody_saw_lost_does_not_come_back() {
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
         assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
-        world.patrol();
-        world.patrol();
+        world.look();
+        world.look();
         assert_eq!(world.told(), usize::from(stands.is_err()), "once, if it was lost");
         assert_eq!(stands.unwrap_or(at(END)) > at(END), stands.is_ok());
     });
@@ -202,9 +205,9 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         let world = World::new();
         let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
         let watchdog = spawn(&world, |world| {
-            world.patrol();
+            world.look();
             world.renew();
-            world.patrol();
+            world.look();
         });
         let lease = world.give_up();
         clock.join().unwrap();
@@ -212,7 +215,7 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         let last = world.nodes.lock().unwrap().last().copied();
         assert_eq!(last, Some(Sent::Release));
         // The guard is gone; what was lost before is still told.
-        world.patrol();
+        world.look();
         match world.hold.standing(world.now()) {
             Standing::Lost(lost, rest) => {
                 assert_eq!((lost, rest.len(), world.told()), (Lost::Expired, 0, 1));
@@ -230,7 +233,8 @@ fn two_extensions_at_a_time_add_up() {
         let world = World::new();
         let watchdog = spawn(&world, World::renew);
         let mut own = None;
-        world.hold.begin(world.now(), ttl(500), |lease| own = Some(lease)).unwrap();
+        let begin = |lease| own.replace(lease).is_none();
+        world.hold.begin(world.now(), ttl(500), begin).unwrap();
         let mut lease = own.unwrap();
         lease.nodes = NodeSet::all(3);
         world.hold.settle(world.now(), Extended::Unanswered(lease)).unwrap();
@@ -242,15 +246,34 @@ fn two_extensions_at_a_time_add_up() {
 }
 
 #[test]
-fn one_who_waits_for_the_loss_is_woken_by_it() {
+fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept() {
     explore(|| {
         let world = World::new();
-        let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
-        let mut extended = None;
-        world.hold.begin(world.now(), ttl(1_000), |lease| extended = Some(lease)).unwrap();
-        let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
-        assert_eq!(lost, Err(Lost::Gone));
-        assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
-        assert_eq!(world.hold.check(at(RENEWAL)), Err(Lost::Gone));
+        // The holder's own extension is sent; its answer comes only after the old end.
+        let mut own = None;
+        world
+            .hold
+            .begin(world.now(), ttl(1_000), |lease| {
+                let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
+                let mut extend = Extend::new(rules, lease, ttl(1_000), at(RENEWAL));
+                assert!(matches!(extend.poll(), Step::Send(_)));
+                own = Some(extend);
+                true
+            })
+            .unwrap();
+        let watchdog = spawn(&world, World::renew);
+        let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
+        let renewed = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
+        clock.join().unwrap();
+
+        let mut ballot = Ballot::new(Tally::new(1));
+        assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
+        ballot.sent = NodeSet::all(1);
+        let mut own = own.unwrap();
+        own.handle(at(END), Input::Ballot(ballot));
+        let Step::Done(outcome) = own.poll() else { panic!("it has its answer") };
+        let settled = world.hold.settle(at(END), outcome);
+        assert_eq!(settled.is_ok(), renewed, "{settled:?}");
+        assert_eq!(settled.err(), (!renewed).then_some(Lost::Expired));
     });
 }

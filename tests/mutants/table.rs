@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         assert!(
             breaks.split(' ').all(|letter| matches!(
                 letter,
-                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "R" | "S"
+                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "R" | "S"
             )),
             "{mutant}: no promise is called {breaks:?}"
         );

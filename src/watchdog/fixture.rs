@@ -1,0 +1,33 @@
+//! Locks for the tests of this folder.
+
+use super::Hold;
+use crate::clock::Time;
+use crate::engine::{Lease, NodeSet, Token, Ttl};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(super) fn at(millis: u64) -> Time {
+    Time::from_millis(millis)
+}
+
+/// A lock that was asked for at 0 and is valid until then.
+pub(super) fn hold(end: u64) -> Arc<Hold> {
+    hold_until(at(end))
+}
+
+/// The same, by the clock.
+pub(super) fn hold_until(valid_until: Time) -> Arc<Hold> {
+    let ttl = Ttl::from_duration(Duration::from_secs(50)).unwrap();
+    let lease = Lease {
+        key: Arc::from(*b"key"),
+        token: Token::new([1; Token::LEN]),
+        extras: None,
+        fence: None,
+        valid_until,
+        since: Time::ZERO,
+        ttl,
+        ttl_longest: ttl,
+        nodes: NodeSet::all(3),
+    };
+    Arc::new(Hold::new(lease, None))
+}

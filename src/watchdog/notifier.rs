@@ -1,0 +1,240 @@
+//! Telling of losses and renewals: one thread for all that a client has to tell while nobody calls.
+//!
+//! It sleeps until the first lock ends whose loss somebody wants to be told of, or until it is
+//! [handed](Notifier::notify) something to tell. Callbacks run here, one after another, so one that
+//! blocks holds up the others and nothing else: renewals have a thread of their own, and whether a
+//! lock is held is known without any. One that panics ends there. One may drop the last clone of
+//! the client: this thread has no share in the connections, and nobody waits for its end.
+
+use super::hold::{Hold, Standing};
+use super::schedule::Schedule;
+use crate::clock;
+use crate::error::{ExtendError, NoThread};
+use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// The most news that wait to be told. Beyond that, as long as a callback blocks, the latest are
+/// left out; losses never are.
+pub(super) const NEWS_MAX: usize = 16 * 1024;
+
+/// Who is told what the thread that renews has done.
+pub(crate) type Tell = Box<dyn Fn(&News) + Send + Sync>;
+
+/// What there is to tell apart from losses.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The nodes were asked something: there may be news about them.
+    Nodes,
+    /// A lock was renewed, or was not.
+    Renewal {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// How long it took.
+        took: Duration,
+        /// For how long the lock may be relied on.
+        validity: Duration,
+        /// Why it was not renewed.
+        error: Option<ExtendError>,
+    },
+}
+
+/// Something for the thread.
+#[derive(Debug)]
+pub(super) enum Notice {
+    /// Look at this lock, now and when its validity ends.
+    Look(Arc<Hold>),
+    /// Tell this, if somebody listens.
+    Tell(News),
+}
+
+/// What hands the thread its work, and starts it when there is some.
+pub(super) struct Notifier {
+    tell: Option<Arc<Tell>>,
+    thread: Mutex<Option<Thread>>,
+}
+
+struct Thread {
+    inbox: Sender<Notice>,
+    handle: JoinHandle<()>,
+}
+
+impl Notifier {
+    pub(super) fn new(tell: Option<Tell>) -> Self {
+        Self { tell: tell.map(Arc::new), thread: Mutex::new(None) }
+    }
+
+    /// Does somebody listen to news?
+    pub(super) fn is_heard(&self) -> bool {
+        self.tell.is_some()
+    }
+
+    /// Starts the thread, if it does not run.
+    pub(super) fn start(&self) -> Result<(), NoThread> {
+        let mut thread = self.lock();
+        if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
+            return Ok(());
+        }
+        let (inbox, outbox) = unbounded();
+        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell: self.tell.clone() };
+        let builder = thread::Builder::new().name("redlatch-notify".to_owned());
+        let handle = builder.spawn(|| desk.run()).map_err(|error| NoThread::new(&error))?;
+        *thread = Some(Thread { inbox, handle });
+        Ok(())
+    }
+
+    /// Hands the thread something, if it was started. Otherwise nobody wants to know.
+    pub(super) fn notify(&self, notice: Notice) {
+        if let Some(Thread { inbox, .. }) = &*self.lock() {
+            if matches!(notice, Notice::Look(_)) || inbox.len() < NEWS_MAX {
+                // It fails only if the thread has ended, and it ends only with this.
+                let _ = inbox.send(notice);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Thread>> {
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's own state.
+struct Desk {
+    inbox: Receiver<Notice>,
+    /// Locks with callbacks, by when they end as far as is known.
+    ends: Schedule<Arc<Hold>>,
+    tell: Option<Arc<Tell>>,
+}
+
+impl Desk {
+    /// Goes on until the last clone of the client is gone, and with it the last guard.
+    fn run(mut self) {
+        while let Ok(first) = self.sleep() {
+            // What was done with a lock before it ended is told before its loss: that was handed in
+            // by now, for locks that have ended by now.
+            let now = clock::now();
+            let more = self.inbox.len();
+            let rest = (0..more).map_while(|_| self.inbox.try_recv().ok());
+            let notices: Vec<Notice> = first.into_iter().chain(rest).collect();
+            notices.into_iter().for_each(|notice| self.handle(notice));
+            for hold in self.ends.take(now, Duration::ZERO) {
+                self.look(hold);
+            }
+        }
+        // Nothing is held any more, but something may have been lost a moment ago.
+        let rest: Vec<_> = self.ends.drain().collect();
+        rest.into_iter().for_each(|hold| self.look(hold));
+    }
+
+    /// Sleeps until it is handed something, or until a lock may have ended. An error when there
+    /// will not be anything, ever.
+    fn sleep(&self) -> Result<Option<Notice>, RecvError> {
+        let Some(at) = self.ends.next() else { return self.inbox.recv().map(Some) };
+        match self.inbox.recv_timeout(at.since(clock::now())) {
+            Ok(notice) => Ok(Some(notice)),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(RecvError),
+        }
+    }
+
+    fn handle(&mut self, notice: Notice) {
+        match notice {
+            Notice::Look(hold) => self.look(hold),
+            Notice::Tell(news) => {
+                if let Some(tell) = &self.tell {
+                    contain(|| tell(&news));
+                }
+            }
+        }
+    }
+
+    /// Tells of a loss, or waits for it.
+    fn look(&mut self, hold: Arc<Hold>) {
+        match hold.standing(clock::now()) {
+            Standing::Held(end) => self.ends.put(end, Duration::ZERO, hold),
+            Standing::Lost(lost, callbacks) => {
+                callbacks.into_iter().for_each(|callback| contain(|| callback(lost)));
+            }
+            Standing::Released => {}
+        }
+    }
+}
+
+/// Calls what is not ours, and keeps a panic of it from ending the thread.
+fn contain(call: impl FnOnce()) {
+    // The panic has been reported, by the hook that sees every panic first.
+    drop(catch_unwind(AssertUnwindSafe(call)));
+}
+
+impl fmt::Debug for Notifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Notifier").field("is_heard", &self.is_heard()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Lost;
+    use crate::watchdog::fixture::hold_until;
+    use std::sync::mpsc::{channel, sync_channel};
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn soon(millis: u64) -> Arc<Hold> {
+        hold_until(clock::now().after(Duration::from_millis(millis)))
+    }
+
+    #[test]
+    fn what_was_done_before_a_loss_is_told_before_it_and_a_panic_costs_nothing_else() {
+        let (sender, told) = channel();
+        let news = sender.clone();
+        let tell: Tell = Box::new(move |_| {
+            news.send("news").unwrap();
+            panic!("on purpose");
+        });
+        let notifier = Notifier::new(Some(tell));
+        notifier.start().unwrap();
+        let hold = soon(100);
+        let last = sender.clone();
+        let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), Lost::Expired));
+        assert!(hold.tell(Box::new(lost)));
+        notifier.notify(Notice::Look(Arc::clone(&hold)));
+        // It is busy until the news are there, and the lock has ended.
+        let (enter, entered) = sync_channel::<()>(0);
+        let busy = soon(0);
+        assert!(busy.tell(Box::new(move |_| entered.recv().unwrap())));
+        notifier.notify(Notice::Look(busy));
+        (0..2).for_each(|_| notifier.notify(Notice::Tell(News::Nodes)));
+        assert_eq!(hold.wait(clock::now, LIMIT), Some(Lost::Expired));
+        enter.send(()).unwrap();
+        let next = || told.recv_timeout(LIMIT).unwrap();
+        assert_eq!([next(), next(), next()], ["news", "news", "lost"]);
+        assert!(hold.tell(Box::new(move |_| sender.send("again").unwrap())), "all were told");
+        notifier.notify(Notice::Look(hold));
+        assert_eq!(next(), "again");
+    }
+
+    #[test]
+    fn what_waits_to_be_told_is_bounded_but_for_losses() {
+        let notifier = Notifier::new(Some(Box::new(|_| {})));
+        notifier.notify(Notice::Tell(News::Nodes));
+        notifier.start().unwrap();
+        let (enter, entered) = sync_channel::<()>(0);
+        let first = soon(0);
+        assert!(first.tell(Box::new(move |_| entered.recv().unwrap())));
+        notifier.notify(Notice::Look(first));
+        (0..2 * NEWS_MAX).for_each(|_| notifier.notify(Notice::Tell(News::Nodes)));
+        let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
+        assert!(waiting() <= NEWS_MAX, "{}", waiting());
+        let (sender, told) = channel();
+        let hold = soon(0);
+        assert!(hold.tell(Box::new(move |lost| sender.send(lost).unwrap())));
+        notifier.notify(Notice::Look(hold));
+        enter.send(()).unwrap();
+        assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+    }
+}

@@ -1,0 +1,145 @@
+//! What is told of locks that are watched, and by whom: one thread for all, which outlives what its
+//! callbacks do and holds up nobody but the next callback.
+
+mod support;
+
+use std::collections::HashSet;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{Builder, LockClient, LockGuard, Lost};
+use support::eventually;
+use support::journal::{Journal, names};
+use support::locks::{LIMIT, LONG, fresh, gone, pause, resume, take};
+use support::servers::Servers;
+
+const TTL: Duration = Duration::from_secs(1);
+
+fn settings(servers: &Servers) -> Builder {
+    fresh(servers.urls()).node_timeout(Duration::from_millis(200))
+}
+
+#[track_caller]
+fn keep(client: &LockClient, resource: &str) -> LockGuard {
+    let request = client.request(resource).ttl(TTL).keep_alive().one_attempt();
+    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+}
+
+#[test]
+fn one_thread_tells_of_all_losses_and_events_of_them() {
+    const LOCKS: usize = 400;
+    let servers = Servers::start(1);
+    let (sender, told) = channel();
+    let events = sender.clone();
+    let builder = settings(&servers).on_event(move |event| {
+        if event.name() == "lost" {
+            events.send(thread::current().id()).unwrap();
+        }
+    });
+    let client = builder.build().unwrap();
+    let guards: Vec<LockGuard> = (0..LOCKS)
+        .map(|index| {
+            let guard = keep(&client, &format!("lost:{index}"));
+            let sender = sender.clone();
+            let tell = move |_| sender.send(thread::current().id()).unwrap();
+            guard.on_lost(tell).unwrap();
+            guard
+        })
+        .collect();
+    drop(servers);
+    let mut threads = HashSet::new();
+    for _ in 0..2 * LOCKS {
+        threads.insert(told.recv_timeout(LIMIT).unwrap());
+    }
+    assert_eq!(threads.len(), 1, "threads that told of {LOCKS} losses");
+    drop(guards);
+}
+
+#[test]
+fn a_callback_that_blocks_holds_up_no_renewal_and_the_next_is_called_after_it() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let kept = keep(&client, "kept");
+    let (entered, inside) = channel();
+    let (block, blocked) = channel::<()>();
+    let first = take(&client, "first", TTL / 4);
+    first.on_lost(move |_| _ = (entered.send(()), blocked.recv())).unwrap();
+    inside.recv_timeout(LIMIT).unwrap();
+
+    let second = take(&client, "second", TTL / 4);
+    let (sender, told) = channel();
+    second.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
+    assert_eq!(second.wait_lost(LIMIT), Some(Lost::Expired), "this needs no callback");
+    assert!(told.recv_timeout(2 * TTL).is_err(), "one after another");
+    assert_eq!(kept.ensure_held(), Ok(()), "it was renewed all the while");
+    drop(block);
+    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+}
+
+#[test]
+fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
+    let servers = Servers::start(3);
+    let client = settings(&servers).build().unwrap();
+    let (sender, told) = channel();
+    let panics = take(&client, "panics", TTL / 4);
+    panics.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
+    assert_eq!(panics.wait_lost(LIMIT), Some(Lost::Expired));
+
+    // A guard of another lock, and the last of a client.
+    let own = settings(&servers).build().unwrap();
+    let (held, watched) = (take(&client, "held", LONG), take(&client, "watched", TTL / 4));
+    let (last, own_watched) = (sender.clone(), take(&own, "own", TTL / 4));
+    watched
+        .on_lost(move |lost| {
+            drop(held);
+            sender.send(lost).unwrap();
+        })
+        .unwrap();
+    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+    assert!(gone(&servers, "held"), "its guard was dropped");
+    drop(watched);
+
+    let (hand, handed) = channel::<(LockGuard, LockClient)>();
+    own_watched
+        .on_lost(move |lost| {
+            drop(handed.recv().unwrap());
+            last.send(lost).unwrap();
+        })
+        .unwrap();
+    hand.send((own_watched, own)).unwrap();
+    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+}
+
+#[test]
+fn renewals_and_nodes_that_go_are_told_when_it_happens() {
+    let mut servers = Servers::start(3);
+    let journal = Journal::default();
+    let client = settings(&servers).on_event(journal.pen()).build().unwrap();
+    let nodes: Vec<_> = client.nodes().iter().map(|node| node.endpoint.to_string()).collect();
+    let guard = keep(&client, "kept");
+    journal.of_locks();
+    // Nobody calls anything from here on.
+    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
+    let told = journal.of_locks();
+    assert!(told.iter().all(|entry| entry.about == "kept"), "{told:?}");
+    assert!(told[0].text.contains("renewal") && told[0].validity > TTL / 2, "{told:?}");
+    assert!(told[0].span > Duration::ZERO && told[0].span < TTL, "{told:?}");
+
+    servers[0].kill();
+    assert!(eventually(LIMIT, || journal.of_node(&nodes[0]) == ["node_up", "node_down"]));
+    assert_eq!(guard.ensure_held(), Ok(()));
+    servers[0].restart();
+    let back = ["node_up", "node_down", "node_up"];
+    assert!(eventually(LIMIT, || journal.of_node(&nodes[0]) == back));
+    journal.of_locks();
+
+    pause(&servers, 3);
+    assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "lost")));
+    resume(&servers, 3);
+    let told = names(&journal.of_locks());
+    assert!(told.contains(&"not_extended"), "{told:?}");
+    assert_eq!(told.iter().position(|name| *name == "lost"), Some(told.len() - 1), "{told:?}");
+    drop(guard);
+    assert_eq!(names(&journal.of_locks()), ["released"], "and the loss only once");
+}

@@ -1,0 +1,41 @@
+//! Those who are told of a loss while it happens.
+
+use super::*;
+
+#[test]
+fn a_callback_that_meets_the_loss_is_called_once() {
+    explore(|| {
+        let world = World::new();
+        // The nodes deny it: whoever learns that has the notifier look.
+        let watchdog = spawn(&world, |world| {
+            let mut extended = None;
+            let begin = |lease| extended.replace(lease).is_none();
+            world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
+            let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+            assert_eq!(lost, Err(Lost::Gone));
+            world.look();
+        });
+        let told = Arc::clone(&world.told);
+        let tell = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
+        if world.hold.tell(Box::new(tell)) {
+            world.look();
+        }
+        watchdog.join().unwrap();
+        assert_eq!(world.told(), 2, "the one that was there before, and this one");
+    });
+}
+
+#[test]
+fn one_who_waits_for_the_loss_is_woken_by_it() {
+    explore(|| {
+        let world = World::new();
+        let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
+        let mut extended = None;
+        let begin = |lease| extended.replace(lease).is_none();
+        world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
+        let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+        assert_eq!(lost, Err(Lost::Gone));
+        assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
+        assert_eq!(world.hold.check(at(RENEWAL)), Err(Lost::Gone));
+    });
+}
