@@ -112,7 +112,8 @@ impl<W> Rounds<W> {
         self.sessions[node.index()].is_mistakable(request)
     }
 
-    /// Is so much unanswered somewhere that this request would not be sent there now?
+    /// Is so much unanswered somewhere that this request would be turned away there, or left lying
+    /// because nobody waits for it?
     #[must_use]
     pub fn is_crowded(&self, request: &Request) -> bool {
         self.sessions.iter().any(|session| session.is_crowded(request))

@@ -14,19 +14,23 @@
 //! Three things hold at any time. Replies are matched to commands by their order on the connection;
 //! a connection on which that could have slipped is closed, never mended. A removal is either on
 //! the connection behind what it removes, or owed, and what is owed is written first on the next
-//! connection. And what is unanswered, waiting or owed is bounded in number and bytes.
+//! connection. And what is unanswered is bounded in number and bytes; what finds no room waits, in
+//! its order, for as long as the node answers. So there is no more of it than there are callers,
+//! and locks that they have given up.
 
 mod memory;
 mod options;
 mod owing;
 mod replies;
+mod room;
 mod standing;
 
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight};
+use super::debts::Debts;
+use super::flight::Flight;
 use super::former::Former;
 use super::handshake::{Handshake, Identity};
 use super::problem::{Phase, Problem};
@@ -48,7 +52,7 @@ pub struct Session {
     input: Vec<u8>,
     flight: Flight,
     scripts: KnownScripts,
-    /// Requests that wait for the connection to be ready.
+    /// Requests that wait for the connection to be ready, or for room on it.
     waiting: Waiting,
     debts: Debts,
     answers: VecDeque<Answer>,
@@ -105,24 +109,22 @@ impl Session {
         }
     }
 
-    /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there
-    /// will be an answer to it, at once if it cannot be sent; without one, nobody is told.
+    /// Sends a request, or puts it down for as soon as there is a connection and room on it. With a
+    /// ticket there will be an answer to it, at once if it cannot be sent; without one, nobody is
+    /// told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         match &self.state {
+            // Whoever waits for room came before, but there is none then: see `fill`.
             State::Ready if self.flight.has_room(request) => {
-                let form = self.scripts.form(request);
-                self.flight.push(now, ticket, request.clone(), form);
+                self.write(now, ticket, request.clone());
             }
-            State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             State::Down { retry_at } if now < *retry_at => {
                 let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.clone(), &problem, false);
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
-                Some(ticket) if self.waiting.has_room() => {
-                    self.waiting.push(ticket, request.clone());
-                }
+                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
                 _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             },
         }
@@ -189,7 +191,7 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        for (ticket, request) in self.waiting.take() {
+        while let Some((ticket, request)) = self.waiting.pop() {
             self.lose(now, Some(ticket), request, &problem, false);
         }
         for ticket in self.debts.unwait_all() {
@@ -225,7 +227,7 @@ impl Session {
             input.drain(..input.len() - rest);
         }
         self.input = input;
-        self.pay_debts(now);
+        self.fill(now);
     }
 
     /// The bytes to write to the connection.
@@ -251,6 +253,8 @@ impl Session {
                 self.closed(now, Problem::TimedOut(phase));
             }
         }
+        self.fill(now);
+        self.turn_away(now);
     }
 
     /// When [`tick`](Self::tick), or a new connection, will have something to do.
@@ -260,7 +264,11 @@ impl Session {
             State::Down { retry_at } if !(self.waiting.is_empty() && self.debts.is_empty()) => {
                 Some(retry_at)
             }
-            _ => self.patience().map(|(limit, _)| limit),
+            _ => {
+                let limit = self.patience().map(|(limit, _)| limit);
+                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
+                deadlines.into_iter().flatten().min()
+            }
         }
     }
 

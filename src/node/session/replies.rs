@@ -211,10 +211,7 @@ impl Session {
         self.problem = None;
         self.state = State::Ready;
         // What is owed comes first: nothing may find a key that should be gone.
-        self.pay_debts(now);
-        for (ticket, request) in self.waiting.take() {
-            self.send(now, Some(ticket), &request);
-        }
+        self.fill(now);
     }
 }
 
