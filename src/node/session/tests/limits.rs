@@ -152,7 +152,7 @@ fn long_keys_fill_the_room_before_their_number_does() {
 fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
     let long = long(Verb::Plant, &talk);
-    let mut send = |talk: &mut Talk, serials: std::ops::Range<u64>| {
+    let send = |talk: &mut Talk, serials: std::ops::Range<u64>| {
         for serial in serials {
             talk.session.send(talk.now, Some(ticket(serial)), &long);
         }
