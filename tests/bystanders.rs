@@ -88,8 +88,8 @@ fn numbers_begin_anew(is_silent: bool) {
     let relay = Relay::start(&server);
     // However many connections it takes to see that a server has started, it is fewer.
     (0..100).for_each(|_| drop(server.client()));
-    let client = fresh([relay.url()]).node_timeout(NODE_TIMEOUT).build().unwrap();
-    let client = connected(client);
+    let client = fresh([relay.url()]).node_timeout(NODE_TIMEOUT).build();
+    let client = connected(client.expect("the settings are good"));
     let old = ids(&server, "redlatch")[0];
     if is_silent {
         // The client is not told either that its connection is gone.
@@ -110,7 +110,7 @@ fn numbers_begin_anew(is_silent: bool) {
         assert!(relay.accepted() > accepted);
     }
     assert!(strangers.iter_mut().all(Stranger::is_there));
-    take(&thorough([server.url()]), "after", LONG).release().unwrap();
+    drop(take(&thorough([server.url()]), "after", LONG));
 }
 
 #[test]

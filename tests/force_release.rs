@@ -1,10 +1,32 @@
-//! Locks that are taken away by force: what was seen, and nothing else.
+//! A lock that is taken away by force is the one that was looked at: what came after it stays, and
+//! so does what is no lock.
 
 mod support;
 
-use redlatch::{ExtendError, ForceReleaseError, InspectError, LockClient, Lost, Released};
-use support::locks::{LONG, holders, take, thorough};
+use std::time::Duration;
+
+use redlatch::{
+    ExtendError, ForceReleaseError, InspectError, Inspection, LockClient, Lost, Released,
+};
+use support::cli::Value;
+use support::eventually;
+use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, take, thorough, value};
+use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
+
+#[track_caller]
+fn look(client: &LockClient) -> Inspection {
+    client.inspect("job").expect("a majority answers")
+}
+
+/// Has each of the servers carry this out.
+fn tell(servers: &Servers, command: &str) {
+    let words: Vec<_> = command.split(' ').collect();
+    for server in servers.iter() {
+        let reply = server.command(&words);
+        assert!(!matches!(reply, Value::Error(_)), "{command}: {reply:?}");
+    }
+}
 
 /// Takes a lock away as it is now.
 fn force(client: &LockClient, name: &str) -> Result<bool, ForceReleaseError> {
@@ -12,7 +34,127 @@ fn force(client: &LockClient, name: &str) -> Result<bool, ForceReleaseError> {
 }
 
 #[test]
-fn by_force_a_lock_is_taken_from_whoever_has_it() {
+fn what_was_seen_is_deleted_and_deleted_once() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let mut guard = take(&client, "job", LONG);
+    let seen = look(&other);
+    guard.extend(LONG).expect("it is the same lock for that");
+    assert_eq!(other.force_release(&seen), Ok(true));
+    assert_eq!(holders(&servers, "job"), 0);
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert_eq!(other.force_release(&seen), Ok(false), "it is gone");
+}
+
+#[test]
+fn what_is_left_on_single_nodes_is_deleted_as_well() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    for (index, server) in servers.iter().enumerate() {
+        server.command(&["SET", "job", &format!("attempt-{index}"), "PX", "50000"]);
+    }
+    let seen = look(&client);
+    assert_eq!(client.force_release(&seen), Ok(true));
+    assert_eq!(holders(&servers, "job"), 0);
+}
+
+#[test]
+fn a_lock_that_was_taken_since_stays() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    for is_free in [true, false] {
+        let before = (!is_free).then(|| take(&client, "job", LONG));
+        let seen = look(&other);
+        before.into_iter().for_each(|guard| drop(guard.release()));
+        let mut next = take(&client, "job", LONG);
+        let token = value(&servers[0], "job");
+        assert_eq!(other.force_release(&seen), Ok(false), "what was seen is gone");
+        assert!(servers.iter().all(|server| value(server, "job") == token));
+        next.extend(LONG).expect("nobody took it away");
+        assert_eq!(next.release(), Ok(Released::InTime));
+    }
+}
+
+#[test]
+fn what_is_no_lock_is_refused_and_stays() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let things = ["HSET job field value", "RPUSH job element", "SET job value"];
+    for thing in things {
+        tell(&servers, thing);
+        let refused = client.force_release(&look(&client));
+        let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
+        assert!(is_refused, "{thing}: {refused:?}");
+        tell(&servers, "PEXPIRE job 50000");
+        // With a ttl, a string may be a lock of somebody else's make. Anything else is none.
+        if !thing.starts_with("SET") {
+            let refused = client.force_release(&look(&client));
+            let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
+            assert!(is_refused, "{thing}: {refused:?}");
+        }
+        let is_there = |server| pttl(server, "job") > 0;
+        assert!(servers.iter().all(is_there), "{thing}: it stays");
+        tell(&servers, "DEL job");
+    }
+}
+
+#[test]
+fn what_has_become_something_else_since_stays() {
+    let servers = Servers::start(3);
+    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    for thing in ["HSET job field value", "RPUSH job element", "SET job value"] {
+        let guard = take(&client, "job", LONG);
+        let seen = look(&other);
+        tell(&servers, "DEL job");
+        tell(&servers, thing);
+        // Whether that counts as gone or as no lock, it is not touched.
+        let forced = other.force_release(&seen);
+        assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
+        assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
+        assert_eq!(guard.release(), Ok(Released::TooLate));
+        tell(&servers, "DEL job");
+    }
+}
+
+/// The command that takes the lock away arrives when another client has it.
+#[track_caller]
+fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let builder = fresh(urls_of(&servers, &relays)).node_timeout(Duration::from_millis(200));
+    let client = connected(builder.build().expect("the settings are good"));
+    let holder = thorough(servers.urls());
+    let guard = take(&holder, "job", LONG);
+    let mut seen = None;
+    // A round may be too short on a busy machine.
+    assert!(eventually(LIMIT, || {
+        seen = client.inspect("job").ok();
+        seen.is_some()
+    }));
+    relays[..2].iter().for_each(Relay::hold);
+    let forced = client.force_release(&seen.expect("it was looked at"));
+    assert!(matches!(forced, Err(ForceReleaseError::NoQuorum(_))), "{forced:?}");
+    reconnect(&client, &relays[..2]);
+    drop(guard);
+    assert!(gone(&servers, "job"));
+    let next = take(&holder, "job", LONG);
+    relays.iter().for_each(Relay::deliver);
+    assert_eq!(holders(&servers, "job"), 3);
+    assert_eq!(next.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn a_removal_that_comes_late_takes_nothing_from_the_next_holder() {
+    removal_comes_late(|_, relays| urls(relays));
+}
+
+#[test]
+fn a_removal_that_comes_late_takes_nothing_where_no_connection_can_be_ended() {
+    removal_comes_late(|servers, relays| limited_urls(servers, relays));
+}
+
+#[test]
+fn who_had_the_lock_is_told_and_does_the_next_no_harm() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     assert!(!force(&other, "job").unwrap(), "nobody holds it");
@@ -35,26 +177,7 @@ fn by_force_a_lock_is_taken_from_whoever_has_it() {
 }
 
 #[test]
-fn by_force_nothing_is_taken_but_what_was_seen() {
-    let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
-    let first = take(&client, "job", LONG);
-    let seen = other.inspect("job").unwrap();
-    assert_eq!(first.release().unwrap(), Released::InTime);
-    assert!(!other.force_release(&seen).unwrap(), "it is gone");
-    let next = take(&client, "job", LONG);
-    assert!(!other.force_release(&seen).unwrap(), "and this is another");
-    assert_eq!(next.release().unwrap(), Released::InTime);
-    // What is left of several attempts goes at once, each from where it is.
-    for (server, value) in servers.iter().zip(["one", "two", "three"]) {
-        server.command(&["SET", "job", value, "PX", "60000"]);
-    }
-    assert!(force(&other, "job").unwrap());
-    assert_eq!(holders(&servers, "job"), 0);
-}
-
-#[test]
-fn by_force_nothing_is_taken_that_is_no_lock() {
+fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let long = "x".repeat(1024);
@@ -82,7 +205,7 @@ fn by_force_nothing_is_taken_that_is_no_lock() {
 }
 
 #[test]
-fn by_force_a_fencing_counter_is_not_taken() {
+fn a_fencing_counter_is_not_taken() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let first = client.request("job").ttl(LONG).fenced().acquire().unwrap().unwrap();

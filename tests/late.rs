@@ -14,7 +14,7 @@ use redlatch::{ExtendError, LockClient, LockGuard, Released};
 use support::cli::Value;
 use support::eventually;
 use support::journal::Journal;
-use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, thorough, value};
+use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, take, thorough, value};
 use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
 
@@ -113,7 +113,7 @@ fn an_extension_that_comes_late_takes_no_time_away_where_no_connection_can_be_en
 fn renewals_come_late(rights: Rights) {
     let stage = Stage::set(3, rights);
     let request = stage.client.request("late").ttl(SHORT).keep_alive().wait_for(LIMIT);
-    let guard = request.acquire().unwrap().unwrap();
+    let guard = request.acquire().expect("a majority answers").expect("it is free");
     assert!(eventually(LIMIT, || holders(&stage.servers, "late") == 3));
     stage.relays[..2].iter().for_each(Relay::hold);
     assert!(eventually(LIMIT, || stage.relays[..2].iter().all(|relay| relay.held() > 0)));
@@ -135,8 +135,7 @@ fn renewals_that_come_late_take_no_time_away_where_no_connection_can_be_ended() 
 #[track_caller]
 fn released_before_it_arrives(stage: &Stage, ttl: Duration) {
     stage.relays[..2].iter().for_each(Relay::hold);
-    let take = |name| stage.client.try_lock(name, ttl).unwrap().expect("three of five decide");
-    let guards = [take("late"), take("later")];
+    let guards = ["late", "later"].map(|name| take(&stage.client, name, ttl));
     assert_eq!(holders(&stage.servers[2..], "late"), 3);
     reconnect(&stage.client, &stage.relays[..2]);
     assert_eq!(guards.map(LockGuard::release), [Ok(Released::InTime), Ok(Released::InTime)]);
@@ -159,15 +158,16 @@ fn where_no_connection_can_be_ended_a_key_outlives_its_release_by_its_ttl_at_mos
     released_before_it_arrives(&stage, SHORT / 2);
     let other = thorough(stage.servers.urls());
     // It may arrive where the next one holds the lock already, or before the next one comes.
-    let theirs = support::locks::take(&other, "late", LONG);
+    let theirs = take(&other, "late", LONG);
     let token = value(&stage.servers[0], "late");
     stage.relays.iter().for_each(Relay::deliver);
     assert!(stage.servers.iter().all(|server| value(server, "late") == token));
     let left = |server| pttl(server, "later") <= i64::try_from(SHORT.as_millis()).unwrap();
     assert!(stage.servers.iter().all(left));
-    let also_theirs = support::locks::take(&other, "later", LONG);
+    let also_theirs = take(&other, "later", LONG);
     for name in ["late", "later"] {
-        assert!(stage.client.try_lock(name, LONG).unwrap().is_none(), "there is one holder");
+        let taken = stage.client.try_lock(name, LONG);
+        assert!(!matches!(taken, Ok(Some(_))), "there is one holder");
     }
     for lock in [theirs, also_theirs] {
         assert_eq!(lock.release(), Ok(Released::InTime));

@@ -60,7 +60,7 @@ fn a_lock_is_taken_extended_and_released_once() {
         assert!(client.try_lock("job", LONG).unwrap().is_none());
         assert_eq!(theirs.release(), Ok(Released::InTime), "the failed attempt took nothing away");
     }
-    assert_eq!(client.with_lock("job", LONG, |held| held.ensure_held()), Ok(Ok(())));
+    assert_eq!(client.with_lock("job", LONG, LockGuard::ensure_held), Ok(Ok(())));
     assert!(gone(&servers, "job"));
 }
 

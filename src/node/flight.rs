@@ -77,6 +77,11 @@ impl Flight {
         requests.any(|request| request.token == *token && is_meant(request.verb))
     }
 
+    /// Is a command under way whose answer will prove that it is its own?
+    pub(super) fn has_proof(&self) -> bool {
+        self.commands.iter().any(|command| command::has_proof(&command.request))
+    }
+
     /// Is a removal under way?
     pub(super) fn has_removals(&self) -> bool {
         self.commands.iter().any(|command| command.request.verb.is_removal())

@@ -12,7 +12,8 @@
 //! somebody else's connection.
 
 use super::handshake::Identity;
-use crate::resp::encode_command;
+use super::server_error::{ServerError, ServerErrorKind};
+use crate::resp::{Reply, encode_command};
 
 /// The most connections that are remembered for one node. Beyond that the oldest is forgotten:
 /// what it still delivers is carried out.
@@ -62,10 +63,20 @@ impl Former {
         self.ending > 0
     }
 
-    /// The next of those has been ended, or cannot be for want of the right. Then the next
-    /// connection need not try either.
-    pub(super) fn ended(&mut self) {
+    /// The server has answered about the next of those. Where it has ended it, or has no way to,
+    /// the next connection need not try; any other error may have come unasked.
+    pub(super) fn answered(&mut self, reply: &Reply<'_>) {
+        use ServerErrorKind::{NoPermission, UnknownCommand};
+        let is_done = match reply {
+            Reply::Error(text) => {
+                matches!(ServerError::parse(text, None).kind, NoPermission | UnknownCommand)
+            }
+            _ => true,
+        };
         self.ending -= 1;
-        self.connections.remove(0);
+        let connection = self.connections.remove(0);
+        if !is_done {
+            self.connections.push(connection);
+        }
     }
 }

@@ -152,13 +152,19 @@ impl Handshake {
                 Some(problem) => return Err(problem),
                 None => self.former.end(&self.identity, out),
             },
-            Stage::End => self.former.ended(),
+            Stage::End => self.former.answered(reply),
             Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
         }
         if self.former.is_ending() {
             return Ok(None);
         }
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
+    }
+
+    /// Is it being asked to end the connections before this one?
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.former.is_ending()
     }
 
     /// What the server complained about so far, for a connection that it closes after that.

@@ -24,6 +24,7 @@ mod owing;
 mod replies;
 mod room;
 mod standing;
+mod trust;
 
 pub use options::{Answer, SessionOptions};
 
@@ -41,6 +42,7 @@ use crate::resp::Decoder;
 use memory::Memory;
 use std::collections::VecDeque;
 use std::time::Duration;
+use trust::Trust;
 
 /// The conversation with one node. The module says how it is driven.
 #[derive(Debug)]
@@ -65,6 +67,7 @@ pub struct Session {
     pay_at: Time,
     /// Has a command been answered on this connection?
     is_proven: bool,
+    trust: Trust,
     identity: Option<Identity>,
     former: Former,
     has_greeted: bool,
@@ -101,6 +104,7 @@ impl Session {
             is_silent: false,
             pay_at: Time::ZERO,
             is_proven: false,
+            trust: Trust::default(),
             identity: None,
             former: Former::default(),
             has_greeted: false,
@@ -164,6 +168,7 @@ impl Session {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
+        self.trust = Trust::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -185,7 +190,8 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        if let Some(server) = self.identity.as_ref().filter(|_| !self.flight.is_empty()) {
+        let may_deliver = !(self.flight.is_empty() && self.trust.is_settled());
+        if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
         }
         for command in self.flight.clear() {

@@ -36,4 +36,14 @@ impl Random {
     pub(crate) fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len() as u64) as usize]
     }
+
+    /// So many of the numbers below `end`.
+    pub(crate) fn subset(&mut self, end: usize, count: usize) -> Vec<usize> {
+        let mut all: Vec<usize> = (0..end).collect();
+        while all.len() > count {
+            let other = self.below(all.len() as u64) as usize;
+            all.swap_remove(other);
+        }
+        all
+    }
 }

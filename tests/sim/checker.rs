@@ -4,19 +4,24 @@
 //! | | |
 //! |---|---|
 //! | M | no two clients are inside `[granted, valid_until)` of one resource at one true time |
+//! | F | a grant asked for after another was given has the larger fencing token; no two are equal |
 //! | V | a majority of servers has promised to keep the key for as long as it is believed valid |
 //! | O | no key is changed but by a command that names its token, from the client that drew it |
+//! | O | or by force, from a client that has seen the lock; its holder is promised nothing then |
 //! | C | every vote that is counted is an answer that this node gave to this question, once |
 //! | D | an operation returns by its deadline |
 //! | L | when the faults are over, whoever waits gets the lock |
 //! | L | no key outlives its ttl; of a lock that was given back, reachable nodes keep nothing |
+//! | L | nothing takes a lock that is over, if its client could have kept it from arriving |
 //! | R | what is unanswered or owed is bounded, and in the end nothing is |
 //! | P | nothing panics |
 
 mod command;
+mod conclusion;
 mod owner;
+mod witness;
 
-pub(crate) use command::{Command, Execution, Kind, Name, hex, name};
+pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
 
 use owner::Owner;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +31,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) enum Invariant {
     /// M.
     MutualExclusion,
+    /// F.
+    Fencing,
     /// V.
     Validity,
     /// O.
@@ -44,7 +51,19 @@ pub(crate) enum Invariant {
     Panic,
 }
 
-/// One lock that a client believed to hold.
+/// A lock that a client was granted.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(crate) token: Name,
+    /// When the client began to ask for it.
+    pub(crate) asked: u64,
+    pub(crate) now: u64,
+    pub(crate) until: u64,
+    /// The fencing token.
+    pub(crate) fence: Option<u64>,
+}
+
+/// One resource that a client believed to hold.
 #[derive(Debug)]
 struct Hold {
     resource: u64,
@@ -60,6 +79,12 @@ pub(crate) struct Checker {
     quorum: usize,
     owners: BTreeMap<Name, Owner>,
     holds: Vec<Hold>,
+    /// Grants with fencing tokens, by resource.
+    fences: Vec<(u64, Grant)>,
+    /// Which locks each client has looked at.
+    seen: BTreeSet<((usize, u64), Name)>,
+    /// Clients that were sent an error that answered nothing, and by which node.
+    pardons: BTreeSet<((usize, u64), usize)>,
     /// Clients that died: what they held stays until its ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
@@ -71,6 +96,9 @@ impl Checker {
             quorum,
             owners: BTreeMap::new(),
             holds: Vec::new(),
+            fences: Vec::new(),
+            seen: BTreeSet::new(),
+            pardons: BTreeSet::new(),
             dead: BTreeSet::new(),
             violations: Vec::new(),
         }
@@ -85,32 +113,40 @@ impl Checker {
         self.owners.insert(token, Owner::new(client));
     }
 
-    /// A client believes to hold a lock from now until then, unless it says otherwise.
-    pub(crate) fn granted(&mut self, resource: u64, token: Name, now: u64, until: u64) {
-        self.holds.push(Hold { resource, token, from: now, until });
-        if let Some(owner) = self.owners.get_mut(&token) {
-            owner.hold = Some(self.holds.len() - 1);
+    /// A client believes to hold a lock of these resources, unless it says otherwise.
+    pub(crate) fn granted(&mut self, resources: &[u64], grant: &Grant) {
+        let Grant { token, now, until, fence, .. } = *grant;
+        for resource in resources {
+            self.fences.extend(fence.map(|_| (*resource, *grant)));
+            let Some(owner) = self.owners.get_mut(&token).filter(|owner| !owner.is_void) else {
+                continue;
+            };
+            owner.holds.push(self.holds.len());
+            self.holds.push(Hold { resource: *resource, token, from: now, until });
         }
         self.expect_kept(token, until);
     }
 
     /// A client believes to hold its lock until then.
     pub(crate) fn extended(&mut self, token: Name, until: u64) {
-        if let Some(hold) = self.hold(token) {
-            hold.until = until;
+        if self.owners.get(&token).is_some_and(|owner| owner.is_void) {
+            return;
         }
+        self.change(token, |hold| hold.until = until);
         self.expect_kept(token, until);
     }
 
-    fn hold(&mut self, token: Name) -> Option<&mut Hold> {
-        let index = self.owners.get(&token)?.hold?;
-        self.holds.get_mut(index)
+    fn change(&mut self, token: Name, change: impl Fn(&mut Hold)) {
+        let Some(owner) = self.owners.get(&token) else { return };
+        owner.holds.iter().for_each(|index| change(&mut self.holds[*index]));
     }
 
     /// A lock is believed to be held until then: that many nodes must keep it.
     fn expect_kept(&mut self, token: Name, until: u64) {
-        let keepers = self.owners.get(&token).map_or(0, |owner| owner.keepers(until));
-        if keepers < self.quorum {
+        let owner = self.owners.get(&token);
+        let is_void = owner.is_some_and(|owner| owner.is_void);
+        let keepers = owner.map_or(0, |owner| owner.keepers(until));
+        if !is_void && keepers < self.quorum {
             let text = format!("{token:?} is valid until {until}, and {keepers} nodes keep it");
             self.accuse(Invariant::Validity, text);
         }
@@ -118,15 +154,13 @@ impl Checker {
 
     /// A client does not use its lock any more.
     pub(crate) fn left(&mut self, token: Name, now: u64) {
-        if let Some(hold) = self.hold(token) {
-            hold.until = hold.until.min(now);
-        }
+        self.change(token, |hold| hold.until = hold.until.min(now));
     }
 
     /// Until when is this lock believed to be held? Zero if nobody believes so.
     pub(crate) fn held_until(&self, token: Name) -> u64 {
-        let hold = self.owners.get(&token).and_then(|owner| self.holds.get(owner.hold?));
-        hold.map_or(0, |hold| hold.until)
+        let hold = self.owners.get(&token).and_then(|owner| owner.holds.first());
+        hold.map_or(0, |hold| self.holds[*hold].until)
     }
 
     /// The client's clock stood still: what it holds looks good to it for longer.
@@ -136,6 +170,13 @@ impl Checker {
                 hold.until += pause;
             }
         }
+    }
+
+    /// A client is sent an error that it had not asked for. An error does not say which command it
+    /// answers, so from now on refusals may be counted that are another command's, until a reply
+    /// comes that does say so.
+    pub(crate) fn pardon(&mut self, client: (usize, u64), node: usize) {
+        self.pardons.insert((client, node));
     }
 
     /// An attempt failed, or a lock was given back: its key is to go.
@@ -163,74 +204,10 @@ impl Checker {
         self.dead.insert(client);
     }
 
-    /// A node executed a client's command about a lock.
-    pub(crate) fn executed(&mut self, it: &Execution<'_>) {
-        let after = it.after.map(|(token, _)| token);
-        if let Some(token) = it.before.filter(|_| it.before != after) {
-            let owner = self.owners.get_mut(&token);
-            let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
-            if !is_its || it.command.removed() != Some(token) {
-                let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
-                self.accuse(Invariant::Ownership, text);
-            } else if let Some(owner) = owner {
-                owner.remove(it.node);
-                let until = self.held_until(token);
-                if until > it.now {
-                    self.expect_kept(token, until);
-                }
-            }
-        }
-        if let Some((token, until)) = it.after {
-            if let Some(owner) = self.owners.get_mut(&token) {
-                owner.promise(it.node, until);
-            }
-        }
-        let owner = self.owners.get_mut(&it.command.token);
-        if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
-            owner.answered(it.node, it.command, is_granted, it.now);
-        }
-    }
-
-    /// A client counts a node's answer to what it asked since then.
-    pub(crate) fn credited(
-        &mut self,
-        (token, kind): (Name, Kind),
-        (node, is_granted): (usize, bool),
-        since: u64,
-    ) {
-        let owner = self.owners.get_mut(&token);
-        if !owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
-            let text = format!(
-                "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
-            );
-            self.accuse(Invariant::Attribution, text);
-        }
-    }
-
     /// Should this key be gone, when everything has been given back and every node told?
     pub(crate) fn is_left_over(&self, token: Name) -> bool {
         self.owners.get(&token).is_none_or(|owner| {
             owner.is_over && !owner.is_excused && !self.dead.contains(&owner.client)
         })
-    }
-
-    /// Looks for two clients that held one lock at one time.
-    pub(crate) fn conclude(&mut self) {
-        self.holds.retain(|hold| hold.from < hold.until);
-        self.holds.sort_by_key(|hold| (hold.resource, hold.from));
-        let mut found = Vec::new();
-        let mut last: Option<&Hold> = None;
-        for hold in &self.holds {
-            match last {
-                Some(other) if other.resource == hold.resource && hold.from < other.until => {
-                    found.push(format!("{other:?} and {hold:?}"));
-                    if hold.until > other.until {
-                        last = Some(hold);
-                    }
-                }
-                _ => last = Some(hold),
-            }
-        }
-        found.into_iter().for_each(|text| self.accuse(Invariant::MutualExclusion, text));
     }
 }

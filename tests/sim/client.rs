@@ -38,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) rules: Arc<Rules>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) is_alive: bool,
+    /// By how many microseconds its wall clock is ahead.
+    wall_offset: u64,
     /// Nothing of it runs before then.
     pub(crate) paused_until: u64,
     /// How long it has been paused in all.
@@ -75,11 +77,14 @@ impl Client {
             options.quarantine = stage.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
+        let sessions = sessions.collect();
+        let walls_apart = stage.options.walls_apart;
         Self {
             name,
             clock,
+            wall_offset: stage.random.below(walls_apart + 1),
             rules: Arc::new(rules),
-            rounds: Rounds::new(sessions.collect(), stage.options.wait_for_all),
+            rounds: Rounds::new(sessions, stage.options.wait_for_all),
             links: vec![Link::None; nodes],
             workers: (0..stage.options.workers).map(Worker::new).collect(),
             is_alive: true,
@@ -95,8 +100,8 @@ impl Client {
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         running.work(self, stage);
         // What its round came to may have been there at once.
-        let handed = std::mem::replace(&mut self.workers[worker], running);
-        self.workers[worker].take_handed(&handed);
+        let mut handed = std::mem::replace(&mut self.workers[worker], running);
+        self.workers[worker].take_handed(&mut handed);
     }
 
     pub(crate) fn now(&self, stage: &Stage) -> Time {
@@ -113,6 +118,7 @@ impl Client {
             self.look(stage);
         }
         self.make_room(stage, &request);
+        self.read_before(stage, &request);
         self.rounds.open(self.now(stage), request, worker);
         self.deliver(stage);
         self.go_on(stage);
@@ -121,6 +127,7 @@ impl Client {
     /// A thread leaves a request that nobody waits for.
     pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
         self.make_room(stage, request);
+        self.read_before(stage, request);
         self.rounds.post(self.now(stage), request);
         self.go_on(stage);
     }
@@ -167,6 +174,18 @@ impl Client {
                 if stage.network.is_finished(connection, Side::Client) {
                     self.read(stage, index);
                 }
+            }
+        }
+    }
+
+    /// Nor can what might be taken for the answer to this request.
+    fn read_before(&mut self, stage: &mut Stage, request: &Request) {
+        if stage.options.has(Sabotage::LooksAtEndsOnly) {
+            return;
+        }
+        for index in 0..self.links.len() {
+            if self.rounds.is_mistakable(Node::new(index), request) {
+                self.read(stage, index);
             }
         }
     }
@@ -281,7 +300,7 @@ impl Client {
     fn deliver(&mut self, stage: &mut Stage) {
         while let Some((worker, returns)) = self.rounds.poll() {
             let delay = stage.network.hitch(&mut stage.random);
-            self.workers[worker].hand(returns.ballot, delay);
+            self.workers[worker].hand(returns, delay);
             let (client, life) = self.name;
             stage.queue.after(delay, Event::Work { client, life, worker });
         }

@@ -7,6 +7,7 @@
 //! | replay a history, with a trace | with `REDLATCH_SEED=<seed>` and `a_seed_can -- --nocapture` |
 //! | the same for one that may break an assumption | with `REDLATCH_BEYOND=Jump`, say, as well |
 //! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
+//! | count all that break a promise | with `REDLATCH_FAILURES=<most>` as well |
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
 //!
 //! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte
@@ -27,6 +28,7 @@ mod queue;
 mod sabotage;
 mod simulation;
 mod stage;
+mod stray;
 mod tally;
 mod worker;
 
@@ -43,7 +45,7 @@ use std::ops::Range;
 /// How many histories plain `cargo test` runs: about ten seconds in a debug build.
 const SEEDS: u64 = 300;
 /// How many kinds of fault there must have been in so many.
-const KINDS_MIN: usize = 35;
+const KINDS_MIN: usize = 41;
 /// How many of seeds that nobody has ever tried.
 const FRESH: u64 = 30;
 
@@ -87,6 +89,8 @@ fn expect_promises_kept(seeds: Range<u64>) {
         assert!(tally.grants > histories, "nor those in which few do");
         assert!(tally.extensions > histories / 10, "nor those in which nobody keeps one");
         assert!(tally.hand_overs > histories / 10, "nor those in which nobody hands one over");
+        assert!(tally.fenced > histories / 10, "nor those without fencing tokens");
+        assert!(tally.of_several > histories / 10, "nor those without locks of several resources");
         assert!(tally.kinds() >= KINDS_MIN, "nor those in which nothing happens: {tally}");
     }
 }
@@ -149,17 +153,17 @@ fn one_server_behind_two_nodes_is_never_counted_twice() {
 #[test]
 fn locks_that_are_extended_at_the_last_moment_are_one_clients_all_the_time() {
     if replayed().is_none() {
-        // Among them the one in 1,500 that showed that a confirmation can come too late.
-        expect_kept_with(Beyond::NothingWithStalls, 1_400..1_550);
+        // Among them is one that shows that a confirmation can come too late.
+        expect_kept_with(Beyond::NothingWithStalls, 0..150);
     }
 }
 
 #[test]
 fn who_waits_beside_a_silent_node_gets_the_lock_in_time() {
     if replayed().is_none() {
-        // Three wait, two of three nodes are there, and rounds last half a ttl: chance brought
-        // nobody through in time while each attempt that was split waited for the third.
-        expect_kept_with(Beyond::Nothing, 1_122_152..1_122_153);
+        // Three wait, two of three nodes are there, and rounds last half a ttl. Among these is one
+        // in which nobody gets through in time if each attempt that is split waits for the third.
+        expect_kept_with(Beyond::NothingWithSilence, 300..600);
     }
 }
 
@@ -172,10 +176,16 @@ fn beyond_the_assumptions_two_clients_hold_one_lock() {
         Beyond::ClientDrift,
         Beyond::Jump,
         Beyond::Eviction,
+        Beyond::Strays,
+        Beyond::Exchanged,
+        Beyond::Restored,
     ] {
-        let seen = (0..200).step_by(20).find(|start| {
+        // A surplus reply must hit the moment between a command and its answer, on a majority.
+        let most = if beyond == Beyond::Strays { 6_000 } else { 200 };
+        let seen = (0..most).step_by(20).find(|start| {
             broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)
         });
+        eprintln!("{beyond:?} breaks exclusion by seed {seen:?}");
         assert!(seen.is_some(), "{beyond:?} is harmless, or the simulator blind");
     }
 }

@@ -3,6 +3,7 @@
 //! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
 //! What was on its way when its sender closed the connection may still arrive, or a part of it.
 
+mod harm;
 mod pipe;
 
 use crate::chance::Random;
@@ -37,6 +38,10 @@ pub(crate) struct Connection {
     is_forgotten: bool,
     /// Nothing new arrives before then: a lost segment that is sent again and again.
     stalled_until: u64,
+    /// Nor does anything that the client writes: a proxy holds it, and lets answers through.
+    held_until: u64,
+    /// Before this, what the node answers arrives once more, some time later.
+    pub(crate) repeated_until: u64,
     pipes: [Pipe; 2],
 }
 
@@ -126,6 +131,8 @@ impl Network {
             is_abandoned: false,
             is_forgotten: false,
             stalled_until: 0,
+            held_until: 0,
+            repeated_until: 0,
             pipes: [Pipe::default(), Pipe::default()],
         });
         let there = self.arrival(queue, random, (client, node), Side::Node);
@@ -180,7 +187,9 @@ impl Network {
     ) {
         let ends = (self.connections[connection].client, self.connections[connection].node);
         let arrival = self.arrival(queue, random, ends, side);
-        let stalled_until = self.connections[connection].stalled_until;
+        let entry = &self.connections[connection];
+        let held_until = if side == Side::Node { entry.held_until } else { 0 };
+        let stalled_until = entry.stalled_until.max(held_until);
         let pipe = &mut self.connections[connection].pipes[side as usize];
         pipe.last_arrival = pipe.last_arrival.max(arrival).max(stalled_until);
         pipe.flying.push_back(piece);
@@ -230,51 +239,6 @@ impl Network {
     ) {
         self.push(queue, random, connection, side, Piece::End);
         self.connections[connection].pipes[side as usize].is_swallowing = true;
-    }
-
-    /// The connection breaks: both sides learn of it, each in its time, and of what was on its way
-    /// only the beginning arrives.
-    pub(crate) fn cut(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
-        for side in [Side::Client, Side::Node] {
-            let pipe = &mut self.connections[connection].pipes[side as usize];
-            let kept = random.below(pipe.flying.len() as u64 + 1) as usize;
-            pipe.flying.truncate(kept);
-            if let Some(Piece::Bytes(size)) = pipe.flying.back_mut() {
-                *size = random.between(1, *size as u64) as usize;
-            }
-            pipe.forget_lost();
-            self.finish(queue, random, connection, side);
-        }
-    }
-
-    /// What is sent from now on arrives no earlier than then. Other connections are not affected.
-    pub(crate) fn stall(&mut self, connection: usize, until: u64) {
-        self.connections[connection].stalled_until = until;
-    }
-
-    /// The connection leads nowhere any more, and nobody is told.
-    pub(crate) fn swallow(&mut self, connection: usize) {
-        for pipe in &mut self.connections[connection].pipes {
-            pipe.flying.clear();
-            pipe.forget_lost();
-            pipe.is_swallowing = true;
-        }
-    }
-
-    /// The node crashed: with luck its kernel says so, otherwise it will when it is written to.
-    pub(crate) fn forget(
-        &mut self,
-        queue: &mut Queue,
-        random: &mut Random,
-        connection: usize,
-        is_told: bool,
-    ) {
-        let entry = &mut self.connections[connection];
-        entry.is_forgotten = true;
-        entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
-        if is_told {
-            self.finish(queue, random, connection, Side::Client);
-        }
     }
 
     /// The connections that work, as far as the network knows.

@@ -1,21 +1,27 @@
 //! A node: the model of a server behind bytes, with a clock of its own. It freezes, continues,
 //! answers with errors, crashes, and comes back with all its keys, with some, or with none.
 
+mod lock;
 mod memory;
+mod served;
 mod trouble;
 mod wire;
 
 pub(crate) use memory::Memory;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
+pub(crate) use wire::are_scripts;
 
-use crate::checker::{Command, Execution, Invariant, Kind, Name, hex, name};
+use crate::checker::{Command, Name, name};
 use crate::clock::Clock;
 use crate::network::{Read, Side};
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
+use lock::show;
 use memory::Journal;
 use redlatch::internal::Time;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
+use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
+use redlatch::internal::node::command::COUNTER_SUFFIX;
+use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -28,14 +34,6 @@ pub(crate) enum Health {
     Down,
 }
 
-/// What a node knows of one connection.
-#[derive(Debug)]
-struct Served {
-    state: ConnectionState,
-    client: (usize, u64),
-    bytes: Vec<u8>,
-}
-
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) index: usize,
@@ -44,46 +42,42 @@ pub(crate) struct Node {
     /// What it refuses to do, and until when.
     trouble: Option<(Trouble, u64)>,
     keyspace: Keyspace,
+    /// What the other server has, if there are two that take turns.
+    other: Keyspace,
     password: Option<&'static str>,
     journal: Journal,
     crashed_at: Time,
     served: BTreeMap<usize, Served>,
+    /// The latest connection of each client to each node on which this run of the server has
+    /// carried out a lock command.
+    latest: BTreeMap<((usize, u64), usize), usize>,
     starts: u64,
 }
 
 impl Node {
     pub(crate) fn new(index: usize, clock: Clock, password: Option<&'static str>) -> Self {
-        let mut options = Options::new()
-            .run_id(format!("{index:02}-0"))
-            .uptime(Duration::from_secs(86_400))
-            .started(clock.read(0));
-        if let Some(password) = password {
-            options = options.password(password);
-        }
+        let keyspace = |run_id: String| {
+            let uptime = Duration::from_secs(86_400);
+            let options = Options::new().run_id(run_id).uptime(uptime).started(clock.read(0));
+            Keyspace::new(match password {
+                Some(password) => options.password(password),
+                None => options,
+            })
+        };
         Self {
             index,
             health: Health::Up,
             clock,
             trouble: None,
-            keyspace: Keyspace::new(options),
+            keyspace: keyspace(format!("{index:02}-0")),
+            other: keyspace(format!("{index:02}-other")),
             password,
             journal: Journal::default(),
             crashed_at: Time::ZERO,
             served: BTreeMap::new(),
+            latest: BTreeMap::new(),
             starts: 0,
         }
-    }
-
-    /// A connection has been made.
-    pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
-        if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
-            let text = format!("-{}\r\n", trouble.text);
-            let Stage { network, queue, random, .. } = stage;
-            network.send(queue, random, connection, Side::Client, text.as_bytes());
-            return network.finish(queue, random, connection, Side::Client);
-        }
-        let state = self.keyspace.connect();
-        self.served.insert(connection, Served { state, client, bytes: Vec::new() });
     }
 
     /// What it refuses to do now.
@@ -124,7 +118,9 @@ impl Node {
         let mut rest = bytes;
         let mut replies = Vec::new();
         while let Some(words) = wire::next(&mut rest) {
+            let before = replies.len();
             self.answer(stage, connection, words.as_slice(), &mut replies);
+            stage.repeat(connection, &replies[before..]);
         }
         let Stage { network, queue, random, .. } = stage;
         network.send(queue, random, connection, Side::Client, &replies);
@@ -140,17 +136,29 @@ impl Node {
                 stage.checker.excuse(token);
             }
             stage.say(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
+            if let [b"CLIENT", b"KILL", b"ID", id] = words {
+                self.kill(stage, id, Some(trouble.text));
+            }
             out.push(b'-');
             out.extend_from_slice(trouble.text.as_bytes());
             return out.extend_from_slice(b"\r\n");
         }
+        let hides_info = stage.options.hides_info || stage.options.has(Sabotage::TwinsUnrecognised);
         let reply = match Command::of(words) {
             Some(command) => self.execute(stage, connection, words, &command),
-            None if words[0] == b"INFO" && stage.options.has(Sabotage::TwinsUnrecognised) => {
-                OwnedReply::Error(b"ERR unknown command 'INFO'".to_vec())
+            None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
+                assert!(words.len() == 4 && words[2] == b"ID", "only one of its own is ended");
+                let refusal =
+                    "NOPERM this user has no permissions to run the 'client|kill' command";
+                let refusal = (!stage.options.may_kill).then_some(refusal);
+                self.kill(stage, words[3], refusal)
+            }
+            None if words[0] == b"INFO" && hides_info => {
+                OwnedReply::Error(b"NOPERM this user has no permissions to run 'info'".to_vec())
             }
             None => self.ask(now, connection, words),
         };
+        self.note(stage, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
         reply.encode(served.state.protocol(), out);
         if stage.options.has(Sabotage::AnsweredTwice) && words[0] == b"SET" {
@@ -163,68 +171,6 @@ impl Node {
             Some(served) => self.keyspace.execute(now, &mut served.state, words),
             None => OwnedReply::Null,
         }
-    }
-
-    /// Runs a lock command under the eyes of the checker.
-    fn execute(
-        &mut self,
-        stage: &mut Stage,
-        connection: usize,
-        words: &[&[u8]],
-        command: &Command,
-    ) -> OwnedReply {
-        let now = self.clock.read(stage.queue.now());
-        let key = words[command.key];
-        self.sync(now);
-        let before = self.look(now, key).map(|(token, _)| token);
-        let reply = if command.kind == Kind::Remove
-            && stage.options.has(Sabotage::ReleaseWithoutComparing)
-        {
-            self.ask(now, connection, &[b"DEL", key])
-        } else {
-            self.ask(now, connection, words)
-        };
-        let after = self.look(now, key);
-        let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
-        stage.say(|| {
-            format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
-        });
-        if let Some((_, left)) = after.filter(|(_, left)| *left > stage.options.ttl.1) {
-            let text = format!("node {}: a key that lives for {left} ms", self.index);
-            stage.checker.accuse(Invariant::Residue, text);
-        }
-        let expiry = |left: u64| {
-            // Gone with the first millisecond after the last that it was given.
-            let last = now.as_nanos() / 1_000_000 + left;
-            self.clock.when(Time::from_millis(last + 1))
-        };
-        stage.checker.executed(&Execution {
-            client,
-            node: self.index,
-            now: stage.queue.now(),
-            command,
-            before,
-            after: after.map(|(token, left)| (token, expiry(left))),
-            is_granted: match &reply {
-                OwnedReply::Simple(_) => Some(true),
-                OwnedReply::Integer(number) => Some(*number > 0),
-                OwnedReply::Null => Some(false),
-                OwnedReply::Error(text) if text.starts_with(b"WRONGTYPE") => Some(false),
-                _ => None,
-            },
-        });
-        if stage.network.connections[connection].is_abandoned && command.kind != Kind::Remove {
-            stage.checker.excuse(command.token);
-        }
-        reply
-    }
-
-    /// Whose lock a key is, and for how many milliseconds more.
-    pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
-        // Everything is in the first database, whose keys come first.
-        let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
-        let found = keys.find(|entry| entry.key == key)?;
-        Some((name(found.value?), found.remaining?.as_millis() as u64))
     }
 
     pub(crate) fn thaw(&mut self, stage: &mut Stage) {
@@ -242,11 +188,20 @@ impl Node {
     pub(crate) fn crash(&mut self, stage: &mut Stage) {
         self.health = Health::Down;
         self.crashed_at = self.clock.read(stage.queue.now());
+        self.latest.clear();
         for connection in std::mem::take(&mut self.served).into_keys() {
             let is_told = stage.random.chance(700);
             let Stage { network, queue, random, .. } = stage;
             network.forget(queue, random, connection, is_told);
         }
+    }
+
+    /// Another server takes its place at once, and its connections end.
+    pub(crate) fn exchange(&mut self, stage: &mut Stage) {
+        let health = self.health;
+        self.crash(stage);
+        self.health = health;
+        std::mem::swap(&mut self.keyspace, &mut self.other);
     }
 
     pub(crate) fn forget_scripts(&mut self) {
@@ -263,30 +218,10 @@ impl Node {
         self.keyspace.execute(now, &mut stranger, words);
     }
 
-    /// The locks that are there now: keys and tokens.
+    /// The locks that are there now: keys and tokens, without counters.
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
+        let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX));
         keys.filter_map(|key| Some((key.key.to_vec(), name(key.value?)))).collect()
-    }
-}
-
-/// A command as the trace shows it.
-fn show(words: &[&[u8]]) -> String {
-    let first = String::from_utf8_lossy(words[0]).into_owned();
-    match Command::of(words) {
-        Some(command) => {
-            let key = String::from_utf8_lossy(words[command.key]);
-            let before = command.predecessor.map(|token| format!(" from {}", hex(token)));
-            let (token, before) = (hex(command.token), before.unwrap_or_default());
-            format!("{:?} ({first}) {key} {token}{before}", command.kind)
-        }
-        None => first,
-    }
-}
-
-fn show_reply(reply: &OwnedReply) -> String {
-    match reply {
-        OwnedReply::Error(text) => String::from_utf8_lossy(text).into_owned(),
-        other => format!("{other:?}"),
     }
 }

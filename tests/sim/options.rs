@@ -1,47 +1,16 @@
 //! What kind of history it will be. Each seed turns some faults up, some down and most off ("swarm
 //! testing", Groce et al. 2012): a history with a bit of everything never gets anywhere.
 
+mod focus;
+mod kinds;
+
+pub(crate) use kinds::{Beyond, Fault};
+
 use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::sabotage::Sabotage;
+use kinds::FAULTS;
 use std::time::Duration;
-
-/// Assumptions of the algorithm that a history may break.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beyond {
-    /// None.
-    Nothing,
-    /// None, and two nodes are always one server, which is often too busy to say who it is.
-    NothingWithTwins,
-    /// None, and connections stall all the time, while locks are extended at their last moment.
-    NothingWithStalls,
-    /// Nodes restart empty, and no client waits for locks that they forgot to end.
-    LostData,
-    /// Nodes restart without the last second, and no client waits either.
-    LostSecond,
-    /// Clocks run further apart than the clients are told.
-    Drift,
-    /// The clocks of clients do.
-    ClientDrift,
-    /// The clocks of nodes are set forward.
-    Jump,
-    /// Nodes throw away keys that are in use.
-    Eviction,
-}
-
-impl Beyond {
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Nothing,
-        Self::NothingWithTwins,
-        Self::NothingWithStalls,
-        Self::LostData,
-        Self::LostSecond,
-        Self::Drift,
-        Self::ClientDrift,
-        Self::Jump,
-        Self::Eviction,
-    ];
-}
 
 /// The settings of one history.
 #[derive(Clone, Debug)]
@@ -56,12 +25,25 @@ pub(crate) struct Options {
     /// Threads of each client.
     pub(crate) workers: usize,
     pub(crate) resources: u64,
+    /// How often a lock is of several resources, how often it is fenced, and how often somebody
+    /// looks at one and takes it away.
+    pub(crate) several_permille: u64,
+    pub(crate) fence_permille: u64,
+    pub(crate) operator_permille: u64,
+    /// How far the clients' wall clocks are apart, in microseconds.
+    pub(crate) walls_apart: u64,
     /// Milliseconds.
     pub(crate) ttl: (u64, u64),
+    /// Is one ttl often many times as long as the one before?
+    pub(crate) ttls_differ: bool,
     pub(crate) node_timeout: Duration,
     pub(crate) wait_for_all: bool,
     /// Do clients distrust nodes that were just started? Only then may nodes restart empty.
     pub(crate) restart_guard: bool,
+    /// Do the servers refuse to say who they are, and for how long they have been up?
+    pub(crate) hides_info: bool,
+    /// May a client have another connection of its own ended, by `CLIENT KILL`?
+    pub(crate) may_kill: bool,
     /// The most that a clock may be off, in parts per billion.
     pub(crate) drift: i64,
     /// One way through the network, from and to, and how often it takes many times as long.
@@ -79,6 +61,8 @@ pub(crate) struct Options {
     /// When the faults end: at this time, or after that many events if they come sooner.
     pub(crate) calm_at: u64,
     pub(crate) events_max: u64,
+    /// Are no more nodes healed then than are a majority?
+    pub(crate) heals_least: bool,
     pub(crate) extend_permille: u64,
     /// How often a client waits for ever.
     pub(crate) patient_permille: u64,
@@ -89,69 +73,16 @@ pub(crate) struct Options {
     pub(crate) pass_permille: u64,
 }
 
-/// The kinds of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
-    /// A connection breaks.
-    Cut,
-    /// A connection leads nowhere, and nobody is told.
-    Swallow,
-    /// A connection stalls for a while, and only this one.
-    Stall,
-    /// Nothing gets through between a client and a node for a while, in one direction or both.
-    Clog,
-    /// A node stops for a while. Its kernel goes on.
-    Freeze,
-    /// A node is gone for a while.
-    Crash,
-    /// A client stops for a while.
-    Pause,
-    /// A client dies, and a new one takes its place.
-    Die,
-    /// A node forgets its scripts.
-    FlushScripts,
-    /// A node answers with errors for a while.
-    Trouble,
-    /// A node throws a key away that is not needed for a majority.
-    Evict,
-    /// Somebody puts something that is no lock in a lock's place.
-    Squat,
-    /// A node's clock is set forward. Beyond the assumptions.
-    Jump,
-}
-
 /// How far a clock may be off within the assumptions, in parts per billion. Two that are off in
 /// opposite directions use up the clients' drift factor of 0.01.
 pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
-
-const FAULTS: [Fault; 12] = [
-    Fault::Cut,
-    Fault::Swallow,
-    Fault::Stall,
-    Fault::Clog,
-    Fault::Freeze,
-    Fault::Crash,
-    Fault::Pause,
-    Fault::Die,
-    Fault::FlushScripts,
-    Fault::Trouble,
-    Fault::Evict,
-    Fault::Squat,
-];
 
 impl Options {
     pub(crate) fn draw(random: &mut Random, beyond: Beyond, sabotage: Option<Sabotage>) -> Self {
         let longest = random.pick(&[60, 150, 400, 400, 1_000, 3_000]);
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
-        let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
-        let needed = match beyond {
-            Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
-            Beyond::Jump => Some(Fault::Jump),
-            Beyond::Eviction => Some(Fault::Evict),
-            _ => None,
-        };
-        faults.extend(needed.filter(|needed| !faults.contains(needed)));
+        let faults = faults(random, beyond);
         let bound = DRIFT_BOUND;
         let drift = match beyond {
             Beyond::Drift => 20 * bound,
@@ -175,10 +106,17 @@ impl Options {
             clients: random.between(1, 5) as usize,
             workers: random.pick(&[1, 1, 1, 2, 3]),
             resources: random.pick(&[1, 1, 2, 3]),
+            several_permille: random.pick(&[0, 0, 400]),
+            fence_permille: random.pick(&[0, 0, 300, 1_000]),
+            operator_permille: random.pick(&[0, 0, 0, 100]),
+            walls_apart: random.pick(&[0, 1_000, 100_000_000]),
             ttl,
+            ttls_differ: false,
             node_timeout: Duration::from_millis(node_timeout),
             wait_for_all,
             restart_guard: beyond == Beyond::Nothing && random.chance(250),
+            hides_info: false,
+            may_kill: random.chance(500),
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
@@ -190,69 +128,29 @@ impl Options {
             calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
                 + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
             events_max: random.pick(&[1_000, 2_000, 3_000, 6_000]),
+            heals_least: false,
             extend_permille: random.pick(&[0, 200, 600]),
             patient_permille: random.pick(&[0, 300, 600]),
             greedy_permille: random.pick(&[0, 200, 800]),
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
         };
-        options.focus();
-        options.aim();
+        options.settle(random);
+        options.focus(random);
+        options.aim(random);
         options
     }
 
-    /// Some of what the algorithm must survive is rare: draws histories that are full of it.
-    fn focus(&mut self) {
-        match self.beyond {
-            Beyond::NothingWithTwins => {
-                self.fault_pause = 30 * MILLIS;
-                self.restart_guard = false;
-                self.faults = vec![Fault::Trouble, Fault::Cut];
-            }
-            Beyond::NothingWithStalls => {
-                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
-                (self.clients, self.workers, self.resources) = (3, 1, 1);
-                (self.ttl, self.node_timeout) = ((100, 100), Duration::from_millis(200));
-                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
-                (self.extend_permille, self.patient_permille) = (800, 600);
-                (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
-                (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
-            }
-            _ => {}
+    /// What follows from other settings.
+    fn settle(&mut self, random: &mut Random) {
+        if self.restart_guard || self.beyond != Beyond::Nothing {
+            // Where nodes lose their counters, tokens grow as the wall clocks do.
+            self.walls_apart = 0;
         }
-    }
-
-    /// Some mistakes show in few histories: draws those.
-    fn aim(&mut self) {
-        match self.sabotage {
-            Some(Sabotage::TokenReused) => {
-                self.nodes = 1;
-                self.clients = 4;
-                self.resources = 1;
-                self.faults = vec![Fault::Stall];
-                self.fault_pause = 30 * MILLIS;
-                self.node_timeout = self.node_timeout.min(Duration::from_millis(5));
-            }
-            Some(Sabotage::DriftIgnored | Sabotage::ValidityFromReply) => {
-                self.resources = 1;
-                self.clients = 4;
-                self.drift = 5_000_000;
-                (self.greedy_permille, self.patient_permille) = (800, 600);
-            }
-            Some(Sabotage::HandOverAssumed) => {
-                (self.workers, self.resources, self.clients) = (3, 1, 4);
-                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
-            }
-            Some(Sabotage::TwinsUnrecognised) => {
-                (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
-                (self.resources, self.restart_guard) = (1, false);
-            }
-            Some(Sabotage::ClockStopsInSuspend) => {
-                self.resources = 1;
-                self.faults = vec![Fault::Pause];
-            }
-            _ => {}
-        }
+        // Servers that could be counted twice must say who they are, and those that lose their keys
+        // for how long they have been up.
+        let may_hide = self.twins.is_none() && !self.restart_guard;
+        self.hides_info = may_hide && random.chance(100);
     }
 
     /// Is this the mistake to be made?
@@ -287,4 +185,20 @@ fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usi
     }
     let first = random.below(nodes as u64 - 1) as usize;
     Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
+}
+
+/// Some of the kinds of fault, and those that the history is about.
+fn faults(random: &mut Random, beyond: Beyond) -> Vec<Fault> {
+    let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
+    let needed = match beyond {
+        Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
+        Beyond::Jump => Some(Fault::Jump),
+        Beyond::Eviction => Some(Fault::Evict),
+        Beyond::Strays => Some(Fault::Stray),
+        Beyond::Exchanged => Some(Fault::Exchange),
+        Beyond::Restored => Some(Fault::Crash),
+        _ => None,
+    };
+    faults.extend(needed.filter(|needed| !faults.contains(needed)));
+    faults
 }

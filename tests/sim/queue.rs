@@ -11,6 +11,8 @@ pub(crate) enum Event {
     Connected { connection: usize },
     /// Bytes, or the end, arrive at one side of a connection.
     Arrive { connection: usize, side: Side },
+    /// A reply arrives that nobody asked for.
+    Stray { stray: usize },
     /// A client's driver wakes up.
     Drive { client: usize, life: u64 },
     /// One of a client's threads wakes up.

@@ -32,6 +32,16 @@ pub(crate) enum Sabotage {
     HandOverAssumed,
     /// The nodes answer twice.
     AnsweredTwice,
+    /// The nodes say that they have ended a connection, and have not.
+    KillIgnored,
+    /// The nodes set what is left of a lock's life, be it more or less than before.
+    ExtensionShortens,
+    /// The nodes remove by force whatever is there, seen or not.
+    UnseenRemoved,
+    /// The nodes forget a lock's counter when the lock is given back.
+    CounterForgotten,
+    /// Before a request is written nothing is read but ends of connections.
+    LooksAtEndsOnly,
     /// Nobody notices that two nodes are one server.
     TwinsUnrecognised,
     /// Whoever fails once never tries again.
@@ -41,7 +51,7 @@ pub(crate) enum Sabotage {
 }
 
 /// Every mistake, and the promise that it breaks.
-pub(crate) const ALL: [(Sabotage, Invariant); 20] = [
+pub(crate) const ALL: [(Sabotage, Invariant); 26] = [
     (Sabotage::TokenReused, Invariant::MutualExclusion),
     (Sabotage::UndoForgotten, Invariant::Residue),
     (Sabotage::UndoOnlyWhereGranted, Invariant::Residue),
@@ -54,6 +64,12 @@ pub(crate) const ALL: [(Sabotage, Invariant); 20] = [
     (Sabotage::TimeoutIgnored, Invariant::Deadline),
     (Sabotage::ReleaseWithoutComparing, Invariant::Ownership),
     (Sabotage::HandOverAssumed, Invariant::MutualExclusion),
+    (Sabotage::KillIgnored, Invariant::Residue),
+    (Sabotage::ExtensionShortens, Invariant::MutualExclusion),
+    (Sabotage::ExtensionShortens, Invariant::Validity),
+    (Sabotage::LooksAtEndsOnly, Invariant::MutualExclusion),
+    (Sabotage::UnseenRemoved, Invariant::Ownership),
+    (Sabotage::CounterForgotten, Invariant::Fencing),
     (Sabotage::TwinsUnrecognised, Invariant::Validity),
     (Sabotage::ExtensionAssumed, Invariant::Validity),
     (Sabotage::QuorumOneLess, Invariant::Validity),

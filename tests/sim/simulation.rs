@@ -7,6 +7,7 @@
 
 mod calm;
 mod faults;
+mod strays;
 
 use crate::chance::Random;
 use crate::checker::Checker;
@@ -88,6 +89,7 @@ impl Simulation {
         match event {
             Event::Connected { connection } => self.connected(connection),
             Event::Arrive { connection, side } => self.arrive(connection, side),
+            Event::Stray { stray } => self.stray(stray),
             Event::Drive { client, life } => self.drive(client, life),
             Event::Work { client, life, worker } => self.work(client, life, worker),
             Event::Fault => self.fault(),

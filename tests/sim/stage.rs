@@ -5,6 +5,7 @@ use crate::checker::Checker;
 use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
+use crate::stray::Stray;
 use crate::tally::Tally;
 use redlatch::internal::engine::quorum;
 
@@ -15,6 +16,10 @@ pub(crate) struct Stage {
     pub(crate) random: Random,
     pub(crate) network: Network,
     pub(crate) checker: Checker,
+    /// Replies that nobody asked for, on their way.
+    pub(crate) strays: Vec<Stray>,
+    /// When the last byte arrives that is held back.
+    pub(crate) held_until: u64,
     /// The faults are over.
     pub(crate) is_calm: bool,
     /// Nothing more is asked of the nodes.
@@ -35,6 +40,8 @@ impl Stage {
             random,
             network,
             checker,
+            strays: Vec::new(),
+            held_until: 0,
             is_calm: false,
             is_over: false,
             tally: Tally::one(),

@@ -7,28 +7,29 @@
 mod line;
 mod lock;
 mod mistakes;
+mod operation;
+mod operator;
 
-use crate::checker::{Invariant, Kind, Name, name};
+use crate::checker::{Invariant, Name, name};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::queue::Event;
 use crate::stage::Stage;
 use line::Waiting;
+use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{
-    Acquire, Acquired, Ballot, Draw, Extend, Extended, Input, Lease, NodeSet, Operation, Release,
-    Request, Step, Verb,
-};
+use redlatch::internal::engine::{Ballot, Draw, Input, Lease, NodeSet, Request, Step};
+use redlatch::internal::node::Returns;
 
 #[derive(Debug)]
 pub(crate) struct Worker {
     index: usize,
     state: State,
     operation: Option<Running>,
-    /// What is held, and of which resource.
+    /// What is held, and which resources it wants or holds.
     lease: Option<Lease>,
-    resource: u64,
-    /// Is it the one of its client's threads that deals with the nodes about this resource?
+    wanted: Vec<u64>,
+    /// Is it the one of its client's threads that deals with the nodes about these resources?
     has_place: bool,
     /// What it has asked the nodes.
     asked: Option<Asked>,
@@ -54,80 +55,13 @@ enum State {
     Submitting(Request),
     /// The driver has it.
     Waiting,
-    /// The driver has handed out what it came to.
-    Handed(Ballot),
+    /// The driver has handed out what it came to: the votes, and what the nodes hold if they were
+    /// asked for that.
+    Handed(Ballot, Vec<Vec<u8>>),
     /// A lock is held.
     Holding,
     /// Another thread of the client deals with the nodes.
     InLine(Waiting),
-}
-
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
-enum Running {
-    Acquire(Acquire),
-    Extend(Extend),
-    Release(Release),
-    Ping(Option<Request>),
-}
-
-/// A question to the nodes about a lock.
-#[derive(Clone, Copy, Debug)]
-struct Asked {
-    token: Name,
-    kind: Kind,
-    nodes: NodeSet,
-    since: u64,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    Acquired(Acquired),
-    Extended(Extended),
-    Released,
-}
-
-impl Running {
-    fn poll(&mut self) -> Step<Outcome> {
-        fn of<T>(step: Step<T>, outcome: impl FnOnce(T) -> Outcome) -> Step<Outcome> {
-            match step {
-                Step::Send(request) => Step::Send(request),
-                Step::Wait(until) => Step::Wait(until),
-                Step::Done(done) => Step::Done(outcome(done)),
-            }
-        }
-        match self {
-            Self::Acquire(acquire) => of(acquire.poll(), Outcome::Acquired),
-            Self::Extend(extend) => of(extend.poll(), Outcome::Extended),
-            Self::Release(release) => of(release.poll(), |_| Outcome::Released),
-            Self::Ping(ping) => match ping.take() {
-                Some(ping) => Step::Send(ping),
-                None => Step::Done(Outcome::Released),
-            },
-        }
-    }
-
-    fn handle(&mut self, now: Time, input: Input) {
-        match self {
-            Self::Acquire(acquire) => acquire.handle(now, input),
-            Self::Extend(extend) => extend.handle(now, input),
-            Self::Release(release) => release.handle(now, input),
-            Self::Ping(_) => {}
-        }
-    }
-}
-
-impl Asked {
-    fn of(request: &Request, now: u64) -> Option<Self> {
-        let kind = match request.verb {
-            Verb::Plant | Verb::HandOver => Kind::Take,
-            Verb::Extend => Kind::Extend,
-            Verb::Release => Kind::Remove,
-            _ => return None,
-        };
-        let token = name(request.token.as_bytes());
-        Some(Self { token, kind, nodes: request.nodes, since: now })
-    }
 }
 
 impl Worker {
@@ -137,7 +71,7 @@ impl Worker {
             state: State::Idle,
             operation: None,
             lease: None,
-            resource: 0,
+            wanted: Vec::new(),
             has_place: false,
             asked: None,
             began: Time::ZERO,
@@ -172,15 +106,17 @@ impl Worker {
     }
 
     /// The driver hands out what a round came to.
-    pub(crate) fn hand(&mut self, ballot: Ballot, hitch: u64) {
+    pub(crate) fn hand(&mut self, returns: Returns, hitch: u64) {
+        let values = returns.sightings.into_iter().filter_map(|seen| seen?.value);
         self.hitches += hitch;
-        self.state = State::Handed(ballot);
+        self.state = State::Handed(returns.ballot, values.collect());
     }
 
     /// Takes over what was handed to the one who stood in for it.
-    pub(crate) fn take_handed(&mut self, other: &Self) {
-        if let State::Handed(ballot) = &other.state {
-            self.hand(*ballot, other.hitches);
+    pub(crate) fn take_handed(&mut self, other: &mut Self) {
+        if matches!(other.state, State::Handed(..)) {
+            self.hitches += other.hitches;
+            self.state = std::mem::replace(&mut other.state, State::Idle);
         }
     }
 
@@ -200,7 +136,10 @@ impl Worker {
                 client.submit(stage, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
-            State::Handed(ballot) => {
+            State::Handed(ballot, seen) => {
+                if let Some(Running::Operator(operator)) = &mut self.operation {
+                    operator.see(seen);
+                }
                 let ballot = self.tamper(stage, ballot);
                 self.check_votes(stage, &ballot);
                 self.handle(now, Input::Ballot(ballot));

@@ -65,8 +65,14 @@ impl Session {
             return Ok(());
         }
         let secret = self.options.credentials.password.as_deref();
-        if let State::Greeting { handshake, .. } = &mut self.state {
+        if let State::Greeting { handshake, since } = &mut self.state {
+            let was_ending = handshake.is_ending();
             let greeted = handshake.reply(reply, secret, self.flight.output_mut())?;
+            if handshake.is_ending() && !was_ending {
+                // Asked only now: what was answered before that may have lain unread for long.
+                *since = now;
+            }
+            self.trust.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
                 self.former = former;
                 self.greeted(now, identity);
@@ -109,7 +115,15 @@ impl Session {
             let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
             answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
-        let meaning = meaning(&command.request, command.number, reply, secret);
+        let mut meaning = meaning(&command.request, command.number, reply, secret);
+        let is_answer = !matches!(meaning, Meaning::Nonsense(_));
+        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::Planted);
+        if is_vote && self.trust.doubts(&command.request) {
+            let text = format!("{} behind an error", describe(reply, secret));
+            let problem = self.problem.clone();
+            meaning = Meaning::Failed(problem.unwrap_or(Problem::UnexpectedReply(text)));
+        }
+        self.trust.credit(Some(&command.request), reply, is_answer);
         match &meaning {
             Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);
@@ -206,12 +220,12 @@ impl Session {
     fn greeted(&mut self, now: Time, identity: Identity) {
         let heard_at = self.answered_at.max(self.memory.greeted_at);
         self.memory = Memory::of(now, &identity, self.identity.as_ref(), heard_at);
-        self.identity = Some(identity);
+        // A server that does not say who it is is the one that was there, as far as is known.
+        let before = self.identity.take().and_then(|identity| identity.run_id);
+        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
         self.has_greeted = true;
         self.problem = None;
         self.state = State::Ready;
-        // What is owed comes first: nothing may find a key that should be gone.
-        self.fill(now);
     }
 }
 

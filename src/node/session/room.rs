@@ -12,7 +12,8 @@ use crate::node::problem::Problem;
 
 impl Session {
     /// Writes what waits, as far as there is room for it now. To be called whenever there may be
-    /// some: then nobody waits while there is room, and who comes next cannot overtake anybody.
+    /// some: then nobody waits while there is room, and who comes next cannot overtake anybody. And
+    /// only when all that has arrived has been taken in: none of it answers what is written here.
     pub(super) fn fill(&mut self, now: Time) {
         if !self.is_ready() {
             return;
@@ -25,6 +26,7 @@ impl Session {
     }
 
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+        self.prove(now, &request);
         let form = self.scripts.form(&request);
         self.flight.push(now, ticket, request, form);
     }

@@ -97,7 +97,9 @@ fn the_servers_own_errors_leave_the_connection_alone() {
         talk.send(1, Verb::Plant);
         talk.send(2, Verb::Plant);
         talk.hear(format!("-{error}\r\n+OK\r\n"));
-        assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Granted)], "{error}");
+        // The error may have come unasked, and the rest answer the command before.
+        assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{error}");
+        assert!(!talk.session.is_down());
     }
     let mut talk = Talk::ready();
     talk.send(1, Verb::Plant);

@@ -1,5 +1,6 @@
 //! What is told to the checker: locks by their tokens, and what a node did for whom.
 
+use redlatch::internal::node::script::{self, Script};
 use std::fmt;
 
 /// A lock: the first eight bytes of its token, which are as good as all of them.
@@ -31,42 +32,104 @@ pub(crate) enum Kind {
     /// To take a lock, be it free or handed over.
     Take,
     Extend,
+    /// To take one's own lock away.
     Remove,
+    /// To raise the counters of one's own lock.
+    Fence,
+    /// To look at a lock, whosever it is.
+    Look,
+    /// To take a lock away, whosever it is.
+    Force,
 }
 
 /// A command about a lock, read from its words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Command {
+pub(crate) struct Command<'a> {
     pub(crate) kind: Kind,
-    /// Which word is the key.
-    pub(crate) key: usize,
-    pub(crate) token: Name,
+    /// The locks' keys, without those of counters.
+    pub(crate) keys: &'a [&'a [u8]],
+    /// Whose lock it is about, if it is about somebody's.
+    pub(crate) token: Option<Name>,
     /// Whose lock it was, if it is handed over.
     pub(crate) predecessor: Option<Name>,
 }
 
-impl Command {
-    pub(crate) fn of(words: &[&[u8]]) -> Option<Self> {
-        let command = |kind, key, token: &[u8], predecessor: Option<&[u8]>| {
-            Some(Self { kind, key, token: name(token), predecessor: predecessor.map(name) })
+/// Where the words of a script stand behind its keys. What stands behind those is not looked at.
+#[derive(Debug)]
+struct Shape {
+    script: Script,
+    kind: Kind,
+    /// How many of the keys are locks'. All of them, if it is not said.
+    locks: Option<usize>,
+    predecessor: Option<usize>,
+    token: Option<usize>,
+}
+
+const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
+    let [locks, predecessor, token] = words;
+    Shape { script, kind, locks, predecessor, token }
+}
+
+/// Every script but the one that removes by force.
+const SHAPES: [Shape; 8] = [
+    shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
+    shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
+    shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
+    shape(script::EXTEND_ALL, Kind::Extend, [None, None, Some(0)]),
+    shape(script::HAND_OVER, Kind::Take, [None, Some(0), Some(1)]),
+    shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
+    shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
+    shape(script::INSPECT, Kind::Look, [None, None, None]),
+];
+
+impl<'a> Command<'a> {
+    pub(crate) fn of(words: &'a [&'a [u8]]) -> Option<Self> {
+        let plain = |kind, keys, token: Option<&[u8]>| {
+            Some(Self { kind, keys, token: token.map(name), predecessor: None })
         };
         match words {
-            [b"SET", _, token, ..] => command(Kind::Take, 1, token, None),
-            [b"EVAL" | b"EVALSHA", _, _, _, rest @ ..] => match rest {
-                [token] => command(Kind::Remove, 3, token, None),
-                [token, _] | [token, _, b"shorter"] => command(Kind::Extend, 3, token, None),
-                [before, token, _] => command(Kind::Take, 3, token, Some(before)),
-                _ => None,
-            },
+            [b"SET", _, token, ..] => plain(Kind::Take, &words[1..2], Some(token)),
+            [b"DEL", keys @ ..] => plain(Kind::Force, keys, None),
+            [b"EVAL" | b"EVALSHA", named, count, rest @ ..] => {
+                let is_named = |script: &&Script| {
+                    script.source.as_bytes() == *named || script.sha1.as_bytes() == *named
+                };
+                let script = script::ALL.iter().find(is_named).expect("a script of the library");
+                let (keys, words) = rest.split_at(number(count));
+                match SHAPES.iter().find(|shape| shape.script == *script) {
+                    Some(shape) => Some(Self::of_script(shape, keys, words)),
+                    None => plain(Kind::Force, keys, None),
+                }
+            }
             _ => None,
         }
     }
 
-    /// The lock that it takes away, if it takes one away.
+    fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
+        let word = |index: Option<usize>| index.map(|index| words[index]);
+        let locks = word(shape.locks).map_or(keys.len(), number);
+        let predecessor = word(shape.predecessor).filter(|value| !value.is_empty());
+        Self {
+            kind: shape.kind,
+            keys: &keys[..locks],
+            token: word(shape.token).map(name),
+            predecessor: predecessor.map(name),
+        }
+    }
+
+    /// The lock that it takes away, if it takes away one that it names.
     pub(crate) fn removed(&self) -> Option<Name> {
-        if self.kind == Kind::Remove { Some(self.token) } else { self.predecessor }
+        if self.kind == Kind::Remove { self.token } else { self.predecessor }
     }
 }
+
+fn number(word: &[u8]) -> usize {
+    let text = std::str::from_utf8(word).expect("digits");
+    text.parse().expect("a number of keys")
+}
+
+/// Which lock holds a key, and until when if nothing happens to it.
+pub(crate) type Keeping = Option<(Name, u64)>;
 
 /// A node has executed a command.
 #[derive(Clone, Copy, Debug)]
@@ -74,11 +137,9 @@ pub(crate) struct Execution<'a> {
     pub(crate) client: (usize, u64),
     pub(crate) node: usize,
     pub(crate) now: u64,
-    pub(crate) command: &'a Command,
-    /// Whose lock the key was before.
-    pub(crate) before: Option<Name>,
-    /// Whose it is now, and until when if nothing happens to it.
-    pub(crate) after: Option<(Name, u64)>,
+    pub(crate) command: &'a Command<'a>,
+    /// What the keys were before, and what they are now.
+    pub(crate) keys: &'a [(Keeping, Keeping)],
     /// What it answered, if that was yes or no.
     pub(crate) is_granted: Option<bool>,
 }

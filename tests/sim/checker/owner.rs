@@ -13,8 +13,10 @@ pub(super) struct Owner {
     pub(super) is_excused: bool,
     /// Has it been given back, or was it never granted?
     pub(super) is_over: bool,
-    /// Its hold, if it was granted.
-    pub(super) hold: Option<usize>,
+    /// Has an operator taken it away, on one node at least? Then nothing is promised any more.
+    pub(super) is_void: bool,
+    /// Its holds, if it was granted: one for each resource.
+    pub(super) holds: Vec<usize>,
     /// Until when each node has promised to keep the key. What a node loses against its promise,
     /// by a crash for instance, is not taken off: no client can know that.
     promised: [u64; NODES_MAX],
@@ -37,7 +39,8 @@ impl Owner {
             client,
             is_excused: false,
             is_over: false,
-            hold: None,
+            is_void: false,
+            holds: Vec::new(),
             promised: [0; NODES_MAX],
             answers: Vec::new(),
         }
@@ -59,7 +62,13 @@ impl Owner {
     }
 
     /// A node has answered a command about it.
-    pub(super) fn answered(&mut self, node: usize, command: &Command, is_granted: bool, at: u64) {
+    pub(super) fn answered(
+        &mut self,
+        node: usize,
+        command: &Command<'_>,
+        is_granted: bool,
+        at: u64,
+    ) {
         self.answers.push(Answer { node, kind: command.kind, is_granted, at });
     }
 

@@ -1,13 +1,22 @@
-//! What happens to a client from outside: it is paused, it dies, or nobody wants anything of it any
-//! more.
+//! What a client is given from outside: its wall clock, a pause, its death, or peace, when nobody
+//! wants anything of it any more.
 
 use super::{Client, Link};
+use crate::clock::MICROS;
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use crate::worker::Worker;
 use redlatch::internal::engine::Node;
 
+/// When histories begin, by a good wall clock.
+const WALL: u64 = 1_700_000_000_000_000;
+
 impl Client {
+    /// Microseconds since 1970, as far as it knows.
+    pub(crate) fn wall(&self, stage: &Stage) -> u64 {
+        WALL + self.wall_offset + stage.queue.now() / MICROS
+    }
+
     /// Nobody asks for anything any more: takes in what has come, and lets time do its work.
     pub(crate) fn settle(&mut self, stage: &mut Stage) {
         self.take_in(stage);

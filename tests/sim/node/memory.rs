@@ -14,6 +14,8 @@ pub(crate) enum Memory {
     /// What it had at the last second that it wrote down.
     LastSecondLost,
     Nothing,
+    /// What it had then, and it does not know that time has passed.
+    Snapshot,
 }
 
 /// What a node had when it last wrote it down.
@@ -39,14 +41,14 @@ impl Node {
 
     /// Comes back after a crash.
     pub(crate) fn restart(&mut self, now: u64, memory: Memory) {
-        self.starts += 1;
+        self.starts += u64::from(memory != Memory::Snapshot);
         let now = self.clock.read(now);
         // What it had written down when it crashed a second or more after the last change is all.
         let is_synced = self.crashed_at >= self.journal.synced_at.after(SYNC_EVERY);
         let keeps_all = memory == Memory::All || memory == Memory::LastSecondLost && is_synced;
         let run_id = format!("{:02}-{}", self.index, self.starts);
         self.keyspace.restart(now, keeps_all, run_id);
-        if memory == Memory::LastSecondLost && !keeps_all {
+        if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) && !keeps_all {
             let mut loader = self.keyspace.connect();
             if let Some(password) = self.password {
                 self.keyspace.execute(now, &mut loader, &[b"AUTH", password.as_bytes()]);

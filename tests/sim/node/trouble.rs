@@ -1,6 +1,8 @@
 //! A node that is there and does not do what it is asked: every error of Redis that a lock can
 //! meet, and what it keeps such a node from doing.
 
+use crate::checker::{Command, Kind};
+
 /// What is refused, for which reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
@@ -86,16 +88,17 @@ impl Trouble {
     /// Is this command refused?
     pub(super) fn refuses(&self, words: &[&[u8]]) -> bool {
         let is_hello = words[0] == b"HELLO";
-        let is_greeting = matches!(words[0], b"HELLO" | b"AUTH" | b"INFO");
-        let is_change = matches!(words[0], b"SET" | b"EVAL" | b"EVALSHA");
+        let is_greeting = matches!(words[0], b"HELLO" | b"AUTH" | b"INFO" | b"CLIENT" | b"ECHO");
+        let is_change = matches!(words[0], b"SET" | b"DEL" | b"EVAL" | b"EVALSHA");
         match self.refuses {
             Connections => false,
             Everything => words[0] != b"AUTH",
             AllButHello => !is_hello,
             AllButGreeting => !is_greeting,
             Changes => is_change,
-            // A script is stopped where it sets something, and only the hand-over does.
-            Growth => words[0] == b"SET" || is_change && words.len() == 7 && words[6] != b"shorter",
+            // A script is stopped where it sets something.
+            Growth => Command::of(words)
+                .is_some_and(|command| matches!(command.kind, Kind::Take | Kind::Fence)),
             Hello => is_hello,
             Auth => words[0] == b"AUTH",
         }

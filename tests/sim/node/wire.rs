@@ -1,8 +1,9 @@
 //! Commands as they come over a connection: arrays of strings, cut up anywhere. Read by hand, so
 //! that what the library writes is not judged by the library's own decoder alone.
 
-/// The most words that a client's commands have.
-const WORDS_MAX: usize = 8;
+/// The most words that a client's commands have: those of a script that names several keys, their
+/// counters or what they may hold.
+const WORDS_MAX: usize = 24;
 
 /// The words of one command.
 #[derive(Debug)]
@@ -34,6 +35,16 @@ pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<Words<'a>> {
     }
     *bytes = rest;
     Some(Words { words, count })
+}
+
+/// Are these whole commands, and none of them a plain `SET`?
+pub(crate) fn are_scripts(mut bytes: &[u8]) -> bool {
+    while let Some(words) = next(&mut bytes) {
+        if words.as_slice()[0] == b"SET" {
+            return false;
+        }
+    }
+    bytes.is_empty()
 }
 
 /// A line of `kind` and a number.

@@ -13,13 +13,10 @@ impl Simulation {
         let now = self.stage.queue.now();
         self.stage.is_calm = true;
         self.stage.network.calm();
-        let mut nodes: Vec<usize> = (0..self.nodes.len()).collect();
         let least = quorum(self.stage.options.nodes) as u64;
-        let healed = self.stage.random.between(least, nodes.len() as u64) as usize;
-        while nodes.len() > healed {
-            let other = self.stage.random.below(nodes.len() as u64) as usize;
-            nodes.swap_remove(other);
-        }
+        let most = if self.stage.options.heals_least { least } else { self.nodes.len() as u64 };
+        let healed = self.stage.random.between(least, most.max(least)) as usize;
+        let nodes = self.stage.random.subset(self.nodes.len(), healed);
         self.stage.say(|| format!("calm: nodes {nodes:?} work from now on"));
         for node in &nodes {
             if self.nodes[*node].health == Health::Down {
@@ -37,7 +34,13 @@ impl Simulation {
         let options = &self.stage.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
         let guard = if options.restart_guard { options.longest_life() + SECONDS } else { 0 };
-        let budget = options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
+        // What arrives late may plant a key once more, for which nobody is there any more.
+        let late = match self.stage.held_until.checked_sub(self.stage.queue.now()) {
+            Some(left) => left + options.longest_life(),
+            None => 0,
+        };
+        let budget =
+            late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
         let end = self.stage.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let text = format!("{waiting} waited, and nobody disturbed them for {budget} ns");
@@ -48,6 +51,7 @@ impl Simulation {
     /// What is owed is paid, and what is left expires.
     pub(super) fn expect_nothing_forgotten(&mut self, healed: &[usize]) {
         let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
+        self.run_until(self.stage.held_until, |_| false);
         let end = self.stage.queue.now() + 3 * SECONDS + silence;
         // What is still on its way arrives within a second.
         self.run_until(self.stage.queue.now() + SECONDS, |_| false);

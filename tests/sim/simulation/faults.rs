@@ -22,6 +22,8 @@ impl Simulation {
         match fault {
             Fault::Cut | Fault::Swallow | Fault::Stall => self.harm_connection(fault, lasts),
             Fault::Clog => self.clog(lasts),
+            Fault::Late => self.hold_back(),
+            Fault::Stray => self.stray_from_now_on(lasts),
             Fault::Pause | Fault::Die => self.harm_client(fault, lasts),
             Fault::Evict => self.evict(),
             _ => self.harm_node(fault, lasts),
@@ -54,6 +56,29 @@ impl Simulation {
                 network.stall(connection, queue.now() + lasts);
             }
         }
+    }
+
+    /// A proxy before some of the nodes keeps what one client writes.
+    fn hold_back(&mut self) {
+        let Stage { network, queue, random, options, tally, .. } = &mut self.stage;
+        let client = random.below(options.clients as u64) as usize;
+        let least = if random.chance(700) { quorum(options.nodes) } else { 1 };
+        let most = random.between(least as u64, options.nodes as u64) as usize;
+        let nodes = random.subset(options.nodes, most);
+        let longest = options.ttl.1 * MILLIS;
+        let most = longest * random.pick(&[1, 2, 4]);
+        let lasts = random.below(most);
+        let until = queue.now() + options.node_timeout.as_nanos() as u64 * 11 + lasts;
+        for connection in network.working() {
+            let it = &network.connections[connection];
+            if it.client == client && nodes.contains(&it.node) {
+                tally.fault("requests held back");
+                network.hold(connection, until);
+            }
+        }
+        self.stage.held_until = self.stage.held_until.max(until);
+        self.stage
+            .say(|| format!("what client {client} writes to {nodes:?} is held until {until}"));
     }
 
     fn clog(&mut self, lasts: u64) {
@@ -128,6 +153,10 @@ impl Simulation {
                     node.meddle(now, &[b"PEXPIRE", key.as_bytes(), lasts.as_bytes()]);
                 }
             }
+            Fault::Exchange => {
+                stage.tally.fault("server exchanged");
+                node.exchange(stage);
+            }
             Fault::Jump => {
                 stage.tally.fault("node clock jumps");
                 node.clock.jump(stage.random.below(stage.options.ttl.1 * MILLIS));
@@ -175,6 +204,7 @@ impl Simulation {
         let memory = match self.stage.options.beyond {
             Beyond::LostData => &[Memory::All, Memory::Nothing, Memory::Nothing][..],
             Beyond::LostSecond => &[Memory::LastSecondLost],
+            Beyond::Restored => &[Memory::Snapshot],
             _ if self.stage.options.restart_guard => {
                 &[Memory::All, Memory::LastSecondLost, Memory::Nothing]
             }
@@ -185,11 +215,12 @@ impl Simulation {
             Memory::All => "node back with all data",
             Memory::LastSecondLost => "node back without the last second",
             Memory::Nothing => "node back empty",
+            Memory::Snapshot => "node restored",
         });
         self.stage.say(|| format!("node {node} is back with {memory:?}"));
         let now = self.stage.queue.now();
         self.nodes[node].restart(now, memory);
-        if memory == Memory::LastSecondLost {
+        if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) {
             // What was removed in that second may be there again.
             for (_, token) in self.nodes[node].locks(now) {
                 self.stage.checker.excuse(token);

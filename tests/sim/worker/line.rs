@@ -5,6 +5,7 @@
 //! Simpler than there: whoever's deadline comes while it is in line leaves without asking the
 //! nodes, and how often a lock goes on is left to chance.
 
+use super::lock::ROUNDS_MAX;
 use super::{Running, State, Worker};
 use crate::checker::name;
 use crate::client::Client;
@@ -34,8 +35,7 @@ impl Worker {
         waits: bool,
     ) {
         let is_lined = stage.options.is_lined;
-        let resource = self.resource;
-        let is_before = |other: &Self| other.has_place && other.resource == resource;
+        let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
         let is_taken = client.workers.iter().any(is_before);
         self.has_place = is_lined && !is_taken;
         if !is_lined || !is_taken || !waits {
@@ -70,7 +70,7 @@ impl Worker {
                     acquire = acquire.succeeding(lease);
                 } else {
                     // Whoever begins with too little time left still gets one whole attempt.
-                    let whole = client.now(stage).after(client.rules.node_timeout);
+                    let whole = client.now(stage).after(client.rules.node_timeout * ROUNDS_MAX);
                     limit = limit.map(|limit| limit.max(whole));
                 }
                 self.start(client, stage, Running::Acquire(acquire), limit);
@@ -94,7 +94,7 @@ impl Worker {
         }
         let waiting = client.workers.iter().enumerate().filter_map(|(index, other)| {
             let State::InLine(waiting) = &other.state else { return None };
-            let is_next = other.resource == self.resource && waiting.call.is_none();
+            let is_next = other.wanted == self.wanted && waiting.call.is_none();
             is_next.then_some((waiting.since, index))
         });
         let Some((_, next)) = waiting.min() else { return false };

@@ -1,17 +1,28 @@
 //! What a thread does with locks: takes one, works under it, keeps it for longer, gives it back.
 //! The part of `src/guard.rs`.
 
+use super::operator::Operator;
 use super::{Outcome, Running, State, Worker};
-use crate::checker::name;
+use crate::checker::{Grant, name};
 use crate::client::Client;
 use crate::clock::{MILLIS, SECONDS};
 use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Extend, Extended, Lease, Patience, Release, Request, Ttl,
+    Acquire, Acquired, Extend, Extended, Extras, Lease, Patience, Release, Request, Ttl,
 };
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How many rounds taking a lock has at most: a fencing token may have to be confirmed.
+pub(super) const ROUNDS_MAX: u32 = 2;
+
+/// How long counters live: longer than any history.
+const COUNTER_LIFE: Duration = Duration::from_secs(3_600);
+
+fn key(resource: u64) -> Arc<[u8]> {
+    format!("lock:{resource}").into_bytes().into()
+}
 
 impl Worker {
     pub(super) fn begin(&mut self, client: &mut Client, stage: &mut Stage) {
@@ -26,10 +37,16 @@ impl Worker {
             self.start(client, stage, Running::Ping(Some(ping)), None);
             return self.advance(client, stage);
         }
-        self.resource = stage.random.below(stage.options.resources);
-        let key: Arc<[u8]> = format!("lock:{}", self.resource).into_bytes().into();
+        self.wanted = self.choose(stage);
+        if stage.random.chance(stage.options.operator_permille) {
+            return self.look_at_lock(client, stage);
+        }
+        let mut keys = self.wanted.iter().map(|resource| key(*resource));
+        let first = keys.next().expect("at least one is wanted");
+        let extras = self.extras(stage, keys.collect());
         let ttl = self.ttl(stage);
         let wait = Duration::from_millis(stage.random.below(stage.options.ttl.1));
+        let round = round * if extras.is_some() { ROUNDS_MAX } else { 1 };
         let (patience, limit) = if stage.random.chance(stage.options.patient_permille) {
             (Patience::Forever, None)
         } else if stage.random.chance(500) {
@@ -37,14 +54,51 @@ impl Worker {
         } else {
             (Patience::Until(now.after(wait)), Some(now.after(wait.max(round))))
         };
-        let acquire = Acquire::new(Arc::clone(&client.rules), key, ttl, patience);
-        stage.say(|| format!("client {:?}.{} wants {}", client.name, self.index, self.resource));
+        let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, patience).with(extras);
+        stage.say(|| format!("client {:?}.{} wants {:?}", client.name, self.index, self.wanted));
         self.join(client, stage, acquire, limit, patience != Patience::Once);
     }
 
+    /// Which resources it wants next: one, or several at once.
+    fn choose(&self, stage: &mut Stage) -> Vec<u64> {
+        let count = stage.options.resources;
+        if !stage.random.chance(stage.options.several_permille) {
+            return vec![stage.random.below(count)];
+        }
+        let wanted = stage.random.between(1, count) as usize;
+        stage.random.subset(count as usize, wanted).into_iter().map(|it| it as u64).collect()
+    }
+
+    /// What the lock has beyond one key and a token.
+    fn extras(&self, stage: &mut Stage, more_keys: Vec<Arc<[u8]>>) -> Option<Arc<Extras>> {
+        let is_fenced = stage.random.chance(stage.options.fence_permille);
+        let mut extras = Extras::default();
+        extras.fence = is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
+        extras.more_keys = more_keys;
+        (extras != Extras::default()).then(|| Arc::new(extras))
+    }
+
+    /// Looks whose lock it is, and takes it away.
+    fn look_at_lock(&mut self, client: &mut Client, stage: &mut Stage) {
+        let pause = Duration::from_millis(stage.random.below(stage.options.ttl.1 / 4));
+        let (rules, now) = (Arc::clone(&client.rules), client.now(stage));
+        let operator = Operator::new(rules, key(self.wanted[0]), now, pause);
+        stage.tally.fault("operator looks");
+        self.start(client, stage, Running::Operator(operator), None);
+        self.advance(client, stage);
+    }
+
+    /// For how long it takes a lock, or extends one.
     pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
         let (shortest, longest) = stage.options.ttl;
-        let millis = stage.random.between(shortest.min(longest), longest);
+        let shortest = shortest.min(longest);
+        let millis = if !stage.options.ttls_differ {
+            stage.random.between(shortest, longest)
+        } else if self.lease.is_some() {
+            stage.random.pick(&[shortest, shortest, longest / 2, longest])
+        } else {
+            shortest
+        };
         Ttl::from_duration(Duration::from_millis(millis)).expect("within the limits")
     }
 
@@ -74,10 +128,13 @@ impl Worker {
     pub(super) fn take(&mut self, client: &Client, stage: &mut Stage, lease: Lease) {
         let until = client.clock.when(lease.valid_until);
         let token = name(lease.token.as_bytes());
-        let (who, what) = (client.name, self.resource);
-        stage.say(|| format!("client {who:?} holds {what} by {token:?} until {until}"));
-        stage.checker.granted(self.resource, token, stage.queue.now(), until);
+        let (who, what, fence) = (client.name, &self.wanted, lease.fence);
+        stage.say(|| format!("client {who:?} holds {what:?} by {token:?} {fence:?} until {until}"));
+        let (asked, now) = (client.clock.when(lease.since), stage.queue.now());
+        stage.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence });
         stage.tally.grants += 1;
+        stage.tally.fenced += u64::from(lease.fence.is_some());
+        stage.tally.of_several += u64::from(self.wanted.len() > 1);
         self.lease = Some(lease);
         self.hold(client, stage);
     }
@@ -118,6 +175,9 @@ impl Worker {
             stage.random.below(5 * MILLIS)
         } else if stage.random.chance(stage.options.greedy_permille) {
             valid + stage.random.below(20 * MILLIS)
+        } else if stage.options.ttls_differ && stage.random.chance(700) {
+            // Extends it again soon, so that more than one extension is under way in time.
+            stage.random.below(valid / 4 + MILLIS)
         } else {
             stage.random.below(valid + MILLIS)
         };

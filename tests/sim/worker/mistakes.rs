@@ -22,7 +22,7 @@ impl Worker {
             let first = *self.first_token.get_or_insert(bytes);
             bytes[..20].copy_from_slice(&first[..20]);
         }
-        let draw = Draw::from_bytes(bytes);
+        let draw = Draw::from_bytes(bytes).at(client.wall(stage));
         stage.checker.drawn(client.name, name(draw.token.as_bytes()));
         draw
     }

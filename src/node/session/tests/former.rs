@@ -43,12 +43,31 @@ fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent(
 }
 
 #[test]
-fn one_that_has_answered_everything_is_not_worth_it() {
+fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
     let mut talk = greeted("a", 41);
+    assert_eq!(again(&mut talk, "a", 42), "", "nothing was asked");
     talk.send(1, Verb::Plant);
-    talk.hear("+OK\r\n");
+    talk.send(2, Verb::Release);
+    talk.hear("+OK\r\n:2\r\n");
     assert_eq!(again(&mut talk, "a", 57), "");
     assert_eq!(talk.session.phase(), Phase::Answering);
+}
+
+#[test]
+fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() {
+    let table = [
+        (Verb::Plant, "+OK\r\n"),
+        (Verb::Plant, "$-1\r\n"),
+        (Verb::Release, "-ERR max number of clients reached\r\n"),
+        (Verb::Release, "-WRONGTYPE Operation against a key\r\n"),
+    ];
+    for (verb, answer) in table {
+        let mut talk = greeted("a", 41);
+        talk.send(1, verb);
+        talk.hear(answer);
+        assert_eq!(talk.session.load().0, 0);
+        assert_eq!(again(&mut talk, "a", 57), kill("41"), "{verb:?} {answer}");
+    }
 }
 
 #[test]
@@ -94,16 +113,25 @@ fn two_servers_behind_one_address_are_told_apart() {
 
 #[test]
 fn whatever_the_server_answers_to_that_the_connection_is_used() {
-    for answer in [":0\r\n", ":1\r\n", "-NOPERM no\r\n", "-ERR unknown subcommand\r\n"] {
+    let table = [
+        (":0\r\n", false),
+        (":1\r\n", false),
+        ("-NOPERM no\r\n", false),
+        ("-ERR unknown command `CLIENT`\r\n", false),
+        ("-ERR max number of clients reached\r\n", true),
+        ("-BUSY running a script\r\n", true),
+    ];
+    for (answer, is_tried_again) in table {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Plant);
         assert_eq!(again(&mut talk, "a", 57), kill("41"));
         talk.hear(answer);
         assert_eq!(talk.votes(), [(1, Vote::Failed)]);
-        talk.send(2, Verb::Plant);
-        assert_eq!(talk.commands(), ["SET 2"], "{answer}");
-        talk.hear("+OK\r\n");
-        assert_eq!(again(&mut talk, "a", 58), "", "it has been tried");
+        talk.send(2, Verb::Release);
+        assert_eq!(talk.commands(), ["EVAL 2"], "{answer}");
+        talk.hear(":2\r\n");
+        let expected = if is_tried_again { kill("41") } else { String::new() };
+        assert_eq!(again(&mut talk, "a", 58), expected, "{answer}");
     }
 }
 
@@ -143,4 +171,22 @@ fn no_more_are_remembered_than_agreed() {
     }
     talk.session.closed(talk.now, Problem::Disconnected("gone".to_owned()));
     assert!(format!("{:?}", talk.session).matches("Connection {").count() <= FORMER_MAX);
+}
+
+#[test]
+fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.lose();
+    talk.pass(500);
+    talk.connect();
+    // Nobody drives for a while. What has arrived is read before the time is looked at.
+    talk.now = talk.now.after(std::time::Duration::from_millis(600));
+    talk.hear(numbered_greeting("a", 57));
+    talk.pass(0);
+    assert_eq!(talk.written(), kill("41"));
+    talk.pass(499);
+    assert_eq!(talk.session.phase(), Phase::Greeting);
+    talk.pass(1);
+    assert!(talk.session.is_down(), "but no more than that");
 }

@@ -137,6 +137,9 @@ fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has
     talk.pass(1_000);
     talk.connect();
     talk.hear("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n-NOPERM no permission to run 'info'\r\n");
+    talk.send(9, Verb::Release);
+    talk.hear(":1\r\n");
+    talk.answers();
     assert_eq!(left(&mut talk), 60_000);
     talk.pass(60_000);
     assert_eq!(left(&mut talk), 0);

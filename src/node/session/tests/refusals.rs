@@ -17,11 +17,12 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
     let ttl = request(Verb::Undo, 1, talk.now).ttl.as_duration();
     let (start, mut times) = (talk.now, 0);
     // The node is asked about something else now and then, and refuses that and the removal.
+    let refuse = |talk: &mut Talk| talk.hear(LOADING.repeat(talk.session.load().0));
     while talk.session.load() != (0, 0) {
-        talk.hear(LOADING);
+        refuse(&mut talk);
         talk.pass(501);
         talk.send(9, Verb::Plant);
-        talk.hear(LOADING);
+        refuse(&mut talk);
         times += talk.commands().iter().filter(|command| *command == "EVAL 1").count();
         talk.answers();
         assert!(talk.now.since(start) < ttl + Duration::from_secs(2), "it is owed for ever");
@@ -69,7 +70,7 @@ fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
 #[test]
 fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered() {
     let nonsense =
-        ["+OK\r\n", ":2\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
+        ["+OK\r\n", ":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
     for reply in nonsense {
         let mut talk = Talk::ready();
         talk.send(1, Verb::Release);

@@ -1,8 +1,8 @@
 //! Bytes that arrive while nothing is asked, or twice: they answer nothing.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::Talk;
-use crate::node::{Problem, ServerErrorKind};
+use crate::node::fixture::{Talk, greeting};
+use crate::node::{Problem, ServerErrorKind, SessionOptions};
 
 /// A session that has asked and been answered before.
 fn idle() -> Talk {
@@ -101,7 +101,7 @@ fn no_number_is_used_on_two_connections() {
     talk.lose();
     talk.pass(500);
     talk.connect();
-    talk.hear(crate::node::fixture::greeting("a", 1_000));
+    talk.hear(greeting("a", 1_000));
     talk.send(2, Verb::Extend);
     talk.answers();
     talk.hear(":1\r\n");
@@ -120,4 +120,72 @@ fn what_may_be_mistaken_is_read_before_a_request_is_written() {
     assert!(!is_mistakable(&talk, Verb::Release), "its answer carries proof");
     talk.lose();
     assert!(!is_mistakable(&talk, Verb::Plant), "there is no connection");
+}
+
+#[test]
+fn what_comes_behind_the_greeting_answers_nothing() {
+    for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
+        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        talk.send(1, Verb::Plant);
+        talk.connect();
+        talk.hear(format!("{}{stray}", greeting("a", 1_000)));
+        assert_eq!(talk.votes(), [(1, Vote::Failed)], "{stray:?}");
+        assert_eq!(talk.commands(), [""; 0]);
+        assert!(talk.session.is_down(), "{stray:?}");
+    }
+}
+
+/// A node that has just answered with an error, asked or not.
+fn after_an_error() -> Talk {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Release);
+    talk.hear("-ERR max number of clients reached\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+    talk.commands();
+    talk
+}
+
+#[test]
+fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
+    let mut talk = after_an_error();
+    talk.send(2, Verb::Plant);
+    talk.send(3, Verb::Plant);
+    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one look is enough");
+    talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n$-1\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
+    talk.send(4, Verb::Plant);
+    assert_eq!(talk.commands(), ["SET 4"]);
+
+    // What is under way anyhow shows it as well.
+    let mut talk = after_an_error();
+    talk.send(2, Verb::Extend);
+    talk.send(3, Verb::Plant);
+    assert_eq!(talk.commands(), ["EVAL 2", "SET 3"]);
+    talk.hear(":2\r\n+OK\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Granted)]);
+}
+
+#[test]
+fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
+    // The answer to the release comes now, as that to the look.
+    let mut talk = after_an_error();
+    talk.send(2, Verb::Plant);
+    talk.hear(":1\r\n+OK\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
+    assert!(talk.session.is_down());
+
+    // Among locks that are asked for together, the grant of one would be that of the next.
+    let mut talk = Talk::ready();
+    (1..=3).for_each(|serial| talk.send(serial, Verb::Plant));
+    talk.hear("-ERR max number of clients reached\r\n+OK\r\n$-1\r\n");
+    assert_eq!(talk.votes(), [1, 2, 3].map(|serial| (serial, Vote::Failed)));
+}
+
+#[test]
+fn an_error_behind_an_error_leaves_the_order_in_doubt() {
+    let mut talk = after_an_error();
+    talk.send(2, Verb::Plant);
+    talk.hear("-LOADING\r\n+OK\r\n");
+    assert_eq!(talk.votes(), [(2, Vote::Failed)]);
+    assert!(!talk.session.is_down());
 }

@@ -1,0 +1,114 @@
+//! What the nodes do, and what clients make of it.
+
+use super::{Checker, Execution, Invariant, Keeping, Kind, Name};
+
+impl Checker {
+    /// A node executed a client's command about a lock.
+    pub(crate) fn executed(&mut self, it: &Execution<'_>) {
+        for (before, after) in it.keys {
+            let Some((token, kept_until)) = *before else { continue };
+            match after {
+                Some((now, until)) if *now == token && *until < kept_until => {
+                    let text =
+                        format!("{token:?} loses time, from {kept_until} to {until}: {it:?}");
+                    self.accuse(Invariant::Validity, text);
+                }
+                Some((now, _)) if *now == token => {}
+                _ => self.removed(token, it),
+            }
+        }
+        self.kept(it);
+        let owner = it.command.token.and_then(|token| self.owners.get_mut(&token));
+        if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
+            owner.answered(it.node, it.command, is_granted, it.now);
+        }
+    }
+
+    /// A command took a key away from a lock.
+    fn removed(&mut self, token: Name, it: &Execution<'_>) {
+        if it.command.kind == Kind::Force && self.seen.contains(&(it.client, token)) {
+            return self.taken_away(token, it);
+        }
+        let owner = self.owners.get_mut(&token);
+        let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
+        if !is_its || it.command.removed() != Some(token) {
+            let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
+            self.accuse(Invariant::Ownership, text);
+        } else if let Some(owner) = owner {
+            owner.remove(it.node);
+            let until = self.held_until(token);
+            if until > it.now {
+                self.expect_kept(token, until);
+            }
+        }
+    }
+
+    /// An operator has looked at this lock.
+    pub(crate) fn saw(&mut self, operator: (usize, u64), token: Name) {
+        self.seen.insert((operator, token));
+    }
+
+    /// An operator has taken a lock away that it had seen: it is over, whatever its holder
+    /// believes.
+    fn taken_away(&mut self, token: Name, it: &Execution<'_>) {
+        self.left(token, it.now);
+        if let Some(owner) = self.owners.get_mut(&token) {
+            owner.is_void = true;
+            owner.remove(it.node);
+        }
+    }
+
+    /// A node that has all keys of a lock keeps it for as long as it keeps all of them.
+    fn kept(&mut self, it: &Execution<'_>) {
+        let first = it.keys.first().and_then(|(_, after)| *after);
+        let Some((token, _)) = first else { return };
+        let until = |(_, after): &(Keeping, Keeping)| match after {
+            Some((other, until)) if *other == token => *until,
+            _ => 0,
+        };
+        let until = it.keys.iter().map(until).min().unwrap_or_default();
+        if let Some(owner) = self.owners.get_mut(&token) {
+            owner.promise(it.node, until);
+        }
+    }
+
+    /// A node has carried out what was to take a lock, on a connection that the lock's client could
+    /// have had ended. If the lock is over, its key is there for nobody.
+    pub(crate) fn expect_wanted(
+        &mut self,
+        node: usize,
+        token: Option<Name>,
+        keys: &[(Keeping, Keeping)],
+    ) {
+        let Some((token, owner)) = token.and_then(|it| Some((it, self.owners.get(&it)?))) else {
+            return;
+        };
+        let has = |keeping: &Keeping| keeping.is_some_and(|(held, _)| held == token);
+        let is_planted = keys.iter().any(|(before, after)| has(after) && !has(before));
+        if is_planted && owner.is_over && !self.dead.contains(&owner.client) {
+            let text = format!("node {node} has {token:?} again, after what took it back");
+            self.accuse(Invariant::Residue, text);
+        }
+    }
+
+    /// A client counts a node's answer to what it asked since then.
+    pub(crate) fn credited(
+        &mut self,
+        (token, kind): (Name, Kind),
+        (node, is_granted): (usize, bool),
+        since: u64,
+    ) {
+        let owner = self.owners.get_mut(&token);
+        let client = owner.as_ref().map(|owner| owner.client);
+        if owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
+            return;
+        }
+        let is_pardoned = client.is_some_and(|client| self.pardons.contains(&(client, node)));
+        if is_granted || !is_pardoned {
+            let text = format!(
+                "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
+            );
+            self.accuse(Invariant::Attribution, text);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What happens to a connection: it breaks, stalls, is held, or leads nowhere any more.
+
+use super::pipe::{Piece, Pipe};
+use super::{Network, Setup, Side};
+use crate::chance::Random;
+use crate::queue::Queue;
+
+impl Network {
+    /// The connection breaks: both sides learn of it, each in its time, and of what was on its way
+    /// only the beginning arrives.
+    pub(crate) fn cut(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        for side in [Side::Client, Side::Node] {
+            let pipe = &mut self.connections[connection].pipes[side as usize];
+            let kept = random.below(pipe.flying.len() as u64 + 1) as usize;
+            pipe.flying.truncate(kept);
+            if let Some(Piece::Bytes(size)) = pipe.flying.back_mut() {
+                *size = random.between(1, *size as u64) as usize;
+            }
+            pipe.forget_lost();
+            self.finish(queue, random, connection, side);
+        }
+    }
+
+    /// What is sent from now on arrives no earlier than then. Other connections are not affected.
+    pub(crate) fn stall(&mut self, connection: usize, until: u64) {
+        self.connections[connection].stalled_until = until;
+    }
+
+    /// What the client writes from now on arrives no earlier than then, be it that the client has
+    /// closed the connection long before. Answers and other connections are not affected.
+    pub(crate) fn hold(&mut self, connection: usize, until: u64) {
+        self.connections[connection].held_until = until;
+    }
+
+    /// The node ends the connection. What the client has written, or writes, is lost.
+    pub(crate) fn end(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
+        self.connections[connection].pipes[Side::Node as usize].is_swallowing = true;
+        if !self.connections[connection].pipes[Side::Client as usize].is_swallowing {
+            self.finish(queue, random, connection, Side::Client);
+        }
+    }
+
+    /// The connection leads nowhere any more, and nobody is told.
+    pub(crate) fn swallow(&mut self, connection: usize) {
+        for pipe in &mut self.connections[connection].pipes {
+            pipe.flying.clear();
+            pipe.forget_lost();
+            pipe.is_swallowing = true;
+        }
+    }
+
+    /// The node crashed: with luck its kernel says so, otherwise it will when it is written to.
+    pub(crate) fn forget(
+        &mut self,
+        queue: &mut Queue,
+        random: &mut Random,
+        connection: usize,
+        is_told: bool,
+    ) {
+        let entry = &mut self.connections[connection];
+        entry.is_forgotten = true;
+        entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
+        if is_told {
+            self.finish(queue, random, connection, Side::Client);
+        }
+    }
+
+    /// Whose connection it is, and to which node.
+    pub(crate) fn ends(&self, connection: usize) -> (usize, usize) {
+        (self.connections[connection].client, self.connections[connection].node)
+    }
+
+    /// Has everything that was sent to the client arrived there, and will more arrive? If what the
+    /// client writes is lost, it is not known to what it waits for an answer.
+    pub(crate) fn is_between_replies(&self, connection: usize) -> bool {
+        let entry = &self.connections[connection];
+        let works = entry.pipes.iter().all(|pipe| !pipe.is_swallowing && !pipe.is_finished);
+        let is_open = entry.setup == Setup::Made && !entry.is_abandoned;
+        is_open && works && entry.pipes[Side::Client as usize].flying.is_empty()
+    }
+
+    /// What the client has written and the node has not read.
+    pub(crate) fn unread(&self, connection: usize) -> &[u8] {
+        let pipe = &self.connections[connection].pipes[Side::Node as usize];
+        &pipe.bytes[pipe.read..]
+    }
+
+    /// A reply reaches the client at once.
+    pub(crate) fn deliver(&mut self, connection: usize, reply: &[u8]) {
+        let pipe = &mut self.connections[connection].pipes[Side::Client as usize];
+        pipe.take_up(reply);
+        pipe.arrived += reply.len();
+    }
+}

@@ -1,0 +1,151 @@
+//! Lock commands: what a node does with them under the eyes of the checker.
+
+use super::Node;
+use crate::checker::{Command, Execution, Invariant, Keeping, Kind, Name, hex, name};
+use crate::sabotage::Sabotage;
+use crate::stage::Stage;
+use redlatch::internal::Time;
+use redlatch::internal::embedded::OwnedReply;
+use redlatch::internal::node::command::COUNTER_SUFFIX;
+
+impl Node {
+    /// Runs a lock command under the eyes of the checker.
+    pub(super) fn execute(
+        &mut self,
+        stage: &mut Stage,
+        connection: usize,
+        words: &[&[u8]],
+        command: &Command<'_>,
+    ) -> OwnedReply {
+        let now = self.clock.read(stage.queue.now());
+        self.sync(now);
+        let before: Vec<Keeping> = command.keys.iter().map(|key| self.keeping(now, key)).collect();
+        let reply = self.carry_out(stage, connection, words, command);
+        let after = command.keys.iter().map(|key| self.keeping(now, key));
+        let keys: Vec<(Keeping, Keeping)> = before.into_iter().zip(after).collect();
+        let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
+        stage.say(|| {
+            format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
+        });
+        for left in command.keys.iter().filter_map(|key| Some(self.look(now, key)?.1)) {
+            if left > stage.options.ttl.1 {
+                let text = format!("node {}: a key that lives for {left} ms", self.index);
+                stage.checker.accuse(Invariant::Residue, text);
+            }
+        }
+        if command.kind == Kind::Look {
+            let seen = keys.iter().filter_map(|(before, _)| *before);
+            seen.for_each(|(token, _)| stage.checker.saw(client, token));
+        }
+        stage.checker.executed(&Execution {
+            client,
+            node: self.index,
+            now: stage.queue.now(),
+            command,
+            keys: &keys,
+            is_granted: is_granted(&reply),
+        });
+        let is_avoidable = self.is_avoidable(stage, connection);
+        if is_avoidable && command.kind == Kind::Take {
+            stage.checker.expect_wanted(self.index, command.token, &keys);
+        }
+        let is_late = stage.network.connections[connection].is_abandoned;
+        if is_late && !is_avoidable && command.kind != Kind::Remove {
+            command.token.into_iter().for_each(|token| stage.checker.excuse(token));
+        }
+        reply
+    }
+
+    /// Does what a command says, or what a mistake makes of it.
+    fn carry_out(
+        &mut self,
+        stage: &Stage,
+        connection: usize,
+        words: &[&[u8]],
+        command: &Command<'_>,
+    ) -> OwnedReply {
+        let now = self.clock.read(stage.queue.now());
+        let has = |mistake| stage.options.has(mistake);
+        match command.kind {
+            Kind::Remove if has(Sabotage::ReleaseWithoutComparing) => {}
+            Kind::Force if has(Sabotage::UnseenRemoved) => {}
+            Kind::Extend if has(Sabotage::ExtensionShortens) => {
+                let reply = self.ask(now, connection, words);
+                let ttl = words[3 + command.keys.len() + 1];
+                let ours = command.keys.iter().filter(|_| is_granted(&reply) == Some(true));
+                ours.for_each(|key| self.meddle(stage.queue.now(), &[b"PEXPIRE", key, ttl]));
+                return reply;
+            }
+            Kind::Remove if has(Sabotage::CounterForgotten) => {
+                let counters = command.keys.iter().map(|key| [key, COUNTER_SUFFIX].concat());
+                counters.for_each(|key| self.meddle(stage.queue.now(), &[b"DEL", &key]));
+                return self.ask(now, connection, words);
+            }
+            _ => return self.ask(now, connection, words),
+        }
+        // Answered as the script would.
+        match self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat()) {
+            OwnedReply::Integer(count) => {
+                let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
+                let number: i64 = number.and_then(|it| it.parse().ok()).expect("it has a number");
+                OwnedReply::Integer(if count > 0 { number } else { -number })
+            }
+            other => other,
+        }
+    }
+
+    /// Whose lock a key is, and for how many milliseconds more.
+    pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
+        // Everything is in the first database, whose keys come first.
+        let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
+        let found = keys.find(|entry| entry.key == key)?;
+        Some((name(found.value?), found.remaining?.as_millis() as u64))
+    }
+
+    /// Whose lock a key is, and until when in true time.
+    fn keeping(&self, now: Time, key: &[u8]) -> Keeping {
+        let (token, left) = self.look(now, key)?;
+        // Gone with the first millisecond after the last that it was given.
+        let last = now.as_nanos() / 1_000_000 + left;
+        Some((token, self.clock.when(Time::from_millis(last + 1))))
+    }
+}
+
+/// Was it granted what was asked for? The one place that reads a reply.
+fn is_granted(reply: &OwnedReply) -> Option<bool> {
+    match reply {
+        OwnedReply::Simple(_) => Some(true),
+        // A script that answers with a number of the client's has its sign say no.
+        OwnedReply::Integer(number) => Some(*number > 0),
+        OwnedReply::Null => Some(false),
+        OwnedReply::Error(text) if text.starts_with(b"WRONGTYPE") => Some(false),
+        OwnedReply::Array(list) => match list.first() {
+            Some(OwnedReply::Integer(number)) => Some(*number > 0),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A command as the trace shows it.
+pub(super) fn show(words: &[&[u8]]) -> String {
+    let first = String::from_utf8_lossy(words[0]).into_owned();
+    match Command::of(words) {
+        Some(command) => {
+            let key = command.keys.join(&b'+');
+            let key = String::from_utf8_lossy(&key);
+            let before = command.predecessor.map(|token| format!(" from {}", hex(token)));
+            let token = command.token.map(hex).unwrap_or_default();
+            let before = before.unwrap_or_default();
+            format!("{:?} ({first}) {key} {token}{before}", command.kind)
+        }
+        None => first,
+    }
+}
+
+fn show_reply(reply: &OwnedReply) -> String {
+    match reply {
+        OwnedReply::Error(text) => String::from_utf8_lossy(text).into_owned(),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,126 @@
+//! The connections of a node: who is behind them, and which of them can be ended by whom.
+
+use super::{Node, Trouble};
+use crate::checker::Command;
+use crate::network::Side;
+use crate::sabotage::Sabotage;
+use crate::stage::Stage;
+use redlatch::internal::embedded::{ConnectionState, OwnedReply, Protocol};
+
+/// What a node knows of one connection.
+#[derive(Debug)]
+pub(super) struct Served {
+    pub(super) state: ConnectionState,
+    pub(super) client: (usize, u64),
+    pub(super) bytes: Vec<u8>,
+    /// By which number a client can have it ended: what `HELLO` answered.
+    id: Option<i64>,
+    /// Has it been told which run of the server this is?
+    is_introduced: bool,
+    /// Was it to be ended, and the server would not?
+    is_spared: bool,
+}
+
+impl Served {
+    fn new(state: ConnectionState, client: (usize, u64)) -> Self {
+        let (id, bytes) = (None, Vec::new());
+        Self { state, client, bytes, id, is_introduced: false, is_spared: false }
+    }
+}
+
+impl Node {
+    /// A connection has been made.
+    pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
+        if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
+            let text = format!("-{}\r\n", trouble.text);
+            let Stage { network, queue, random, .. } = stage;
+            network.send(queue, random, connection, Side::Client, text.as_bytes());
+            return network.finish(queue, random, connection, Side::Client);
+        }
+        let state = self.keyspace.connect();
+        self.served.insert(connection, Served::new(state, client));
+    }
+
+    /// What has come on a connection and is no whole command yet. Nothing, if it is not known.
+    pub(crate) fn begun(&self, connection: usize) -> &[u8] {
+        self.served.get(&connection).map_or(&[], |served| &served.bytes)
+    }
+
+    /// Does it speak RESP3 on this connection?
+    pub(crate) fn may_push(&self, connection: usize) -> bool {
+        let served = self.served.get(&connection);
+        served.is_some_and(|served| served.state.protocol() == Protocol::Resp3)
+    }
+
+    /// Takes note of what a client has learned, and of what it asks for.
+    pub(super) fn note(
+        &mut self,
+        stage: &Stage,
+        connection: usize,
+        words: &[&[u8]],
+        reply: &OwnedReply,
+    ) {
+        let Some(served) = self.served.get_mut(&connection) else { return };
+        match (words[0], reply) {
+            (b"HELLO", OwnedReply::Map(pairs)) => {
+                let id = pairs.iter().find(|(name, _)| *name == OwnedReply::Bulk(b"id".to_vec()));
+                served.id = id.and_then(|(_, id)| match id {
+                    OwnedReply::Integer(id) => Some(*id),
+                    _ => None,
+                });
+            }
+            (b"INFO", OwnedReply::Error(_)) => {}
+            (b"INFO", _) => served.is_introduced = true,
+            _ if Command::of(words).is_some() && served.is_introduced => {
+                let end = (served.client, stage.network.connections[connection].node);
+                let latest = self.latest.entry(end).or_default();
+                *latest = connection.max(*latest);
+            }
+            _ => {}
+        }
+    }
+
+    /// `CLIENT KILL ID id`, if the client may. With a `refusal`, it may not.
+    pub(super) fn kill(
+        &mut self,
+        stage: &mut Stage,
+        id: &[u8],
+        refusal: Option<&str>,
+    ) -> OwnedReply {
+        let id = std::str::from_utf8(id).ok().and_then(|id| id.parse().ok());
+        let found = self.served.iter_mut().find(|(_, served)| id.is_some() && served.id == id);
+        let Some((connection, served)) = found else {
+            return refusal.map_or(OwnedReply::Integer(0), error);
+        };
+        if let Some(refusal) = refusal {
+            served.is_spared = true;
+            return error(refusal);
+        }
+        let connection = *connection;
+        stage.say(|| format!("node {}: connection {id:?} is ended", self.index));
+        stage.tally.fault("connection killed");
+        if !stage.options.has(Sabotage::KillIgnored) {
+            self.served.remove(&connection);
+            let Stage { network, queue, random, .. } = stage;
+            network.end(queue, random, connection);
+        }
+        OwnedReply::Integer(1)
+    }
+
+    /// Could its client have had this connection ended before? It has been given up, the same run
+    /// of the server has carried out a lock command on a later connection of the client to the same
+    /// node, and would have ended this one before that if it had been asked to.
+    pub(super) fn is_avoidable(&self, stage: &Stage, connection: usize) -> bool {
+        let entry = &stage.network.connections[connection];
+        self.served.get(&connection).is_some_and(|served| {
+            let is_named = served.id.is_some() && served.is_introduced && !served.is_spared;
+            let latest = self.latest.get(&(served.client, entry.node));
+            let is_succeeded = latest.is_some_and(|latest| *latest > connection);
+            stage.options.may_kill && entry.is_abandoned && is_named && is_succeeded
+        })
+    }
+}
+
+fn error(text: &str) -> OwnedReply {
+    OwnedReply::Error(text.as_bytes().to_vec())
+}

@@ -1,0 +1,129 @@
+//! Histories that are full of something rare.
+
+use super::{Beyond, Fault, Options};
+use crate::chance::Random;
+use crate::clock::{MILLIS, SECONDS};
+use crate::sabotage::Sabotage;
+use std::time::Duration;
+
+impl Options {
+    /// Some of what the algorithm must survive is rare: draws histories that are full of it.
+    pub(super) fn focus(&mut self, random: &mut Random) {
+        match self.beyond {
+            Beyond::NothingWithTwins => {
+                self.hides_info = false;
+                self.fault_pause = 30 * MILLIS;
+                self.restart_guard = false;
+                self.faults = vec![Fault::Trouble, Fault::Cut];
+            }
+            Beyond::NothingWithStalls => {
+                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
+                (self.clients, self.workers, self.resources) = (3, 1, 1);
+                (self.ttl, self.node_timeout) = ((100, 100), Duration::from_millis(200));
+                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
+                (self.extend_permille, self.patient_permille) = (800, 600);
+                (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
+                (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
+            }
+            Beyond::NothingWithSilence => {
+                (self.nodes, self.twins, self.restart_guard) = (3, None, false);
+                (self.clients, self.workers, self.resources) = (3, 1, 1);
+                (self.ttl, self.node_timeout) = ((400, 400), Duration::from_millis(200));
+                (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
+                (self.extend_permille, self.patient_permille, self.operator_permille) =
+                    (0, 1_000, 0);
+                (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
+                (self.calm_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
+            }
+            Beyond::Strays => {
+                self.focus_on_strays(random);
+                self.nodes = random.pick(&[1, 2, 3]);
+                (self.fence_permille, self.several_permille) = (0, 0);
+                (self.resources, self.rest) = (1, 10 * MILLIS);
+                // Answers take long, and many are missing when a reply strays.
+                self.delay = (MILLIS, 15 * MILLIS);
+                self.node_timeout = Duration::from_millis(50);
+            }
+            Beyond::Nothing if self.sabotage.is_none() => match random.below(8) {
+                0 => self.focus_on_late(random),
+                1 => self.focus_on_strays(random),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Connections that are given up while what was written on them is still under way: patience
+    /// with a node is short, locks are extended often, and a late extension is for much less than
+    /// the one that was confirmed meanwhile.
+    pub(super) fn focus_on_late(&mut self, random: &mut Random) {
+        self.faults.retain(|fault| *fault != Fault::Late && random.chance(150));
+        self.faults.extend([Fault::Late; 2]);
+        self.fault_pause = random.pick(&[100, 200, 300]) * MILLIS;
+        (self.nodes, self.twins) = (random.pick(&[1, 2, 3, 3, 3, 5]), None);
+        let longest = random.pick(&[1_000, 1_000, 3_000]);
+        (self.ttl, self.ttls_differ) = ((longest / 5, longest), true);
+        self.node_timeout = Duration::from_millis(random.pick(&[5, 5, 5, 10]));
+        (self.wait_for_all, self.resources) = (false, 1);
+        self.clients = random.between(2, 4) as usize;
+        self.extend_permille = 900;
+        self.greedy_permille = 200;
+        self.patient_permille = 600;
+        (self.calm_at, self.events_max) = (3 * SECONDS, 6_000);
+    }
+
+    /// Replies that nobody asked for, on most connections of a client at a time.
+    fn focus_on_strays(&mut self, random: &mut Random) {
+        self.faults.retain(|fault| *fault != Fault::Stray && random.chance(250));
+        self.faults.extend([Fault::Stray; 4]);
+        self.fault_pause = random.pick(&[30, 100]) * MILLIS;
+        (self.resources, self.wait_for_all) = (random.pick(&[1, 1, 2]), false);
+        self.clients = random.between(2, 4) as usize;
+        self.nodes = random.pick(&[1, 2, 3, 3, 3, 5]);
+        self.twins = None;
+        self.fence_permille = random.pick(&[0, 0, 300]);
+        self.extend_permille = random.pick(&[0, 600]);
+        self.calm_at = 2 * SECONDS;
+    }
+
+    /// Some mistakes show in few histories: draws those.
+    pub(super) fn aim(&mut self, random: &mut Random) {
+        match self.sabotage {
+            Some(Sabotage::ExtensionShortens | Sabotage::KillIgnored) => self.focus_on_late(random),
+            Some(Sabotage::LooksAtEndsOnly) => self.focus_on_strays(random),
+            Some(Sabotage::UnseenRemoved) => self.operator_permille = 200,
+            Some(Sabotage::CounterForgotten) => {
+                (self.fence_permille, self.walls_apart) = (1_000, 100_000_000);
+                (self.clients, self.resources) = (4, 1);
+            }
+            Some(Sabotage::TokenReused) => {
+                (self.nodes, self.twins) = (1, None);
+                self.clients = 4;
+                self.resources = 1;
+                self.faults = vec![Fault::Stall];
+                self.fault_pause = 30 * MILLIS;
+                self.node_timeout = self.node_timeout.min(Duration::from_millis(5));
+            }
+            Some(Sabotage::DriftIgnored | Sabotage::ValidityFromReply) => {
+                self.resources = 1;
+                self.clients = 4;
+                self.drift = 5_000_000;
+                (self.greedy_permille, self.patient_permille) = (800, 600);
+            }
+            Some(Sabotage::HandOverAssumed) => {
+                (self.workers, self.resources, self.clients) = (3, 1, 4);
+                (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
+            }
+            Some(Sabotage::TwinsUnrecognised) => {
+                self.hides_info = false;
+                (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
+                (self.resources, self.restart_guard) = (1, false);
+            }
+            Some(Sabotage::ClockStopsInSuspend) => {
+                self.resources = 1;
+                self.faults = vec![Fault::Pause];
+            }
+            _ => {}
+        }
+    }
+}

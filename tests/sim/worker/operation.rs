@@ -1,0 +1,81 @@
+//! What a thread does with the nodes: one operation at a time.
+
+use super::operator::Operator;
+use crate::checker::{Kind, Name, name};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Extend, Extended, Input, NodeSet, Operation, Release, Request, Step, Verb,
+};
+
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
+pub(super) enum Running {
+    Acquire(Acquire),
+    Extend(Extend),
+    Release(Release),
+    Ping(Option<Request>),
+    Operator(Operator),
+}
+
+/// A question to the nodes about a lock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) token: Name,
+    pub(super) kind: Kind,
+    pub(super) nodes: NodeSet,
+    pub(super) since: u64,
+}
+
+#[derive(Debug)]
+pub(super) enum Outcome {
+    Acquired(Acquired),
+    Extended(Extended),
+    Released,
+    Looked,
+}
+
+impl Running {
+    pub(super) fn poll(&mut self) -> Step<Outcome> {
+        fn of<T>(step: Step<T>, outcome: impl FnOnce(T) -> Outcome) -> Step<Outcome> {
+            match step {
+                Step::Send(request) => Step::Send(request),
+                Step::Wait(until) => Step::Wait(until),
+                Step::Done(done) => Step::Done(outcome(done)),
+            }
+        }
+        match self {
+            Self::Acquire(acquire) => of(acquire.poll(), Outcome::Acquired),
+            Self::Extend(extend) => of(extend.poll(), Outcome::Extended),
+            Self::Release(release) => of(release.poll(), |_| Outcome::Released),
+            Self::Operator(operator) => operator.poll(Outcome::Looked),
+            Self::Ping(ping) => match ping.take() {
+                Some(ping) => Step::Send(ping),
+                None => Step::Done(Outcome::Released),
+            },
+        }
+    }
+
+    pub(super) fn handle(&mut self, now: Time, input: Input) {
+        match self {
+            Self::Acquire(acquire) => acquire.handle(now, input),
+            Self::Extend(extend) => extend.handle(now, input),
+            Self::Release(release) => release.handle(now, input),
+            Self::Operator(operator) => operator.handle(now, input),
+            Self::Ping(_) => {}
+        }
+    }
+}
+
+impl Asked {
+    pub(super) fn of(request: &Request, now: u64) -> Option<Self> {
+        let kind = match request.verb {
+            Verb::Plant | Verb::HandOver => Kind::Take,
+            Verb::Extend => Kind::Extend,
+            Verb::Release => Kind::Remove,
+            Verb::Fence => Kind::Fence,
+            _ => return None,
+        };
+        let token = name(request.token.as_bytes());
+        Some(Self { token, kind, nodes: request.nodes, since: now })
+    }
+}

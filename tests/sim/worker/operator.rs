@@ -1,0 +1,78 @@
+//! Somebody who takes locks away by force: looks whose lock it is, thinks, and removes what was
+//! seen. The part of `src/client/look.rs`.
+
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Ballot, Input, Request, Rules, Step, Verb};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The state machine that looks and removes.
+#[derive(Debug)]
+pub(super) struct Operator {
+    rules: Arc<Rules>,
+    key: Arc<[u8]>,
+    /// How long it thinks about what it has seen.
+    pause: Duration,
+    state: State,
+    /// The values that it has seen.
+    seen: Vec<Vec<u8>>,
+}
+
+#[derive(Debug)]
+enum State {
+    Looking(Time),
+    Asked,
+    Thinking(Time),
+    Removing(Time),
+    Over,
+}
+
+impl Operator {
+    pub(super) fn new(rules: Arc<Rules>, key: Arc<[u8]>, now: Time, pause: Duration) -> Self {
+        Self { rules, key, pause, state: State::Looking(now), seen: Vec::new() }
+    }
+
+    /// Takes in what the nodes hold.
+    pub(super) fn see(&mut self, values: Vec<Vec<u8>>) {
+        self.seen.extend(values);
+    }
+
+    pub(super) fn handle(&mut self, now: Time, input: Input) {
+        self.state = match (&self.state, input) {
+            (State::Asked, Input::Ballot(Ballot { .. })) if !self.seen.is_empty() => {
+                State::Thinking(now.after(self.pause))
+            }
+            (State::Thinking(_), Input::Attempt(_)) => State::Removing(now),
+            _ => State::Over,
+        };
+    }
+
+    pub(super) fn poll<T>(&mut self, over: T) -> Step<T> {
+        match self.state {
+            State::Looking(now) => {
+                self.state = State::Asked;
+                Step::Send(self.request(Verb::Inspect, now))
+            }
+            State::Thinking(until) => Step::Wait(until),
+            State::Removing(now) => {
+                self.state = State::Over;
+                Step::Send(self.removal(now))
+            }
+            State::Asked | State::Over => Step::Done(over),
+        }
+    }
+
+    /// The removal of what was seen, and of nothing else.
+    fn removal(&self, now: Time) -> Request {
+        let mut request = self.request(Verb::Remove, now);
+        request.seen = Some(Arc::from(self.seen.clone()));
+        request
+    }
+
+    fn request(&self, verb: Verb, now: Time) -> Request {
+        let key = Arc::clone(&self.key);
+        let mut request = Request::ping(&self.rules, now);
+        (request.verb, request.key) = (verb, key);
+        request
+    }
+}
