@@ -45,9 +45,11 @@ impl Former {
 
     /// Appends to `out` what ends those that lead to this run of the server.
     pub(super) fn end(&mut self, server: &Identity, out: &mut Vec<u8>) {
-        // A server that calls two connections the same has numbers of no use.
+        // Within one run numbers only grow. One that is not below this connection's is somebody
+        // else's: of a proxy that counts by itself, or of a server set back to a snapshot.
         let leads_here = |it: &Connection| {
-            Some(&it.run_id) == server.run_id.as_ref() && Some(it.id) != server.connection
+            let is_before = server.connection.is_none_or(|own| it.id < own);
+            Some(&it.run_id) == server.run_id.as_ref() && is_before
         };
         // In the order of the answers.
         self.connections.sort_by_key(|it| !leads_here(it));

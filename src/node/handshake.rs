@@ -148,15 +148,16 @@ impl Handshake {
             _ => self.granted(stage, reply, secret)?,
         }
         match stage {
-            Stage::Info => match self.problem.take() {
-                Some(problem) => return Err(problem),
-                None => self.former.end(&self.identity, out),
-            },
+            Stage::Info if self.problem.is_none() => self.former.end(&self.identity, out),
             Stage::End => self.former.answered(reply),
+            Stage::Info => {}
             Stage::Auth | Stage::Hello | Stage::Select | Stage::SetName => return Ok(None),
         }
         if self.former.is_ending() {
             return Ok(None);
+        }
+        if let Some(problem) = self.problem.take() {
+            return Err(problem);
         }
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
     }
@@ -194,7 +195,7 @@ impl Handshake {
         // It will be able to say who it is soon. A server that is not known might be counted twice,
         // if it has two names.
         let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
-        let is_fatal = is_fatal || is_busy && stage == Stage::Info;
+        let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
             self.problem = Some(Problem::Server(error));
@@ -217,7 +218,7 @@ impl Handshake {
                 self.identity.connection = introduction.connection;
                 Ok(())
             }
-            (Stage::End, Reply::Integer(0..=1)) => Ok(()),
+            (Stage::End, Reply::Integer(_) | Reply::Simple(b"OK")) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
                 let connection = self.identity.connection;
                 let identity = Identity::from_info(text).presentable(secret);

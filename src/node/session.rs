@@ -65,6 +65,8 @@ pub struct Session {
     is_silent: bool,
     /// Before this nothing that is owed is paid: the node has just refused to take it.
     pay_at: Time,
+    /// Since when connections were given up because they could not be trusted, and how many.
+    distrusted: (Time, u32),
     /// Has a command been answered on this connection?
     is_proven: bool,
     trust: Trust,
@@ -103,6 +105,7 @@ impl Session {
             answered_at: Time::ZERO,
             is_silent: false,
             pay_at: Time::ZERO,
+            distrusted: (Time::ZERO, 0),
             is_proven: false,
             trust: Trust::default(),
             identity: None,
@@ -117,8 +120,9 @@ impl Session {
     /// ticket there will be an answer to it, at once if it cannot be sent; without one, nobody is
     /// told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
+        // Nothing may find a key that should be gone, and nobody overtakes who waits for room.
+        self.fill(now);
         match &self.state {
-            // Whoever waits for room came before, but there is none then: see `fill`.
             State::Ready if self.flight.has_room(request) => {
                 self.write(now, ticket, request.clone());
             }
@@ -187,10 +191,11 @@ impl Session {
         let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);
+        let was_ready = matches!(self.state, State::Ready);
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        let may_deliver = !(self.flight.is_empty() && self.trust.is_settled());
+        let may_deliver = was_ready && !(self.flight.is_empty() && self.trust.is_settled());
         if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
         }
@@ -224,7 +229,7 @@ impl Session {
             &input[input.len() - rest..]
         };
         if let Some(problem) = self.stray(begun) {
-            return self.closed(now, problem);
+            return self.distrust(now, problem);
         }
         // Only the beginning of a reply is kept, in the buffer that is there.
         if input.is_empty() {

@@ -11,6 +11,7 @@
 //! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room
 //! for, and is tried again with every turn instead of at the next edge.
 
+mod ahead;
 mod fate;
 
 use crate::checker::Invariant;
@@ -164,40 +165,6 @@ impl Client {
             self.wakes_at = wakes_at;
             let (client, life) = self.name;
             stage.queue.at(wakes_at, Event::Drive { client, life });
-        }
-    }
-
-    /// Late answers can wait, but not that a connection has ended.
-    fn look(&mut self, stage: &mut Stage) {
-        for index in 0..self.links.len() {
-            if let Link::Connected(connection) = self.links[index] {
-                if stage.network.is_finished(connection, Side::Client) {
-                    self.read(stage, index);
-                }
-            }
-        }
-    }
-
-    /// Nor can what might be taken for the answer to this request.
-    fn read_before(&mut self, stage: &mut Stage, request: &Request) {
-        if stage.options.has(Sabotage::LooksAtEndsOnly) {
-            return;
-        }
-        for index in 0..self.links.len() {
-            if self.rounds.is_mistakable(Node::new(index), request) {
-                self.read(stage, index);
-            }
-        }
-    }
-
-    /// Where too much is unanswered, looks whether the answers are there, or the node is silent.
-    fn make_room(&mut self, stage: &mut Stage, request: &Request) {
-        if self.rounds.is_crowded(request) {
-            self.flush(stage);
-            self.take_in(stage);
-            if !stage.options.has(Sabotage::TimeoutIgnored) {
-                self.rounds.tick(self.now(stage));
-            }
         }
     }
 

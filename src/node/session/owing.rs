@@ -5,6 +5,7 @@ use crate::clock::Time;
 use crate::engine::{Request, Vote};
 use crate::node::Ticket;
 use crate::node::debts::owed_of;
+use crate::node::flight::InFlight;
 use crate::node::problem::Problem;
 
 impl Session {
@@ -60,9 +61,10 @@ impl Session {
 
     /// The node has not removed what it was to remove, or has not said so. It is told again, but
     /// not at once.
-    pub(super) fn owe_again(&mut self, now: Time, request: Request) {
-        if let Some(removal) = owed_of(request) {
-            self.pay_at = now.after(self.options.reconnect.1);
+    pub(super) fn owe_again(&mut self, now: Time, command: InFlight) {
+        // Counted from when it was sent: its answer may have lain unread for long.
+        self.pay_at = self.pay_at.max(command.sent_at.after(self.options.reconnect.1));
+        if let Some(removal) = owed_of(command.request) {
             self.owe(now, None, removal);
         }
     }

@@ -3,9 +3,10 @@
 use super::memory::Memory;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Verb, Vote};
+use crate::engine::{Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
+use crate::node::former::Former;
 use crate::node::handshake::Identity;
 use crate::node::problem::{OtherProtocol, Problem};
 use crate::node::server_error::{ServerError, ServerErrorKind};
@@ -24,13 +25,13 @@ impl Session {
                 Ok(None) => return rest.len(),
                 Ok(Some((reply, used))) => {
                     if let Err(problem) = self.reply(now, &reply) {
-                        self.closed(now, problem);
+                        self.distrust(now, problem);
                         return 0;
                     }
                     rest = &rest[used..];
                 }
                 Err(error) => {
-                    self.closed(now, self.mistrust(rest, error));
+                    self.distrust(now, self.mistrust(rest, error));
                     return 0;
                 }
             }
@@ -67,7 +68,12 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         if let State::Greeting { handshake, since } = &mut self.state {
             let was_ending = handshake.is_ending();
-            let greeted = handshake.reply(reply, secret, self.flight.output_mut())?;
+            let result = handshake.reply(reply, secret, self.flight.output_mut());
+            if was_ending && matches!(result, Err(Problem::UnexpectedReply(_))) {
+                // A server that answers this to that would never be used otherwise.
+                self.former = Former::default();
+            }
+            let greeted = result?;
             if handshake.is_ending() && !was_ending {
                 // Asked only now: what was answered before that may have lain unread for long.
                 *since = now;
@@ -87,10 +93,12 @@ impl Session {
             });
         };
         self.answered_at = now;
-        self.answered(now, command, reply)?;
-        self.is_proven = true;
-        self.backoff.reset();
-        Ok(())
+        let result = self.answered(now, command, reply);
+        self.is_proven = result.is_ok();
+        if self.is_proven {
+            self.backoff.reset();
+        }
+        result
     }
 
     /// What has begun to arrive on a connection on which nothing is asked, unless it is a message
@@ -109,21 +117,14 @@ impl Session {
 
     /// Takes the reply to a command.
     fn answered(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) -> Result<(), Problem> {
-        let secret = self.options.credentials.password.as_deref();
         let answer = |vote, problem| {
             let took = Some(now.since(command.sent_at));
             let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
             answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
-        let mut meaning = meaning(&command.request, command.number, reply, secret);
-        let is_answer = !matches!(meaning, Meaning::Nonsense(_));
-        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::Planted);
-        if is_vote && self.trust.doubts(&command.request) {
-            let text = format!("{} behind an error", describe(reply, secret));
-            let problem = self.problem.clone();
-            meaning = Meaning::Failed(problem.unwrap_or(Problem::UnexpectedReply(text)));
-        }
-        self.trust.credit(Some(&command.request), reply, is_answer);
+        let secret = self.options.credentials.password.as_deref();
+        let meaning = meaning(&command.request, command.number, reply, secret);
+        let meaning = self.doubt(&command.request, reply, meaning);
         match &meaning {
             Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);
@@ -162,21 +163,21 @@ impl Session {
                 self.flight.push(now, command.ticket, command.request, Form::Source);
             }
             Meaning::UnknownScript => {
-                let text = describe(reply, secret);
+                let text = describe(reply, self.options.credentials.password.as_deref());
                 self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
                 match command.form {
                     Form::Digest => self.owe_predecessor(now, command.request),
                     // It does not know what it was just told.
-                    Form::Source => self.owe_again(now, command.request),
+                    Form::Source => self.owe_again(now, command),
                 }
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                return self.refused(now, command.request, problem);
+                return self.refused(now, command, problem);
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                self.owe_again(now, command.request);
+                self.owe_again(now, command);
                 return Err(problem);
             }
         }
@@ -193,7 +194,7 @@ impl Session {
     }
 
     /// The server has answered with an error. That it gives means that the connection is to end.
-    fn refused(&mut self, now: Time, request: Request, problem: Problem) -> Result<(), Problem> {
+    fn refused(&mut self, now: Time, command: InFlight, problem: Problem) -> Result<(), Problem> {
         self.problem = Some(problem.clone());
         let kind = match &problem {
             Problem::Server(error) => Some(error.kind),
@@ -204,7 +205,7 @@ impl Session {
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
         if !is_pointless {
             // The node is busy, or reading its data, and holds the key.
-            self.owe_again(now, request);
+            self.owe_again(now, command);
         }
         // Behind this name there was a master; by now there may be another one.
         if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }

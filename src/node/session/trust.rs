@@ -3,14 +3,16 @@
 //! The answer of a script [proves](crate::node::script) that it is its own, and with that all that
 //! came before it. An error proves nothing: a server or a proxy may say one unasked, and then each
 //! reply behind it answers the command before the one that it is credited to. So behind an error
-//! the answer to a plain `SET`, which carries no proof, is no vote until a script has been answered.
-//! Where nothing is under way that would prove it, a look at the key is sent ahead.
+//! the answer to a plain `SET`, which carries no proof, is no vote until a script has been
+//! answered. Where nothing is under way that would prove it, a look at the key is sent ahead.
 
-use super::Session;
+use super::{Session, State};
 use crate::clock::Time;
 use crate::engine::{Request, Verb};
-use crate::node::command::has_proof;
+use crate::node::command::{Meaning, describe, has_proof};
+use crate::node::problem::Problem;
 use crate::resp::Reply;
+use std::time::Duration;
 
 /// What the replies of one connection have shown so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,14 +44,63 @@ impl Trust {
     }
 }
 
+/// How many connections may be given up within [`DISTRUST`] because they could not be trusted, and
+/// be made again at once. A stray reply costs no round; a peer that talks nonsense must not cost a
+/// connection for each round.
+const DISTRUSTED_MAX: u32 = 4;
+
+/// The time in which those are counted.
+const DISTRUST: Duration = Duration::from_secs(1);
+
 impl Session {
+    /// Gives up a connection that cannot be trusted any more.
+    pub(super) fn distrust(&mut self, now: Time, problem: Problem) {
+        if self.is_down() {
+            return;
+        }
+        self.closed(now, problem);
+        let (since, count) = self.distrusted;
+        let is_again = count > 0 && now.since(since) < DISTRUST;
+        self.distrusted = if is_again { (since, count.saturating_add(1)) } else { (now, 1) };
+        if self.distrusted.1 > DISTRUSTED_MAX {
+            self.state = State::Down { retry_at: now.after(self.options.reconnect.1) };
+        }
+    }
+
     /// Sends something ahead of this request whose answer shows whether the order is right, if that
     /// is in doubt and nothing under way will show it.
     pub(super) fn prove(&mut self, now: Time, request: &Request) {
+        if matches!(self.decoder.begun(&self.input), Some(b'>' | b'|')) {
+            // Half a message has come. An answer might be taken for the rest of it, and the next
+            // one for that answer.
+            self.trust.is_doubtful = true;
+        }
         if self.trust.doubts(request) && !self.flight.has_proof() {
             let look = Request { verb: Verb::Inspect, extras: None, ..request.clone() };
             let form = self.scripts.form(&look);
             self.flight.push(now, None, look, form);
         }
+    }
+
+    /// What a reply means if the order may be wrong. Takes note of what it shows of that.
+    pub(super) fn doubt(
+        &mut self,
+        request: &Request,
+        reply: &Reply<'_>,
+        meaning: Meaning,
+    ) -> Meaning {
+        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::Planted);
+        let is_doubted = is_vote && self.trust.doubts(request);
+        let is_answer = !matches!(meaning, Meaning::Nonsense(_));
+        self.trust.credit(Some(request), reply, is_answer);
+        if !is_doubted {
+            return meaning;
+        }
+        let secret = self.options.credentials.password.as_deref();
+        let unproven = || {
+            let text = format!("{} behind an error", describe(reply, secret));
+            Problem::UnexpectedReply(text)
+        };
+        Meaning::Failed(self.problem.clone().unwrap_or_else(unproven))
     }
 }

@@ -59,8 +59,8 @@ impl Simulation {
         self.drive(client, self.clients[client].name.1);
     }
 
-    /// May it arrive now? Between two replies only, and, unless it is an error, while no plain `SET`
-    /// is unanswered.
+    /// May it arrive now? Between two replies only, and, unless it is an error, while no plain
+    /// `SET` is unanswered.
     fn may_arrive(&self, stray: &Stray) -> bool {
         let Stray { connection, what, .. } = *stray;
         let node = &self.nodes[self.stage.options.server(self.stage.network.ends(connection).1)];

@@ -73,8 +73,8 @@ fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() 
 #[test]
 fn nobody_elses_connection_is_ended() {
     // Another run of the server has numbers of its own, one that says neither cannot be known
-    // again, and one that calls two connections the same has numbers of no use.
-    for (run_id, connection) in [("b", 57), ("a", 41)] {
+    // again, and where numbers do not grow they are not this run's.
+    for (run_id, connection) in [("b", 57), ("a", 41), ("a", 7)] {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Plant);
         assert_eq!(again(&mut talk, run_id, connection), "", "{run_id} {connection}");
@@ -116,10 +116,10 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
     let table = [
         (":0\r\n", false),
         (":1\r\n", false),
+        ("+OK\r\n", false),
         ("-NOPERM no\r\n", false),
         ("-ERR unknown command `CLIENT`\r\n", false),
-        ("-ERR max number of clients reached\r\n", true),
-        ("-BUSY running a script\r\n", true),
+        ("-ERR something else\r\n", true),
     ];
     for (answer, is_tried_again) in table {
         let mut talk = greeted("a", 41);
@@ -137,14 +137,38 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
 
 #[test]
 fn what_is_no_answer_to_that_ends_the_connection() {
-    for answer in ["+OK\r\n", ":2\r\n", "*0\r\n"] {
+    for answer in ["+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"] {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Plant);
         again(&mut talk, "a", 57);
         talk.hear(answer);
         assert!(talk.session.is_down(), "{answer}");
-        assert_eq!(again(&mut talk, "a", 58), kill("41"), "{answer}");
+        // A server that answers this to that would never be used if it were asked again.
+        assert_eq!(again(&mut talk, "a", 58), "", "{answer}");
     }
+}
+
+#[test]
+fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    for connection in [57, 58] {
+        assert_eq!(again(&mut talk, "a", connection), kill("41"));
+        talk.hear("-BUSY Redis is busy running a script.\r\n");
+        assert!(talk.session.is_down());
+    }
+    assert_eq!(again(&mut talk, "a", 59), kill("41"));
+    talk.hear(":1\r\n");
+    assert_eq!(talk.session.phase(), Phase::Answering);
+}
+
+#[test]
+fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
+    let mut talk = greeted("a", 41);
+    talk.send(1, Verb::Plant);
+    talk.hear(":5\r\n");
+    assert!(talk.session.is_down(), "and the command may still be carried out");
+    assert_eq!(again(&mut talk, "a", 57), kill("41"));
 }
 
 #[test]

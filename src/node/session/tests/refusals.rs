@@ -17,12 +17,11 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
     let ttl = request(Verb::Undo, 1, talk.now).ttl.as_duration();
     let (start, mut times) = (talk.now, 0);
     // The node is asked about something else now and then, and refuses that and the removal.
-    let refuse = |talk: &mut Talk| talk.hear(LOADING.repeat(talk.session.load().0));
     while talk.session.load() != (0, 0) {
-        refuse(&mut talk);
+        talk.hear(LOADING.repeat(talk.session.load().0));
         talk.pass(501);
         talk.send(9, Verb::Plant);
-        refuse(&mut talk);
+        talk.hear(LOADING.repeat(talk.session.load().0));
         times += talk.commands().iter().filter(|command| *command == "EVAL 1").count();
         talk.answers();
         assert!(talk.now.since(start) < ttl + Duration::from_secs(2), "it is owed for ever");
@@ -177,4 +176,32 @@ fn what_spoke_redis_before_has_not_become_a_web_server() {
     talk.send(1, Verb::Plant);
     talk.hear("H");
     assert_eq!(talk.problem(), Problem::Protocol(ProtocolError::UnknownType(b'H')));
+}
+
+#[test]
+fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
+    let mut talk = Talk::ready();
+    talk.post(1, Verb::Undo);
+    talk.commands();
+    // Nobody reads for a while. The pause counts from when it was sent.
+    talk.now = talk.now.after(Duration::from_millis(600));
+    talk.hear("-BUSY Redis is busy running a script.\r\n");
+    talk.send(2, Verb::Extend);
+    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2"], "nothing may find a key that should be gone");
+}
+
+#[test]
+fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
+    let pauses = (0..20).filter(|seed| {
+        let mut talk = Talk::new(SessionOptions::new("redis://node", *seed));
+        talk.connect();
+        talk.hear(greeting("a", 1_000));
+        talk.send(1, Verb::Plant);
+        talk.hear("+OK\r\n");
+        talk.send(2, Verb::Release);
+        talk.hear("+OK\r\n");
+        assert!(talk.session.is_down());
+        !talk.session.wants_connection(talk.now)
+    });
+    assert!(pauses.count() > 10);
 }

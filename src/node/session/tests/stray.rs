@@ -61,10 +61,12 @@ fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
         let mut talk = idle();
         talk.hear(&message[..cut]);
         assert!(!talk.session.is_down(), "cut at {cut}");
+        talk.commands();
         talk.send(2, Verb::Plant);
+        let is_looked = talk.commands() == ["EVAL", "SET 2"];
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
-        talk.hear("$-1\r\n");
+        talk.hear(if is_looked { "*3\r\n:2\r\n_\r\n:-2\r\n$-1\r\n" } else { "$-1\r\n" });
         assert_eq!(talk.votes(), [(2, Vote::Refused)], "cut at {cut}");
     }
 }
@@ -188,4 +190,55 @@ fn an_error_behind_an_error_leaves_the_order_in_doubt() {
     talk.hear("-LOADING\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
     assert!(!talk.session.is_down());
+}
+
+#[test]
+fn half_a_message_does_not_make_one_answer_count_for_another() {
+    for half in [">2\r\n+a\r\n", "|1\r\n+a\r\n"] {
+        let mut talk = idle();
+        talk.hear(half);
+        talk.send(2, Verb::Plant);
+        talk.send(3, Verb::Plant);
+        assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
+        // The answer to the look is taken for the rest, and the next one for that answer.
+        talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n$-1\r\n+OK\r\n");
+        assert!(talk.votes().iter().all(|(_, vote)| *vote == Vote::Failed), "{half:?}");
+        assert!(talk.session.is_down(), "{half:?}");
+
+        // Where it was only late, nothing is lost.
+        let mut talk = idle();
+        talk.hear(half);
+        talk.send(2, Verb::Plant);
+        talk.hear("+b\r\n*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n");
+        assert_eq!(talk.votes(), [(2, Vote::Granted)], "{half:?}");
+    }
+}
+
+#[test]
+fn an_error_that_comes_twice_counts_for_nothing_else() {
+    let mut talk = Talk::ready();
+    talk.send(1, Verb::Extend);
+    talk.send(2, Verb::Plant);
+    talk.send(3, Verb::Plant);
+    // Then the first lock is granted and the second refused.
+    talk.hear("-WRONGTYPE no\r\n-WRONGTYPE no\r\n+OK\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Refused), (2, Vote::Failed), (3, Vote::Failed)]);
+}
+
+#[test]
+fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then() {
+    let mut talk = Talk::ready();
+    let mut connections = 0;
+    for _ in 0..10_000 {
+        talk.pass(1);
+        talk.send(1, Verb::Plant);
+        if talk.session.wants_connection(talk.now) {
+            talk.connect();
+            talk.hear(greeting("a", 1_000));
+            connections += 1;
+        }
+        talk.hear("+OK\r\n+OK\r\n");
+        talk.answers();
+    }
+    assert!((10..80).contains(&connections), "{connections} in ten seconds");
 }
