@@ -54,8 +54,9 @@ use std::time::{Duration, Instant};
 /// [`LockError::HeldByThisThread`].
 ///
 /// Dropping the last clone waits until the nodes have answered that they have released what was
-/// dropped before, for up to [`node_timeout`](Builder::node_timeout); not for a node that has not
-/// answered for that long already.
+/// dropped before: not for a node that has not answered for
+/// [`node_timeout`](Builder::node_timeout), and for ten times that at most, which takes thousands
+/// of locks or a slow node.
 #[derive(Clone)]
 pub struct LockClient {
     shared: Arc<Shared>,

@@ -10,7 +10,7 @@ use redlatch::{LockGuard, ReleaseError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, value, words,
+    LIMIT, LONG, gone, holders, patient, pause, resume, take, thorough, value, words,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -229,28 +229,6 @@ fn guards_know_nothing_of_each_other() {
     assert_eq!(one.release(), Ok(Released::InTime));
     assert_eq!(holders(&servers, "other"), 3);
     assert_eq!(other.release(), Ok(Released::InTime));
-}
-
-#[test]
-fn servers_that_forgot_the_scripts_still_release() {
-    let servers = Servers::start(5);
-    let client = thorough(servers.urls());
-    let flush = |server: &Server| {
-        assert_eq!(server.command(&["SCRIPT", "FLUSH", "SYNC"]), Value::ok());
-    };
-    for _ in 0..3 {
-        let guard = take(&client, "flush", LONG);
-        servers.iter().for_each(flush);
-        assert_eq!(guard.release(), Ok(Released::InTime));
-        assert_eq!(holders(&servers, "flush"), 0);
-        // Nobody would be there to send a dropped guard's script again.
-        let guard = take(&client, "flush", LONG);
-        servers.iter().for_each(flush);
-        drop(guard);
-        assert!(gone(&servers, "flush"));
-    }
-    // The script was asked for by its digest where it had been run before, and then sent again.
-    assert!(servers.iter().all(|server| calls(server, "evalsha") == 2));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Sessions and rounds: whatever is asked, answered, cut off and waited for, in whatever order.
 //!
 //! The input is a list of things that happen, a byte or a few each. What must hold: nothing panics;
-//! what is unanswered or owed stays within its limits; whoever waits is answered exactly once,
-//! unless the wait was cancelled; a vote belongs to the command that it answers; and no command is
-//! written before the greeting is answered.
+//! what is unanswered stays within its limits, and so does what is owed to a node that is not well;
+//! whoever waits is answered exactly once, unless the wait was cancelled; a vote belongs to the
+//! command that it answers; and no command is written before the greeting is answered.
 
 #[path = "session/conversation.rs"]
 mod conversation;

@@ -26,6 +26,10 @@ const READ_SIZE: usize = 16 * 1024;
 /// time, that is, about a round trip, nothing can tell it from an answer anyway.
 const NOTED_FOR: Duration = Duration::from_millis(1);
 
+/// For how many rounds it is waited at most for nodes that answer, when the connections are closed.
+/// What there is no room for on a connection takes several.
+const LINGER_ROUNDS: u32 = 10;
+
 /// What a request came to.
 #[derive(Debug)]
 pub(crate) struct Delivery {
@@ -111,24 +115,27 @@ impl Driver {
     }
 
     /// Waits until the nodes have carried out the removals that were written to them, but not for
-    /// one that has been silent for too long. A server that finds the connection closed when it
-    /// answers does not read what else is there, and keeps the keys that it was to remove.
+    /// one that has been silent for too long, and not for ever for those that answer one by one. A
+    /// server that finds the connection closed when it answers does not read what else is there,
+    /// and keeps the keys that it was to remove.
     fn linger(&mut self) {
-        let start = clock::now();
-        let end = start.after(self.patience);
-        let mut now = start;
+        // First: a node whose answers nobody has read yet is not silent.
+        self.take_in(Some(Duration::ZERO));
+        self.flush();
+        let mut now = clock::now();
+        let end = now.after(self.patience * LINGER_ROUNDS);
         while now < end && self.rounds.has_removals(now, self.patience) {
-            self.take_in(Some(end.since(now)));
+            self.take_in(Some(self.patience));
             self.flush();
             now = clock::now();
             self.rounds.tick(now);
         }
     }
 
-    /// Where so much is unanswered that this request would not be sent, looks whether that is only
-    /// because nobody has taken in the answers: whoever drops one guard after another waits for
-    /// none. If it is because the node is silent, this is where that is noticed: a round that is
-    /// not sent may be over at once, and then nobody waits for anything.
+    /// Where so much is unanswered that this request would be turned away, or left lying, looks
+    /// whether that is only because nobody has taken in the answers: whoever drops one guard after
+    /// another waits for none. If it is because the node is silent, this is where that is noticed:
+    /// a round that is not sent may be over at once, and then nobody waits for anything.
     fn make_room(&mut self, request: &Request) {
         if self.rounds.is_crowded(request) {
             self.flush();

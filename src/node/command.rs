@@ -27,10 +27,10 @@ pub enum Form {
 
 /// The scripts that a node has run since it was connected to, so that it is known to have them.
 ///
-/// A script that a node may not have is sent by its source. To send its digest first would do as
-/// well for as long as somebody is there to hear that the node does not know it; but whoever
-/// releases a lock goes away when a majority has answered, and the node whose answer comes after
-/// that would keep the key.
+/// A script that a node may not have is sent by its source, and the one that removes a lock always
+/// is. To send a digest first does as well for as long as somebody is there to hear that the node
+/// does not know it; but whoever waits goes away when a majority has answered, and the node whose
+/// answer comes after that would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u16);
 
@@ -43,9 +43,10 @@ impl KnownScripts {
     /// The form in which a request is sent first.
     pub(super) fn form(self, request: &Request) -> Form {
         let bit = Self::bit(request);
-        // Nobody waits for an undo, so nobody would be there to send it a second time if the node
-        // has forgotten the script meanwhile: it must be understood at once.
-        let is_known = request.verb != Verb::Undo && self.0 & bit != 0;
+        // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
+        // than 500 of those that came by `EVAL`. A removal must be understood at once, for nobody
+        // may be there to send it again.
+        let is_known = !request.verb.is_removal() && self.0 & bit != 0;
         if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 

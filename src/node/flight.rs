@@ -1,22 +1,17 @@
-//! What is under way at one node: commands written and not yet answered, and removals that are owed
-//! because there was no connection to write them to.
+//! What is under way at one node: commands written and not yet answered.
 
 use super::Ticket;
 use super::command::{self, Form};
 use crate::clock::Time;
-use crate::engine::{Predecessor, Request, Token, Verb};
+use crate::engine::{Request, Token, Verb};
 use std::collections::VecDeque;
 
-/// The most commands that may be unanswered at one node. A healthy node never has more than a few
-/// for each thread; one that has stopped would otherwise take all the memory there is.
+/// The most commands that may be unanswered at one node. What finds no room waits until others have
+/// been answered: a node that has stopped would otherwise take all the memory there is.
 pub const IN_FLIGHT_MAX: usize = 1024;
 
 /// The most bytes of commands that may be unanswered at one node, sent or not.
 pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
-
-/// The most removals that are remembered for a node without a connection. Beyond that the oldest is
-/// given up, and its key left to its ttl.
-pub const DEBTS_MAX: usize = 4096;
 
 /// A command that was written and not yet answered.
 #[derive(Debug)]
@@ -141,99 +136,6 @@ impl Flight {
     }
 }
 
-/// A removal that is still to be written.
-#[derive(Debug)]
-pub(super) struct Debt {
-    /// Who waits for the answer, if anybody still does.
-    pub(super) ticket: Option<Ticket>,
-    pub(super) request: Request,
-    /// When the key will have expired by itself.
-    pub(super) until: Time,
-}
-
-/// What is to be removed from a node that has not carried this request out, or may not have: for a
-/// hand-over, the lock before, which nobody else will remove.
-pub(super) fn owed_of(request: Request) -> Option<Request> {
-    if request.verb.is_removal() {
-        return Some(request);
-    }
-    let ttl = request.ttl_longest;
-    let Predecessor { token, extras, .. } = request.predecessor?;
-    Some(Request { verb: Verb::Undo, token, extras, predecessor: None, ttl, ..request })
-}
-
-/// The removals owed to one node.
-#[derive(Debug, Default)]
-pub(super) struct Debts {
-    owed: VecDeque<Debt>,
-    bytes: usize,
-}
-
-impl Debts {
-    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
-    /// an answer because their removals had to be given up for it.
-    pub(super) fn owe(
-        &mut self,
-        now: Time,
-        ticket: Option<Ticket>,
-        request: Request,
-    ) -> Vec<Ticket> {
-        self.bytes += request.key_bytes();
-        let until = now.after(request.ttl.as_duration());
-        self.owed.push_back(Debt { ticket, request, until });
-        let mut given_up = Vec::new();
-        while self.owed.len() > DEBTS_MAX || self.bytes > IN_FLIGHT_BYTES_MAX {
-            given_up.extend(self.take().and_then(|debt| debt.ticket));
-        }
-        given_up
-    }
-
-    /// Takes the oldest.
-    pub(super) fn take(&mut self) -> Option<Debt> {
-        let debt = self.owed.pop_front()?;
-        self.bytes -= debt.request.key_bytes();
-        Some(debt)
-    }
-
-    /// Is the oldest one that `flight` has room for?
-    pub(super) fn is_payable(&self, flight: &Flight) -> bool {
-        self.owed.front().is_some_and(|debt| flight.has_room(&debt.request))
-    }
-
-    /// Drops those whose keys have expired by themselves, and hands back who still waits for them.
-    pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
-        let mut given_up = Vec::new();
-        self.owed.retain(|debt| {
-            let is_owed = debt.until > now;
-            if !is_owed {
-                given_up.extend(debt.ticket);
-            }
-            is_owed
-        });
-        self.bytes = self.owed.iter().map(|debt| debt.request.key_bytes()).sum();
-        given_up
-    }
-
-    /// Nobody waits for the answer to `ticket` any more. The removal is owed all the same.
-    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
-        let waiting = self.owed.iter_mut().find(|debt| debt.ticket == Some(ticket));
-        waiting.map(|debt| debt.ticket = None).is_some()
-    }
-
-    /// Hands out everyone who waits for an answer: there will be none on this connection.
-    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
-        self.owed.iter_mut().filter_map(|debt| debt.ticket.take()).collect()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.owed.len()
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,20 +147,6 @@ mod tests {
         let mut removal = request(Verb::Undo, 1, at(0));
         removal.key = Arc::from(vec![b'k'; key_length]);
         removal
-    }
-
-    #[test]
-    fn debts_are_bounded_in_bytes_whatever_their_sizes() {
-        let mut debts = Debts::default();
-        for length in [1, 64 * 1024, 7] {
-            for _ in 0..2 * DEBTS_MAX {
-                debts.owe(at(0), None, removal(length));
-                let bytes: usize = debts.owed.iter().map(|debt| debt.request.key.len()).sum();
-                assert_eq!(bytes, debts.bytes);
-                assert!(bytes <= IN_FLIGHT_BYTES_MAX && debts.len() <= DEBTS_MAX);
-                assert!(!debts.is_empty(), "the latest is kept");
-            }
-        }
     }
 
     #[test]

@@ -10,6 +10,7 @@
 
 mod change;
 pub mod command;
+mod debts;
 #[cfg(test)]
 mod fixture;
 mod flight;
@@ -26,7 +27,8 @@ mod session;
 mod waiting;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
-pub use flight::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+pub use debts::DEBTS_MAX;
+pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, Former};
 pub use handshake::Credentials;
 pub use identity::Identity;
@@ -38,7 +40,7 @@ pub use session::{Answer, Session, SessionOptions};
 
 /// A round that somebody waits for. No two rounds ever have the same one, so an answer that comes
 /// when its round is over belongs to nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     slot: usize,
     serial: u64,

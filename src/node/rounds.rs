@@ -8,6 +8,7 @@
 //!
 //! `W` is whatever the owner needs to find the one who waits.
 
+mod deadlines;
 mod entry;
 mod replanting;
 mod twins;
@@ -20,7 +21,7 @@ use super::problem::Problem;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Vote};
+use crate::engine::{Node, NodeSet, Request, Verb, Vote};
 use entry::Entry;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,6 +32,11 @@ pub struct Rounds<W> {
     sessions: Vec<Session>,
     entries: Vec<Entry<W>>,
     vacant: Vec<usize>,
+    /// How many of the entries somebody waits for, and how many are extensions.
+    awaited: usize,
+    extensions: usize,
+    /// Before this none of those ends by its deadline.
+    ends_at: Time,
     finished: VecDeque<(W, Returns)>,
     wait_for_all: bool,
     /// Nodes that are the same server as one before them, and the first such pair.
@@ -50,6 +56,9 @@ impl<W> Rounds<W> {
             sessions,
             entries: Vec::new(),
             vacant: Vec::new(),
+            awaited: 0,
+            extensions: 0,
+            ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
             duplicates: NodeSet::EMPTY,
@@ -74,6 +83,8 @@ impl<W> Rounds<W> {
         self.forget_extensions(&request);
         let is_pointless = request.verb.is_acquisition() && self.has_living_twins();
         let slot = self.vacancy();
+        self.await_until(request.deadline);
+        self.extensions += usize::from(request.verb == Verb::Extend);
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -112,7 +123,8 @@ impl<W> Rounds<W> {
         self.sessions[node.index()].is_mistakable(request)
     }
 
-    /// Is so much unanswered somewhere that this request would not be sent there now?
+    /// Is so much unanswered somewhere that this request would be turned away there, or left lying
+    /// because nobody waits for it?
     #[must_use]
     pub fn is_crowded(&self, request: &Request) -> bool {
         self.sessions.iter().any(|session| session.is_crowded(request))
@@ -155,32 +167,12 @@ impl<W> Rounds<W> {
     /// Time has passed: ends the rounds whose deadline has come, and gives up silent connections.
     /// What has arrived must be passed on before, or answers that are there would count as missing.
     pub fn tick(&mut self, now: Time) {
-        for slot in 0..self.entries.len() {
-            let entry = &self.entries[slot];
-            let Some(request) = &entry.request else { continue };
-            if entry.waiter.is_none() {
-                if request.ttl.left(request.started, now).is_none() {
-                    self.leave(slot);
-                }
-            } else if now >= request.deadline {
-                self.settle(now, slot, true);
-            }
-        }
+        self.end_rounds(now);
         for index in 0..self.nodes() {
             self.sessions[index].tick(now);
             self.collect(now, Node::new(index));
             self.note_silence(now, Node::new(index));
         }
-    }
-
-    /// When [`tick`](Self::tick), or a new connection, will have something to do.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        let rounds = self.entries.iter().filter_map(|entry| {
-            entry.waiter.as_ref()?;
-            entry.request.as_ref().map(|request| request.deadline)
-        });
-        rounds.chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
     }
 
     /// How the client stands with each node.
@@ -242,6 +234,7 @@ impl<W> Rounds<W> {
         entry.close(slot, &mut self.sessions, is_late);
         let returns = entry.returns(&self.sessions, self.twins);
         self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
+        self.awaited -= 1;
 
         if entry.is_to_replant() {
             let (tally, refused) = (entry.tally, entry.tally.refused);
@@ -263,7 +256,8 @@ impl<W> Rounds<W> {
 
     /// Ends a round for good.
     fn leave(&mut self, slot: usize) {
-        if self.entries[slot].request.is_some() {
+        if let Some(request) = &self.entries[slot].request {
+            self.extensions -= usize::from(request.verb == Verb::Extend);
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

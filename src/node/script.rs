@@ -2,8 +2,9 @@
 //!
 //! A node keeps a script under the SHA-1 of its source once it has seen it, so a request names the
 //! script by that (`EVALSHA`) and sends the source (`EVAL`) only to a node that has not run it on
-//! this connection, or answers that it does not know it. The digests are written down here and
-//! checked against the sources by a test.
+//! this connection, or answers that it does not know it; and where it removes a lock, since the one
+//! who would send it again may be gone. The digests are written down here and checked against the
+//! sources by a test.
 //!
 //! The last argument of every script is a number that no other command of this client to this node
 //! has, and the answer repeats it: `n` for yes, `-n` for no, or a list that begins with `n`. So a

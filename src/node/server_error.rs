@@ -189,7 +189,7 @@ const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
-    // The user may run the script, but not what is in it. Before version 7.2, and since.
+    // The user may run the script, but not what is in it. Version 7.0, and later ones.
     ("ERR The user executing the script can't", ServerErrorKind::NoPermission),
     ("ERR ACL failure in script", ServerErrorKind::NoPermission),
 ];
@@ -217,6 +217,10 @@ impl ServerErrorKind {
             let mut words = text.split(' ').map(|word| word.trim_start_matches('-'));
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
+            }
+            // The same of a right that is missing there, which has no code.
+            if text.contains(": The user executing the script can't") {
+                return Self::NoPermission;
             }
         }
         Self::Other
@@ -273,6 +277,37 @@ mod tests {
             (
                 "ERR The user executing the script can't run this command or subcommand script: \
                  1ccb475e, on @user_script:4.",
+                ServerErrorKind::NoPermission,
+            ),
+            // A right that is missing inside a script: Redis 6.0 and 6.2, 7.0, 7.2 and Valkey.
+            (
+                "ERR Error running script (call to f_b6f2): @user_script:1: @user_script: 1: The \
+                 user executing the script can't run this command or subcommand",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "ERR Error running script (call to f_b6f2): @user_script:1: @user_script: 1: The \
+                 user executing the script can't access at least one of the keys mentioned in the \
+                 command arguments",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "ERR Error running script (call to f_b6f2): @user_script:1: @user_script: 1: \
+                 -NOPERM this user has no permissions to run the 'pttl' command",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "ERR The user executing the script can't access at least one of the keys \
+                 mentioned in the command arguments script: b6f2, on @user_script:1.",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "ERR ACL failure in script: User lock has no permissions to run the 'pttl' \
+                 command script: b6f2, on @user_script:1.",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "NOPERM ACL failure in script: User lock has no permissions to access the 'a' key",
                 ServerErrorKind::NoPermission,
             ),
             ("ERR Client sent AUTH, but no password is set", ServerErrorKind::WrongPassword),

@@ -14,12 +14,15 @@
 //! Three things hold at any time. Replies are matched to commands by their order on the connection;
 //! a connection on which that could have slipped is closed, never mended. A removal is either on
 //! the connection behind what it removes, or owed, and what is owed is written first on the next
-//! connection. And what is unanswered, waiting or owed is bounded in number and bytes.
+//! connection. And what is unanswered is bounded in number and bytes; what finds no room waits, in
+//! its order, for as long as the node answers. So there is no more of it than there are callers,
+//! and locks that they have given up.
 
 mod memory;
 mod options;
 mod owing;
 mod replies;
+mod room;
 mod standing;
 mod trust;
 
@@ -27,7 +30,8 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::flight::{Debts, Flight};
+use super::debts::Debts;
+use super::flight::Flight;
 use super::former::Former;
 use super::handshake::Handshake;
 use super::identity::Identity;
@@ -51,7 +55,7 @@ pub struct Session {
     input: Vec<u8>,
     flight: Flight,
     scripts: KnownScripts,
-    /// Requests that wait for the connection to be ready.
+    /// Requests that wait for the connection to be ready, or for room on it.
     waiting: Waiting,
     debts: Debts,
     answers: VecDeque<Answer>,
@@ -113,27 +117,23 @@ impl Session {
         }
     }
 
-    /// Sends a request, or puts it down for as soon as there is a connection. With a ticket there
-    /// will be an answer to it, at once if it cannot be sent; without one, nobody is told.
+    /// Sends a request, or puts it down for as soon as there is a connection and room on it. With a
+    /// ticket there will be an answer to it, at once if it cannot be sent; without one, nobody is
+    /// told.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
+        // Nothing may find a key that should be gone, and nobody overtakes who waits for room.
+        self.fill(now);
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
-                // Nothing may find a key that should be gone.
-                self.pay_debts(now);
-                self.prove(now, request);
-                let form = self.scripts.form(request);
-                self.flight.push(now, ticket, request.clone(), form);
+                self.write(now, ticket, request.clone());
             }
-            State::Ready => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             State::Down { retry_at } if now < *retry_at => {
                 let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.clone(), &problem, false);
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
-                Some(ticket) if self.waiting.has_room() => {
-                    self.waiting.push(ticket, request.clone());
-                }
+                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
                 _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
             },
         }
@@ -203,7 +203,7 @@ impl Session {
         for command in self.flight.clear() {
             self.lose(now, command.ticket, command.request, &problem, true);
         }
-        for (ticket, request) in self.waiting.take() {
+        while let Some((ticket, request)) = self.waiting.pop() {
             self.lose(now, Some(ticket), request, &problem, false);
         }
         for ticket in self.debts.unwait_all() {
@@ -239,19 +239,7 @@ impl Session {
             input.drain(..input.len() - rest);
         }
         self.input = input;
-        self.go_on(now);
-    }
-
-    /// Writes what there was no connection for, or no leave to write. Only when all that has
-    /// arrived has been taken in: none of it answers this.
-    fn go_on(&mut self, now: Time) {
-        // What is owed comes first: nothing may find a key that should be gone.
-        self.pay_debts(now);
-        if matches!(self.state, State::Ready) {
-            for (ticket, request) in self.waiting.take() {
-                self.send(now, Some(ticket), &request);
-            }
-        }
+        self.fill(now);
     }
 
     /// The bytes to write to the connection.
@@ -277,6 +265,8 @@ impl Session {
                 self.closed(now, Problem::TimedOut(phase));
             }
         }
+        self.fill(now);
+        self.turn_away(now);
     }
 
     /// When [`tick`](Self::tick), or a new connection, will have something to do.
@@ -286,7 +276,11 @@ impl Session {
             State::Down { retry_at } if !(self.waiting.is_empty() && self.debts.is_empty()) => {
                 Some(retry_at)
             }
-            _ => self.patience().map(|(limit, _)| limit),
+            _ => {
+                let limit = self.patience().map(|(limit, _)| limit);
+                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
+                deadlines.into_iter().flatten().min()
+            }
         }
     }
 

@@ -1,43 +1,175 @@
-//! Requests that were made before there was a connection to write them to.
+//! Requests that cannot be written yet, in the order in which they came.
 
 use super::Ticket;
 use super::flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 use crate::engine::Request;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-/// Requests that wait until the greeting is answered, in their order. No more of them, in number
-/// and in the bytes of their keys, than there would be room for then.
+/// A queue in which whoever waits is found by the ticket, however many there are.
+#[derive(Debug)]
+pub(super) struct TicketQueue<T> {
+    /// By when they came.
+    items: BTreeMap<u64, (Option<Ticket>, T)>,
+    /// When those came that somebody waits for.
+    places: BTreeMap<Ticket, u64>,
+    next_place: u64,
+}
+
+impl<T> Default for TicketQueue<T> {
+    fn default() -> Self {
+        Self { items: BTreeMap::new(), places: BTreeMap::new(), next_place: 0 }
+    }
+}
+
+impl<T> TicketQueue<T> {
+    pub(super) fn push(&mut self, ticket: Option<Ticket>, item: T) {
+        let place = self.next_place;
+        self.next_place += 1;
+        self.items.insert(place, (ticket, item));
+        self.places.extend(ticket.map(|ticket| (ticket, place)));
+    }
+
+    pub(super) fn first(&self) -> Option<&T> {
+        self.items.first_key_value().map(|(_, (_, item))| item)
+    }
+
+    /// Takes the one that came first.
+    pub(super) fn pop(&mut self) -> Option<(Option<Ticket>, T)> {
+        let (_, (ticket, item)) = self.items.pop_first()?;
+        ticket.map(|ticket| self.places.remove(&ticket));
+        Some((ticket, item))
+    }
+
+    /// Takes out the one that `ticket` stands for.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> Option<T> {
+        let place = self.places.remove(&ticket)?;
+        self.items.remove(&place).map(|(_, item)| item)
+    }
+
+    /// Nobody waits for the one that `ticket` stands for any more. Answers whether it is here.
+    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
+        let place = self.places.remove(&ticket);
+        let item = place.and_then(|place| self.items.get_mut(&place));
+        item.map(|(ticket, _)| *ticket = None).is_some()
+    }
+
+    /// Nobody waits any more. Hands out who did.
+    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
+        self.places.clear();
+        self.items.values_mut().filter_map(|(ticket, _)| ticket.take()).collect()
+    }
+
+    /// Drops those that `is_kept` does not hold for, and hands out who waited for them.
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) -> Vec<Ticket> {
+        let mut dropped = Vec::new();
+        self.items.retain(|_, (ticket, item)| {
+            let is_kept = is_kept(item);
+            if !is_kept {
+                dropped.extend(*ticket);
+            }
+            is_kept
+        });
+        for ticket in &dropped {
+            self.places.remove(ticket);
+        }
+        dropped
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.items.values().map(|(_, item)| item)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+/// Requests that wait until the greeting is answered, or until there is room on the connection.
+/// Somebody waits for each of them, so there are no more of them than callers.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    requests: VecDeque<(Ticket, Request)>,
+    requests: TicketQueue<Request>,
     bytes: usize,
 }
 
 impl Waiting {
-    /// Is there room for one more?
-    pub(super) fn has_room(&self) -> bool {
+    /// Are there so few that one more may wait even for a node that has not been heard of for long?
+    /// Most that wait for such a node do so in vain.
+    pub(super) fn are_few(&self) -> bool {
         self.requests.len() < IN_FLIGHT_MAX / 2 && self.bytes < IN_FLIGHT_BYTES_MAX / 2
     }
 
     pub(super) fn push(&mut self, ticket: Ticket, request: Request) {
         self.bytes += request.key_bytes();
-        self.requests.push_back((ticket, request));
+        self.requests.push(Some(ticket), request);
+    }
+
+    /// The one that came first.
+    pub(super) fn first(&self) -> Option<&Request> {
+        self.requests.first()
+    }
+
+    /// Takes the one that came first.
+    pub(super) fn pop(&mut self) -> Option<(Ticket, Request)> {
+        let (ticket, request) = self.requests.pop()?;
+        self.bytes -= request.key_bytes();
+        Some((ticket?, request))
     }
 
     /// Takes out the request that `ticket` stands for, and says whether it was there.
     pub(super) fn cancel(&mut self, ticket: Ticket) -> bool {
-        let place = self.requests.iter().position(|(other, _)| *other == ticket);
-        let request = place.and_then(|place| self.requests.remove(place));
-        request.map(|(_, request)| self.bytes -= request.key_bytes()).is_some()
-    }
-
-    /// Takes out all of them.
-    pub(super) fn take(&mut self) -> VecDeque<(Ticket, Request)> {
-        self.bytes = 0;
-        std::mem::take(&mut self.requests)
+        let request = self.requests.remove(ticket);
+        request.map(|request| self.bytes -= request.key_bytes()).is_some()
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.requests.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::fixture::ticket;
+
+    /// `a` and `c`, which somebody waits for, and `b` between them.
+    fn three() -> TicketQueue<char> {
+        let mut queue = TicketQueue::default();
+        queue.push(Some(ticket(1)), 'a');
+        queue.push(None, 'b');
+        queue.push(Some(ticket(3)), 'c');
+        queue
+    }
+
+    fn all(queue: &mut TicketQueue<char>) -> Vec<(Option<Ticket>, char)> {
+        let all = std::iter::from_fn(|| queue.pop()).collect();
+        assert!(queue.is_empty() && queue.places.is_empty());
+        all
+    }
+
+    #[test]
+    fn the_order_is_that_in_which_they_came_whoever_leaves() {
+        let (a, b, c) = ((Some(ticket(1)), 'a'), (None, 'b'), (Some(ticket(3)), 'c'));
+        assert_eq!(all(&mut three()), [a, b, c]);
+        let mut queue = three();
+        assert_eq!((queue.remove(ticket(1)), queue.remove(ticket(1))), (Some('a'), None));
+        queue.push(a.0, a.1);
+        assert_eq!(all(&mut queue), [b, c, a]);
+    }
+
+    #[test]
+    fn who_does_not_wait_any_more_leaves_the_rest_as_it_was() {
+        let mut queue = three();
+        assert!(queue.unwait(ticket(3)) && !queue.unwait(ticket(3)) && !queue.unwait(ticket(2)));
+        assert_eq!(queue.unwait_all(), [ticket(1)]);
+        assert_eq!(all(&mut queue), [(None, 'a'), (None, 'b'), (None, 'c')]);
+        let mut queue = three();
+        assert_eq!(queue.retain(|item| *item == 'c'), [ticket(1)]);
+        assert_eq!((queue.first(), queue.len()), (Some(&'c'), 1));
+        assert_eq!(all(&mut queue), [(Some(ticket(3)), 'c')]);
     }
 }

@@ -94,6 +94,7 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         session.wrote(count / 2);
         session.wrote(count - count / 2);
         let (in_flight, debts) = session.load();
+        // So long is no input that more are owed.
         assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX);
     }
 }

@@ -183,15 +183,16 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 #[test]
 fn only_what_a_node_has_run_is_named_by_its_digest() {
     let mut known = KnownScripts::default();
-    assert_eq!(known.form(&request(Verb::Release, 7, at(0))), Form::Source);
-    known.learn(&request(Verb::Undo, 7, at(0)));
-    assert_eq!(known.form(&request(Verb::Release, 7, at(0))), Form::Digest);
-    assert_eq!(known.form(&request(Verb::Extend, 7, at(0))), Form::Source);
-    assert_eq!(
-        known.form(&request(Verb::Undo, 7, at(0))),
-        Form::Source,
-        "nobody waits to send it again"
-    );
+    let form = |known: KnownScripts, verb| known.form(&request(verb, 7, at(0)));
+    assert_eq!(form(known, Verb::Extend), Form::Source);
+    for verb in [Verb::Extend, Verb::Undo] {
+        known.learn(&request(verb, 7, at(0)));
+    }
+    assert_eq!(form(known, Verb::Extend), Form::Digest);
+    assert_eq!(form(known, Verb::HandOver), Form::Source);
+    for verb in [Verb::Release, Verb::Undo] {
+        assert_eq!(form(known, verb), Form::Source, "nobody may be there to send it again");
+    }
 }
 
 #[test]

@@ -21,7 +21,7 @@ impl<W> Rounds<W> {
     pub(super) fn forget_extensions(&mut self, request: &Request) {
         let before = || request.predecessor.as_ref().map(|before| before.token);
         let removed = if request.verb.is_removal() { Some(request.token) } else { before() };
-        let Some(token) = removed else { return };
+        let Some(token) = removed.filter(|_| self.extensions > 0) else { return };
         for slot in 0..self.entries.len() {
             let entry = &mut self.entries[slot];
             if entry.request.as_ref().is_none_or(|request| request.token != token) {

@@ -1,5 +1,6 @@
 //! Several nodes at once: who is asked, whose answer counts, and what happens after that.
 
+mod deadlines;
 mod fencing;
 mod leftovers;
 mod quarantine;

@@ -1,25 +1,31 @@
 //! What a node is still to remove: owed while it has not said that it has, and paid when it can be.
 
-use super::{Answer, Session, State};
+use super::{Answer, Session};
 use crate::clock::Time;
 use crate::engine::{Request, Vote};
 use crate::node::Ticket;
-use crate::node::flight::{InFlight, owed_of};
+use crate::node::debts::owed_of;
+use crate::node::flight::InFlight;
 use crate::node::problem::Problem;
 
 impl Session {
+    /// Writes what is owed, as far as there is room for it, unless the node has just refused some.
     pub(super) fn pay_debts(&mut self, now: Time) {
-        if !matches!(self.state, State::Ready) || now < self.pay_at {
+        if !self.is_ready() || now < self.pay_at {
             return;
         }
         while self.debts.is_payable(&self.flight) {
-            let Some(mut debt) = self.debts.take() else { return };
+            let Some((ticket, mut debt)) = self.debts.take() else { return };
             // If the node refuses to take it, it is owed for what is left of that time, and no
             // longer.
             debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
-            let form = self.scripts.form(&debt.request);
-            self.flight.push(now, debt.ticket, debt.request, form);
+            self.write(now, ticket, debt.request);
         }
+    }
+
+    /// When what the node has refused to remove is to be sent again.
+    pub(super) fn pays_at(&self) -> Option<Time> {
+        (self.is_ready() && self.debts.is_payable(&self.flight)).then_some(self.pay_at)
     }
 
     /// A request to which no answer will come. What it was to remove is owed then.
@@ -42,7 +48,8 @@ impl Session {
     }
 
     pub(super) fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
-        for ticket in self.debts.owe(now, ticket, request) {
+        let is_well = self.is_well(now);
+        for ticket in self.debts.owe(now, ticket, request, is_well) {
             self.fail(ticket, &Problem::Overloaded, false);
         }
     }

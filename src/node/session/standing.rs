@@ -42,9 +42,11 @@ impl Session {
         is_ready && (self.flight.is_empty() || !has_proof(request))
     }
 
-    /// Is so much unanswered that this request would not be sent now?
+    /// Is so much unanswered that this request would be turned away, or would be left lying because
+    /// nobody waits for it?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
-        matches!(self.state, State::Ready) && !self.flight.has_room(request)
+        let would_lie = self.is_silent || !request.verb.is_answered();
+        would_lie && self.is_ready() && !self.flight.has_room(request)
     }
 
     /// Are removals under way, on a connection that has not been silent for `patience`?
@@ -117,7 +119,7 @@ impl Session {
     }
 
     /// Since when something has been waited for on this connection, without a sign of life.
-    fn silence(&self) -> Option<Time> {
+    pub(super) fn silence(&self) -> Option<Time> {
         match &self.state {
             State::Down { .. } => None,
             State::Connecting { since, .. } | State::Greeting { since, .. } => Some(*since),

@@ -137,22 +137,22 @@ fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
 #[test]
 fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Release);
+    talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
     talk.lose();
     talk.connect();
     talk.hear(greeting("b", 0));
-    talk.send(2, Verb::Release);
+    talk.send(2, Verb::Extend);
     assert_eq!(talk.commands(), ["EVAL 2"]);
 }
 
 #[test]
 fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Release);
+    talk.send(1, Verb::Extend);
     assert_eq!(talk.commands(), ["EVAL 1"], "nothing is known of the node");
     talk.hear(":1\r\n");
-    talk.send(2, Verb::Release);
+    talk.send(2, Verb::Extend);
     assert_eq!(talk.commands(), ["EVALSHA 2"]);
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert_eq!(talk.commands(), ["EVAL 2"]);
@@ -160,6 +160,22 @@ fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert_eq!(talk.commands(), [""; 0]);
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
+}
+
+#[test]
+fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
+    for verb in [Verb::Release, Verb::Undo] {
+        let mut talk = Talk::ready();
+        talk.send(1, Verb::Release);
+        talk.hear(":1\r\n");
+        assert_eq!(
+            (talk.commands(), talk.votes()),
+            (vec!["EVAL 1".into()], vec![(1, Vote::Granted)])
+        );
+        // It may have done so since, and the one who releases may not be there to hear it say so.
+        talk.send(2, verb);
+        assert_eq!(talk.commands(), ["EVAL 2"], "{verb:?}");
+    }
 }
 
 #[test]

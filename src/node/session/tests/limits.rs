@@ -1,55 +1,173 @@
-//! What a node that does not answer can make pile up.
+//! What finds no room waits, and what a node that does not answer can make pile up.
 
-use crate::engine::Verb;
-use crate::node::fixture::{Talk, request, ticket};
-use crate::node::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Problem, SessionOptions};
+use crate::engine::{Request, Verb, Vote};
+use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::node::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Phase, Problem, SessionOptions};
 use std::sync::Arc;
+use std::time::Duration;
+
+const HALF: usize = IN_FLIGHT_MAX / 2;
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// About a key of 64 KiB.
+fn long(verb: Verb, talk: &Talk) -> Request {
+    Request { key: Arc::from(vec![b'k'; 64 * 1024]), ..request(verb, 1, talk.now) }
+}
+
+/// A session at which so many plants are unanswered or wait, with the tickets from 0.
+fn crowded(plants: usize) -> Talk {
+    let mut talk = Talk::ready();
+    (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Plant));
+    assert!(talk.answers().is_empty(), "a node that has not been silent turns nobody away");
+    assert_eq!(talk.commands().len(), HALF);
+    talk
+}
 
 #[test]
-fn a_silent_node_is_not_fed_without_end_and_removals_get_the_last_room() {
-    let mut talk = Talk::ready();
-    for serial in 0..IN_FLIGHT_MAX as u64 {
-        talk.send(serial, Verb::Plant);
+fn what_finds_no_room_is_written_in_its_order_as_answers_come() {
+    let mut talk = crowded(10_000);
+    // A few thousand do not wait any more.
+    assert!((1_000..5_000).all(|serial| talk.session.cancel(ticket(serial))));
+    assert!(!talk.session.cancel(ticket(1_000)), "it is not here any more");
+    assert!(!talk.session.cancel(ticket(0)), "what was sent may have been done");
+    let mut granted = Vec::new();
+    while talk.session.load() != (0, 0) {
+        talk.hear("+OK\r\n".repeat(7.min(talk.session.load().0)));
+        granted.extend(talk.votes());
+        assert!(talk.session.load().0 <= HALF);
     }
-    assert_eq!(talk.session.load(), (IN_FLIGHT_MAX / 2, 0));
+    let expected: Vec<_> = (0..1_000).chain(5_000..10_000).map(|s| (s, Vote::Granted)).collect();
+    assert_eq!(granted, expected);
+    assert_eq!(talk.commands().len(), expected.len() - HALF, "what was cancelled was never sent");
+}
+
+#[test]
+fn nobody_overtakes_those_who_wait_but_a_removal() {
+    let mut talk = crowded(HALF + 2);
+    talk.post(1, Verb::Undo);
+    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is kept for removals");
+    // With the undo there is still no room.
+    talk.hear("+OK\r\n");
+    talk.send(9_000, Verb::Ping);
+    assert_eq!(talk.commands(), [""; 0]);
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.written().matches("SET").count(), 1);
+    talk.hear("+OK\r\n+OK\r\n");
+    assert_eq!(talk.commands(), ["SET 1", "PING"]);
+}
+
+#[test]
+fn a_release_that_finds_no_room_is_answered_when_it_has_been_written() {
+    let mut talk = crowded(HALF);
+    (0..HALF).for_each(|_| talk.post(1, Verb::Undo));
+    talk.written();
+    talk.send(7, Verb::Release);
+    assert_eq!((talk.session.load(), talk.votes()), ((IN_FLIGHT_MAX, 1), vec![]));
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.commands(), ["EVAL 7"]);
+    talk.hear("+OK\r\n".repeat(HALF - 1));
+    (1..=HALF).for_each(|undo| talk.hear(format!(":{}\r\n", HALF + undo)));
+    talk.answers();
+    talk.hear(format!(":{}\r\n", IN_FLIGHT_MAX + 1));
+    assert_eq!(talk.votes(), [(7, Vote::Granted)]);
+}
+
+#[test]
+fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
+    let mut talk = crowded(2 * HALF);
+    assert_eq!(talk.session.next_deadline(), Some(at(50)), "then they wait in vain");
+    talk.pass(49);
+    talk.hear("+OK\r\n");
+    assert_eq!(talk.votes(), [(0, Vote::Granted)]);
+    assert_eq!(talk.session.next_deadline(), Some(talk.now.after(PATIENCE)), "it has answered");
+    talk.pass(49);
+    assert!(talk.answers().is_empty());
+    talk.pass(1);
     let refused = talk.answers();
-    assert_eq!(refused.len(), IN_FLIGHT_MAX / 2);
+    assert_eq!(refused.len(), HALF - 1);
     assert!(refused.iter().all(|answer| answer.problem == Some(Problem::Overloaded)));
     assert!(refused.iter().all(|answer| !answer.was_sent), "so there is nothing to undo");
+    talk.send(9_000, Verb::Plant);
+    assert_eq!(talk.problem(), Problem::Overloaded);
+    // Removals have room of their own, and are kept beyond it.
+    (0..IN_FLIGHT_MAX).for_each(|_| talk.post(1, Verb::Undo));
+    assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, HALF));
+    // It goes on: the room is used for what is owed, and then for what is asked.
+    talk.hear("+OK\r\n".repeat(HALF));
+    assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, 0));
+    talk.answers();
+    talk.send(9_001, Verb::Plant);
+    assert!(talk.session.cancel(ticket(9_001)), "it waits");
+}
 
-    for _ in 0..IN_FLIGHT_MAX {
-        talk.post(1, Verb::Undo);
+#[test]
+fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
+    // It would be written behind the removal of what it plants, for a removal has room of its own.
+    let mut talk = crowded(HALF);
+    talk.post(1, Verb::Replant);
+    talk.hear("+OK\r\n".repeat(HALF));
+    assert_eq!((talk.commands(), talk.session.load()), (vec![], (0, 0)));
+}
+
+#[test]
+fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is_not() {
+    let mut talk = Talk::ready();
+    let undo = long(Verb::Undo, &talk);
+    for _ in 0..2 * DEBTS_MAX {
+        talk.session.send(talk.now, None, &undo);
     }
-    assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, IN_FLIGHT_MAX / 2));
-    talk.hear("+OK\r\n".repeat(IN_FLIGHT_MAX / 2));
-    assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, 0), "room is used for what is owed");
+    let (under_way, owed) = talk.session.load();
+    assert_eq!(under_way + owed, 2 * DEBTS_MAX);
+    assert!((16..18).contains(&under_way), "{under_way}");
+    talk.pass(50);
+    for _ in 0..100 {
+        talk.session.send(talk.now, None, &undo);
+    }
+    let (_, owed) = talk.session.load();
+    assert!(owed <= 2 * DEBTS_MAX + 32, "{owed}: it is silent");
+
+    let mut down = Talk::ready();
+    down.lose();
+    for _ in 0..100 {
+        down.session.send(down.now, None, &undo);
+    }
+    assert_eq!(down.session.load(), (0, IN_FLIGHT_BYTES_MAX / (64 * 1024)));
 }
 
 #[test]
 fn long_keys_fill_the_room_before_their_number_does() {
     let mut talk = Talk::ready();
-    let mut long = request(Verb::Plant, 1, talk.now);
-    long.key = Arc::from(vec![b'k'; 64 * 1024]);
+    let long = long(Verb::Plant, &talk);
     for serial in 0..100 {
         talk.session.send(talk.now, Some(ticket(serial)), &long);
     }
     let (sent, _) = talk.session.load();
     assert!((8..10).contains(&sent), "{sent}");
     assert!(talk.session.output().len() < IN_FLIGHT_BYTES_MAX);
+    talk.hear("+OK\r\n".repeat(sent));
+    assert_eq!((talk.votes().len(), talk.session.load().0), (sent, sent), "the next have come");
 }
 
 #[test]
-fn what_waits_for_a_connection_is_bounded_as_well() {
+fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-    let mut long = request(Verb::Plant, 1, talk.now);
-    long.key = Arc::from(vec![b'k'; 64 * 1024]);
-    for serial in 0..100 {
-        talk.session.send(talk.now, Some(ticket(serial)), &long);
-    }
-    let refused = talk.answers().len();
-    assert!(refused >= 90, "{refused} of 100 are refused, with 64 KiB each");
-    assert!(!talk.session.cancel(ticket(99)), "refused at once");
-    assert!(talk.session.cancel(ticket(0)));
-    talk.session.send(talk.now, Some(ticket(200)), &long);
-    assert!(talk.answers().is_empty(), "there is room again");
+    let long = long(Verb::Plant, &talk);
+    let send = |talk: &mut Talk, serials: std::ops::Range<u64>| {
+        for serial in serials {
+            talk.session.send(talk.now, Some(ticket(serial)), &long);
+        }
+    };
+    send(&mut talk, 0..100);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    talk.pass(50);
+    assert!(talk.answers().is_empty(), "they may still be served");
+    send(&mut talk, 100..101);
+    assert_eq!(talk.problem(), Problem::Overloaded);
+    assert!(!talk.session.cancel(ticket(100)), "turned away at once");
+    assert!((0..93).all(|serial| talk.session.cancel(ticket(serial))));
+    send(&mut talk, 200..300);
+    assert_eq!(talk.answers().len(), 99, "a few may wait");
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    assert!(talk.answers().is_empty() && talk.session.load().0 >= 8);
 }

@@ -2,7 +2,7 @@
 
 use crate::engine::{Extras, Request, Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket};
-use crate::node::{IN_FLIGHT_BYTES_MAX, Problem, SessionOptions};
+use crate::node::{IN_FLIGHT_BYTES_MAX, Phase, Problem, SessionOptions};
 use std::sync::Arc;
 
 /// A request about `key`, and as many more of this length.
@@ -83,7 +83,11 @@ fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() 
 fn all_keys_count_in_what_a_silent_node_is_sent() {
     let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
     // To one that is connected, and to one that is yet to answer the greeting.
-    for mut talk in [Talk::ready(), Talk::new(SessionOptions::new("redis://node", 7))] {
+    let (mut ready, mut new) = (Talk::ready(), Talk::new(SessionOptions::new("redis://node", 7)));
+    ready.send(0, Verb::Ping);
+    new.session.connecting(new.now, Phase::Connecting);
+    for mut talk in [ready, new] {
+        talk.pass(50);
         let sent = (1..200).take_while(|serial| {
             talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Plant, *serial));
             talk.answers().is_empty()

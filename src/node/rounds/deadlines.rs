@@ -1,0 +1,48 @@
+//! Rounds that end because their time is over.
+//!
+//! There may be thousands of them, and what is next is asked whenever something was read. So it is
+//! not looked up but noted: a time before which no round ends, which is computed anew when it has
+//! come.
+
+use super::Rounds;
+use crate::clock::Time;
+use crate::node::session::Session;
+
+impl<W> Rounds<W> {
+    /// When [`tick`](Self::tick), or a new connection, will have something to do.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        // The round that this is the deadline of may be over. Then nothing happens.
+        let rounds = (self.awaited > 0).then_some(self.ends_at);
+        rounds.into_iter().chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
+    }
+
+    /// Somebody begins to wait for a round with this deadline.
+    pub(super) fn await_until(&mut self, deadline: Time) {
+        let is_first = self.awaited == 0;
+        self.ends_at = if is_first { deadline } else { self.ends_at.min(deadline) };
+        self.awaited += 1;
+    }
+
+    /// Ends the rounds whose deadline has come, and forgets those that wait for nothing any more.
+    pub(super) fn end_rounds(&mut self, now: Time) {
+        if self.awaited == 0 || now < self.ends_at {
+            return;
+        }
+        let mut next: Option<Time> = None;
+        for slot in 0..self.entries.len() {
+            let entry = &self.entries[slot];
+            let Some(request) = &entry.request else { continue };
+            if entry.waiter.is_none() {
+                if request.ttl.left(request.started, now).is_none() {
+                    self.leave(slot);
+                }
+            } else if now >= request.deadline {
+                self.settle(now, slot, true);
+            } else {
+                next = Some(next.map_or(request.deadline, |next| next.min(request.deadline)));
+            }
+        }
+        self.ends_at = next.unwrap_or(self.ends_at);
+    }
+}

@@ -1,0 +1,49 @@
+//! Servers may forget scripts at any time: what is to be removed is removed all the same.
+
+mod support;
+
+use std::thread;
+use std::time::Duration;
+
+use redlatch::Released;
+use support::cli::Value;
+use support::locks::{LONG, connected, gone, holders, patient, take, thorough};
+use support::redis::Server;
+use support::servers::Servers;
+
+fn flush(server: &Server) {
+    assert_eq!(server.command(&["SCRIPT", "FLUSH", "SYNC"]), Value::ok());
+}
+
+#[test]
+fn servers_that_forgot_the_scripts_still_release() {
+    let servers = Servers::start(5);
+    let client = thorough(servers.urls());
+    for _ in 0..3 {
+        let guard = take(&client, "flush", LONG);
+        servers.iter().for_each(flush);
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(holders(&servers, "flush"), 0);
+        // Nobody would be there to send a dropped guard's script again.
+        let guard = take(&client, "flush", LONG);
+        servers.iter().for_each(flush);
+        drop(guard);
+        assert!(gone(&servers, "flush"));
+    }
+}
+
+#[test]
+fn a_release_that_a_majority_decides_leaves_nothing_on_servers_that_forgot_the_scripts() {
+    let servers = Servers::start(5);
+    let client = connected(patient(servers.urls()).build().unwrap());
+    let left = |round: &usize| {
+        let guard = take(&client, format!("flush-{round}"), LONG);
+        servers.iter().for_each(flush);
+        assert_eq!(guard.release(), Ok(Released::InTime));
+        // Nobody asks anything of this client any more.
+        thread::sleep(Duration::from_millis(2));
+        holders(&servers, format!("flush-{round}")) > 0
+    };
+    let left: Vec<_> = (0..100).filter(left).collect();
+    assert!(left.is_empty(), "{} of 100 leave keys", left.len());
+}
