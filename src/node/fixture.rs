@@ -64,11 +64,13 @@ pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
 pub(super) struct Talk {
     pub(super) session: Session,
     pub(super) now: Time,
+    /// What has been written and not been looked at.
+    sent: Vec<u8>,
 }
 
 impl Talk {
     pub(super) fn new(options: SessionOptions) -> Self {
-        Self { session: Session::new(options), now: at(0) }
+        Self { session: Session::new(options), now: at(0), sent: Vec::new() }
     }
 
     /// Connected and greeted, with nothing left to be written.
@@ -95,11 +97,14 @@ impl Talk {
         self.session.send(self.now, None, &request(verb, owner, self.now));
     }
 
+    /// Hears this when all that there is to write has been written.
     pub(super) fn hear(&mut self, text: impl AsRef<[u8]>) {
+        write(&mut self.session, &mut self.sent);
         self.session.received(self.now, text.as_ref());
     }
 
     pub(super) fn lose(&mut self) {
+        self.sent.clear();
         self.session.closed(self.now, Problem::Disconnected("gone".to_owned()));
     }
 
@@ -110,16 +115,14 @@ impl Talk {
 
     /// What has been written since the last look.
     pub(super) fn written(&mut self) -> String {
-        let output = self.session.output().to_vec();
-        self.session.wrote(output.len());
-        String::from_utf8_lossy(&output).into_owned()
+        write(&mut self.session, &mut self.sent);
+        String::from_utf8_lossy(&std::mem::take(&mut self.sent)).into_owned()
     }
 
     /// Which commands have been written since the last look, each by its verb and its token.
     pub(super) fn commands(&mut self) -> Vec<String> {
-        let bytes = self.session.output().to_vec();
-        self.session.wrote(bytes.len());
-        commands(&bytes)
+        write(&mut self.session, &mut self.sent);
+        commands(&std::mem::take(&mut self.sent))
     }
 
     pub(super) fn answers(&mut self) -> Vec<Answer> {
@@ -139,6 +142,12 @@ impl Talk {
         assert_eq!(answer.vote, Vote::Failed);
         answer.problem.expect("a vote that failed says why")
     }
+}
+
+/// Writes what there is to write.
+pub(super) fn write(session: &mut Session, sent: &mut Vec<u8>) {
+    sent.extend_from_slice(session.output());
+    session.wrote(session.output().len());
 }
 
 /// `SET 1`, `EVAL 2`: names and tokens of the commands in these bytes.

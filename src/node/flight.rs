@@ -64,6 +64,13 @@ impl Flight {
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
     }
 
+    /// Has the command that the next answer belongs to been written as a whole? What comes before
+    /// that is no answer to it.
+    pub(super) fn is_next_written(&self) -> bool {
+        let behind = self.commands.front().map_or(0, |next| self.command_bytes - next.size);
+        self.output().len() <= behind
+    }
+
     /// Takes the command that the next answer belongs to.
     pub(super) fn pop(&mut self) -> Option<InFlight> {
         let command = self.commands.pop_front()?;

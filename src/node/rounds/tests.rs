@@ -10,7 +10,7 @@ mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};
-use crate::node::fixture::{at, commands, greeting, node, request, ttl};
+use crate::node::fixture::{at, commands, greeting, node, request, ttl, write};
 use crate::node::{Phase, Problem, Returns, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
@@ -18,6 +18,8 @@ use std::time::Duration;
 struct Nodes {
     rounds: Rounds<u32>,
     now: Time,
+    /// What has been written to each and not been looked at.
+    sent: Vec<Vec<u8>>,
 }
 
 impl Nodes {
@@ -27,7 +29,8 @@ impl Nodes {
 
     fn of(count: u64, wait_for_all: bool) -> Self {
         let session = |index| Session::new(SessionOptions::new(&format!("redis://{index}"), index));
-        Self { rounds: Rounds::new((0..count).map(session).collect(), wait_for_all), now: at(0) }
+        let rounds = Rounds::new((0..count).map(session).collect(), wait_for_all);
+        Self { rounds, now: at(0), sent: vec![Vec::new(); count as usize] }
     }
 
     /// All connected and greeted.
@@ -57,11 +60,14 @@ impl Nodes {
         self.rounds.post(self.now, &request(verb, owner, self.now));
     }
 
+    /// Hears this when all that there is to write has been written.
     fn hear(&mut self, index: usize, text: &str) {
+        write(self.rounds.session(node(index)), &mut self.sent[index]);
         self.rounds.received(self.now, node(index), text.as_bytes());
     }
 
     fn lose(&mut self, index: usize) {
+        self.sent[index].clear();
         self.rounds.closed(self.now, node(index), Problem::Disconnected("gone".to_owned()));
     }
 
@@ -71,9 +77,8 @@ impl Nodes {
     }
 
     fn commands(&mut self, index: usize) -> Vec<String> {
-        let bytes = self.rounds.session(node(index)).output().to_vec();
-        self.rounds.session(node(index)).wrote(bytes.len());
-        commands(&bytes)
+        write(self.rounds.session(node(index)), &mut self.sent[index]);
+        commands(&std::mem::take(&mut self.sent[index]))
     }
 
     /// The only round that is over.

@@ -83,7 +83,8 @@ impl Session {
             }
             return Ok(());
         }
-        let Some(command) = self.flight.pop() else {
+        let next = if self.flight.is_next_written() { self.flight.pop() } else { None };
+        let Some(command) = next else {
             return Err(match reply {
                 // A server that is about to turn a client away says why.
                 Reply::Error(text) => Problem::Server(ServerError::parse(text, secret)),

@@ -242,3 +242,18 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
     }
     assert!((10..80).contains(&connections), "{connections} in ten seconds");
 }
+
+#[test]
+fn what_comes_before_a_command_is_written_is_no_answer_to_it() {
+    for unwritten in [1, 5, usize::MAX] {
+        let mut talk = Talk::ready();
+        talk.send(1, Verb::Plant);
+        let first = talk.session.output().len();
+        talk.send(2, Verb::Plant);
+        let second = talk.session.output().len() - first;
+        talk.session.wrote(first + second.saturating_sub(unwritten));
+        talk.session.received(talk.now, b"+OK\r\n+OK\r\n");
+        assert_eq!(talk.votes(), [(1, Vote::Granted), (2, Vote::Failed)], "{unwritten}");
+        assert!(talk.session.is_down());
+    }
+}
