@@ -8,10 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{ExtendError, LockClient, LockError, NoQuorum, NodeStatus, Problem, Released};
+use redlatch::{LockClient, LockError, NoQuorum, NodeStatus, Problem, Released};
 use support::cli::{Value, encode};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, words};
+use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
 use support::peer::Peer;
 use support::redis::Server;
 use support::servers::Servers;
@@ -261,48 +261,4 @@ fn the_status_of_each_node() {
     servers[1].restart();
     let is_up = |status: &NodeStatus| status.is_connected && status.last_error.is_none();
     assert!(eventually(LIMIT, || is_up(&client.nodes()[1])));
-}
-
-/// Gives a user of these servers a right, or takes it away.
-fn allow(servers: &Servers, user: &str, right: &str) {
-    for server in servers.iter() {
-        assert_eq!(server.command(&["ACL", "SETUSER", user, right]), Value::ok());
-    }
-}
-
-#[test]
-fn the_least_rights_suffice() {
-    let servers = Servers::start(3);
-    let least = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval";
-    for (user, more) in [("least", ""), ("more", "+info")] {
-        for server in servers.iter() {
-            let rules = least.split(' ').chain([more]).filter(|rule| !rule.is_empty());
-            let command: Vec<_> =
-                ["ACL", "SETUSER", user, "reset", "on", ">pw"].into_iter().chain(rules).collect();
-            assert_eq!(server.command(&command), Value::ok());
-            server.command(&["SCRIPT", "FLUSH", "SYNC"]);
-        }
-        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
-        let client = thorough(servers.iter().map(url));
-        let half = Duration::from_secs(25);
-        for _ in 0..2 {
-            let mut guard = take(&client, "lock:least", half);
-            assert_eq!(holders(&servers, "lock:least"), 3);
-            guard.extend(half).unwrap();
-            guard.extend(LONG).unwrap();
-            assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
-            guard.extend(half).unwrap();
-            assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
-            // To shorten nothing takes the right to look, and is refused without it.
-            allow(&servers, user, "-pttl");
-            let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
-            assert!(error.reports().iter().all(is_hopeless), "{error}");
-            allow(&servers, user, "+pttl");
-            assert_eq!(guard.release(), Ok(Released::InTime));
-            drop(take(&client, "lock:least", half));
-            assert!(gone(&servers, "lock:least"));
-        }
-        let knows = client.nodes().iter().all(|node| node.version.is_some());
-        assert_eq!(knows, user == "more");
-    }
 }

@@ -7,7 +7,7 @@ use redlatch::{ExtendError, LockClient, LockError, Lost, NoQuorum, Problem, Rele
 
 use super::support::cli::Value;
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, connections, gone, holders, take, thorough, value};
+use super::support::locks::{LIMIT, LONG, connections, gone, holders, pttl, take, thorough, value};
 use super::support::redis::Server;
 use super::support::secret::{SECRET, shown};
 use super::support::servers::Servers;
@@ -114,4 +114,45 @@ fn a_key_that_was_evicted_from_a_majority_is_a_lock_that_is_lost() {
     assert_eq!((guard.remaining(), guard.ensure_held()), (Duration::ZERO, Err(Lost::Gone)));
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "evicted"));
+}
+
+fn is_permanent(report: &redlatch::error::NodeReport) -> bool {
+    matches!(&report.answer, NodeAnswer::Failed(problem) if problem.is_permanent())
+}
+
+#[test]
+fn the_least_rights_suffice() {
+    let servers = Servers::start(3);
+    let least = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval";
+    for (user, more) in [("least", ""), ("more", "+info")] {
+        for server in servers.iter() {
+            let rules = least.split(' ').chain([more]).filter(|rule| !rule.is_empty());
+            let command: Vec<_> =
+                ["ACL", "SETUSER", user, "reset", "on", ">pw"].into_iter().chain(rules).collect();
+            assert_eq!(server.command(&command), Value::ok());
+            server.command(&["SCRIPT", "FLUSH", "SYNC"]);
+        }
+        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        let client = thorough(servers.iter().map(url));
+        let half = Duration::from_secs(25);
+        for _ in 0..2 {
+            let mut guard = take(&client, "lock:least", half);
+            assert_eq!(holders(&servers, "lock:least"), 3);
+            guard.extend(half).unwrap();
+            guard.extend(LONG).unwrap();
+            assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
+            guard.extend(half).unwrap();
+            assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
+            // To shorten nothing takes the right to look, and is refused without it.
+            tell(&servers, &["ACL", "SETUSER", user, "-pttl"]);
+            let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
+            assert!(error.reports().iter().all(is_permanent), "{error}");
+            tell(&servers, &["ACL", "SETUSER", user, "+pttl"]);
+            assert_eq!(guard.release(), Ok(Released::InTime));
+            drop(take(&client, "lock:least", half));
+            assert!(gone(&servers, "lock:least"));
+        }
+        let knows = client.nodes().iter().all(|node| node.version.is_some());
+        assert_eq!(knows, user == "more");
+    }
 }
