@@ -5,6 +5,7 @@ mod acquire;
 mod keep;
 mod look;
 mod names;
+mod process;
 mod request;
 mod telling;
 
@@ -18,7 +19,8 @@ use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
-use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use crate::node::{Credentials, NodeReport, NodeStatus, Problem, Session, SessionOptions};
+use crate::origin::Origin;
 use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
@@ -49,12 +51,16 @@ use std::time::{Duration, Instant};
 /// Dropping the last clone waits until the nodes have answered that they have released what was
 /// dropped before, for up to [`node_timeout`](Builder::node_timeout); not for a node that has not
 /// answered for that long already.
+///
+/// In a forked child of the process that built it, everything it is asked for is refused
+/// ([`LockError::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
     shared: Arc<Shared>,
 }
 
 struct Shared {
+    origin: Arc<Origin>,
     /// Dropped before the connections: its thread ends then, and gives up its share in them.
     watchdog: Watchdog,
     net: Arc<Net>,
@@ -63,6 +69,8 @@ struct Shared {
     set_lines: Arc<Lines>,
     fencing_expiry: Ttl,
     rules: Arc<Rules>,
+    /// What the nodes are called, in their order.
+    endpoints: Vec<Arc<str>>,
     max_ttl: Duration,
     key_prefix: Vec<u8>,
     listener: Option<Listener>,
@@ -148,6 +156,10 @@ impl LockClient {
     /// [`node_timeout`](Builder::node_timeout).
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
+        if self.is_foreign() {
+            let unknown = |name| NodeStatus::unknown(Arc::clone(name), Problem::OtherProcess);
+            return self.shared.endpoints.iter().map(unknown).collect();
+        }
         let statuses =
             self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
         if let Some(listener) = &self.shared.listener {
@@ -158,6 +170,8 @@ impl LockClient {
 
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
         let quarantine = config.restart_guard.then_some(config.max_ttl);
+        let endpoints = config.endpoints.iter().map(|endpoint| endpoint.to_string().into());
+        let endpoints: Vec<Arc<str>> = endpoints.collect();
         let sessions = config.endpoints.iter().map(|endpoint| {
             // If there are no random numbers now, reconnecting is less spread out; locking, later,
             // is what needs them.
@@ -178,17 +192,20 @@ impl LockClient {
         let is_heard = config.listener.is_some();
         let net = Net::new(nodes, config.wait_for_all, patience, is_heard);
         let net = net.map_err(ConfigError::System)?;
-        let net = Arc::new(net);
+        let (net, origin) = (Arc::new(net), Arc::new(Origin::here()));
+        let lines = || Arc::new(Lines::new(config.hand_over_limit, Arc::clone(&origin)));
         let shared = Shared {
-            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules)),
+            watchdog: Watchdog::new(&net, &config.rules, &origin),
             net,
-            lines: Arc::new(Lines::new(config.hand_over_limit)),
-            set_lines: Arc::new(Lines::new(config.hand_over_limit)),
+            lines: lines(),
+            set_lines: lines(),
             fencing_expiry: config.fencing_expiry,
             rules: config.rules,
+            endpoints,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
             listener: config.listener,
+            origin,
         };
         Ok(Self { shared: Arc::new(shared) })
     }

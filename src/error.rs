@@ -22,6 +22,8 @@ pub use crate::node::{
 pub use crate::resp::ProtocolError;
 pub use cause::{Lost, NoQuorum, NoThread, ResourceError, TtlError};
 
+pub(crate) use crate::node::OTHER_PROCESS;
+
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
@@ -110,6 +112,8 @@ pub enum LockError {
     NoEntropy,
     /// The operating system had no thread to keep the lock alive with.
     NoThread(NoThread),
+    /// This is a forked child of the process that built the client, which works in that one only.
+    OtherProcess,
 }
 
 impl fmt::Display for LockError {
@@ -126,6 +130,7 @@ impl fmt::Display for LockError {
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::NoThread(error) => error.fmt(f),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -161,6 +166,8 @@ pub enum ExtendError {
         /// What is allowed.
         max_hold: Duration,
     },
+    /// This is a forked child of the process that took the lock, and only that one extends it.
+    OtherProcess,
 }
 
 impl fmt::Display for ExtendError {
@@ -172,6 +179,7 @@ impl fmt::Display for ExtendError {
             Self::HeldTooLong { held, max_hold } => {
                 write!(f, "held for {held:.1?}: more than the setting max_hold of {max_hold:?}")
             }
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -182,7 +190,7 @@ impl Error for ExtendError {
             Self::Ttl(error) => Some(error),
             Self::Lost(error) => Some(error),
             Self::NoQuorum(error) => Some(error),
-            Self::HeldTooLong { .. } => None,
+            Self::HeldTooLong { .. } | Self::OtherProcess => None,
         }
     }
 }
@@ -195,6 +203,8 @@ pub enum InspectError {
     Resource(ResourceError),
     /// Too few nodes answered to know.
     NoQuorum(NoQuorum),
+    /// This is a forked child of the process that built the client, which works in that one only.
+    OtherProcess,
 }
 
 impl fmt::Display for InspectError {
@@ -202,6 +212,7 @@ impl fmt::Display for InspectError {
         match self {
             Self::Resource(error) => error.fmt(f),
             Self::NoQuorum(error) => error.fmt(f),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -211,6 +222,7 @@ impl Error for InspectError {
         match self {
             Self::Resource(error) => Some(error),
             Self::NoQuorum(error) => Some(error),
+            Self::OtherProcess => None,
         }
     }
 }
@@ -227,6 +239,8 @@ pub enum ForceReleaseError {
     },
     /// Too few nodes answered to know. Those that did have removed what was seen.
     NoQuorum(NoQuorum),
+    /// This is a forked child of the process that built the client, which works in that one only.
+    OtherProcess,
 }
 
 impl fmt::Display for ForceReleaseError {
@@ -236,6 +250,7 @@ impl fmt::Display for ForceReleaseError {
                 write!(f, "what is there is no lock, and was not removed: {}", endpoints.join(", "))
             }
             Self::NoQuorum(error) => error.fmt(f),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -243,7 +258,7 @@ impl fmt::Display for ForceReleaseError {
 impl Error for ForceReleaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::NotALock { .. } => None,
+            Self::NotALock { .. } | Self::OtherProcess => None,
             Self::NoQuorum(error) => Some(error),
         }
     }
@@ -256,18 +271,25 @@ pub enum ReleaseError {
     /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be
     /// reached again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
+    /// This is a forked child of the process that took the lock, and only that one releases it. The
+    /// lock stays as it is.
+    OtherProcess,
 }
 
 impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::NoQuorum(error) = self;
-        error.fmt(f)
+        match self {
+            Self::NoQuorum(error) => error.fmt(f),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
+        }
     }
 }
 
 impl Error for ReleaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let Self::NoQuorum(error) = self;
-        Some(error)
+        match self {
+            Self::NoQuorum(error) => Some(error),
+            Self::OtherProcess => None,
+        }
     }
 }

@@ -54,7 +54,9 @@
 //!   ([`Builder::restart_guard`]).
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
-//! * **A fork** shares its parent's connections. Build a client after forking, not before.
+//! * **A forked child** cannot use its parent's client or guards, whose connections both would write
+//!   to: it is told so ([`LockError::OtherProcess`]), and disturbs nothing. It builds a client of
+//!   its own.
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.
@@ -82,6 +84,7 @@
 //! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
+//! | `origin` | which process a client belongs to: in a forked child it works no more |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
 //! | `watchdog` | keeps locks alive, and tells of losses |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
@@ -109,6 +112,7 @@ mod inspect;
 mod line;
 mod net;
 mod node;
+mod origin;
 mod resp;
 mod watchdog;
 

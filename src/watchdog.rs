@@ -33,8 +33,10 @@ use crate::engine::Rules;
 use crate::error::NoThread;
 use crate::line::Tenure;
 use crate::net::Net;
+use crate::origin::Origin;
 use crossbeam_channel::{Sender, unbounded};
 use patrol::Patrol;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -53,7 +55,8 @@ pub(crate) struct Watched {
 pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
-    thread: Mutex<Option<Thread>>,
+    origin: Arc<Origin>,
+    thread: Arc<Mutex<Option<Thread>>>,
 }
 
 #[derive(Debug)]
@@ -63,8 +66,9 @@ struct Thread {
 }
 
 impl Watchdog {
-    pub(crate) fn new(net: Arc<Net>, rules: Arc<Rules>) -> Self {
-        Self { net, rules, thread: Mutex::new(None) }
+    pub(crate) fn new(net: &Arc<Net>, rules: &Arc<Rules>, origin: &Arc<Origin>) -> Self {
+        let (net, rules, origin) = (net.clone(), rules.clone(), origin.clone());
+        Self { net, rules, origin, thread: Arc::default() }
     }
 
     /// Starts the thread, if it does not run.
@@ -102,6 +106,11 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
+        if self.origin.is_foreign() {
+            // In a forked child the thread is not there, and whoever looks for it finds another.
+            mem::forget(Arc::clone(&self.thread));
+            return;
+        }
         let Some(Thread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
         // It has a share in the connections, and whoever drops the last waits for what was written

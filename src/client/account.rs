@@ -90,6 +90,10 @@ impl Operation for Accounted<'_, '_> {
             // There will be another one. Only now: what this one left behind has been removed, and
             // nothing is owed if who is told panics.
             self.account.tell_attempt(failure);
+            if self.account.client.is_known_foreign() {
+                // Who was told has forked, and the call goes on in the parent only.
+                return Step::Done(Acquired::Contended);
+            }
         }
         step
     }

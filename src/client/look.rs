@@ -18,6 +18,9 @@ impl LockClient {
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
         let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
+        if self.is_foreign() {
+            return Err(InspectError::OtherProcess);
+        }
         let ping = Request::ping(&self.shared.rules, clock::now());
         let request = Request { verb: Verb::Inspect, key: Arc::clone(&key), ..ping };
         let returns = self.shared.net.submit(request).returns;
@@ -50,6 +53,9 @@ impl LockClient {
     /// What was seen is no lock: no string, one without a ttl, or one that is too long; it stays.
     /// Or fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
+        if self.is_foreign() {
+            return Err(ForceReleaseError::OtherProcess);
+        }
         let Seen { key, locks, others } = &seen.seen;
         if locks.is_empty() {
             let is_free = others.is_empty();

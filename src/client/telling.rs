@@ -8,7 +8,7 @@ use crate::event::{Event, Listener};
 impl LockClient {
     /// Does somebody listen to what this client does in this thread?
     pub(crate) fn is_heard(&self) -> bool {
-        self.shared.listener.is_some() && !Listener::is_telling()
+        self.shared.listener.is_some() && !Listener::is_telling() && !self.is_known_foreign()
     }
 
     /// The time, if somebody listens.
@@ -21,6 +21,8 @@ impl LockClient {
     pub(crate) fn tell<'a>(&self, event: impl FnOnce() -> Event<'a>) {
         if let Some(listener) = self.shared.listener.as_ref().filter(|_| self.is_heard()) {
             listener.tell(&self.shared.net, &event());
+            // It may have forked, and then it is the child in which this is found out.
+            self.is_foreign();
         }
     }
 

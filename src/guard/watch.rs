@@ -29,8 +29,11 @@ impl LockGuard {
     /// # Errors
     ///
     /// There was no thread to watch with, and `callback` will not be called. Not for a lock that is
-    /// kept alive.
+    /// kept alive, except in a forked child, which has none.
     pub fn on_lost(&self, callback: impl FnOnce(Lost) + Send + 'static) -> Result<(), NoThread> {
+        if self.client.is_foreign() {
+            return Err(NoThread::elsewhere());
+        }
         let hold = self.hold()?;
         hold.tell(Box::new(callback));
         if hold.check(clock::now()).is_err() {
@@ -45,6 +48,9 @@ impl LockGuard {
     /// Needs no thread but the caller's. If that overslept, `Some` says so.
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
+        if self.client.is_foreign() {
+            return Some(Lost::OtherProcess);
+        }
         if let Some(hold) = self.hold.get() {
             return hold.wait(clock::now, timeout);
         }
