@@ -69,8 +69,6 @@ struct Shared {
     set_lines: Arc<Lines>,
     fencing_expiry: Ttl,
     rules: Arc<Rules>,
-    /// What the nodes are called, in their order.
-    endpoints: Vec<Arc<str>>,
     max_ttl: Duration,
     key_prefix: Vec<u8>,
     listener: Option<Listener>,
@@ -157,8 +155,7 @@ impl LockClient {
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         if self.is_foreign() {
-            let unknown = |name| NodeStatus::unknown(Arc::clone(name), Problem::OtherProcess);
-            return self.shared.endpoints.iter().map(unknown).collect();
+            return self.shared.net.unknown(&Problem::OtherProcess);
         }
         let statuses =
             self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
@@ -170,8 +167,6 @@ impl LockClient {
 
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
         let quarantine = config.restart_guard.then_some(config.max_ttl);
-        let endpoints = config.endpoints.iter().map(|endpoint| endpoint.to_string().into());
-        let endpoints: Vec<Arc<str>> = endpoints.collect();
         let sessions = config.endpoints.iter().map(|endpoint| {
             // If there are no random numbers now, reconnecting is less spread out; locking, later,
             // is what needs them.
@@ -190,7 +185,7 @@ impl LockClient {
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
         let is_heard = config.listener.is_some();
-        let net = Net::new(nodes, config.wait_for_all, patience, is_heard);
+        let net = Net::new(nodes, config.wait_for_all, patience, is_heard, config.io_thread);
         let net = net.map_err(ConfigError::System)?;
         let (net, origin) = (Arc::new(net), Arc::new(Origin::here()));
         let lines = || Arc::new(Lines::new(config.hand_over_limit, Arc::clone(&origin)));
@@ -201,7 +196,6 @@ impl LockClient {
             set_lines: lines(),
             fencing_expiry: config.fencing_expiry,
             rules: config.rules,
-            endpoints,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
             listener: config.listener,

@@ -53,7 +53,8 @@ pub enum ConfigError {
         /// What is wrong with the value.
         reason: String,
     },
-    /// The operating system refused what every client needs: a poll.
+    /// The operating system refused what the client needs: a poll, or a thread if the connections
+    /// are to have [one of their own](crate::Builder::io_thread).
     System(io::Error),
 }
 
@@ -67,7 +68,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
             Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
-            Self::System(error) => write!(f, "no sockets can be polled: {error}"),
+            Self::System(error) => {
+                write!(f, "no sockets can be polled, or not by a thread: {error}")
+            }
         }
     }
 }

@@ -54,9 +54,8 @@
 //!   ([`Builder::restart_guard`]).
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
-//! * **A forked child** cannot use its parent's client or guards, whose connections both would write
-//!   to: it is told so ([`LockError::OtherProcess`]), and disturbs nothing. It builds a client of
-//!   its own.
+//! * **A forked child** cannot use its parent's client or guards: it is told so
+//!   ([`LockError::OtherProcess`]), and disturbs nothing. It builds a client of its own.
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
 //!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
 //!   time wins.

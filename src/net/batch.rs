@@ -9,6 +9,7 @@ use super::seat::Seat;
 use super::turn::{Drive, Turn, Wake};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The seats of a thread that has many requests at a time, used again and again.
 pub(super) struct Batch<O> {
@@ -44,22 +45,28 @@ impl<O> Batch<O> {
     }
 
     /// Waits for all requests, and tells of each, by its number in the order in which they were
-    /// begun, what it came to, as soon as that is known.
+    /// begun, what it came to, as soon as that is known. Answers for which there was no outcome
+    /// within `limit`: none, unless a thread of its own drives.
     ///
     /// # Panics
     ///
     /// The driver panicked, in this thread or in another.
-    pub(super) fn finish<D, W>(&mut self, turn: &Turn<D, W>, mut each: impl FnMut(usize, O))
+    pub(super) fn finish<D, W>(
+        &mut self,
+        turn: &Turn<D, W>,
+        limit: Duration,
+        mut each: impl FnMut(usize, O),
+    ) -> Vec<usize>
     where
         D: Drive<Outcome = O>,
         W: Wake,
     {
         let mut open: Vec<usize> = (0..std::mem::take(&mut self.begun)).collect();
         if open.is_empty() {
-            return;
+            return open;
         }
         let seats = &self.seats;
-        turn.attend(&self.leader, &mut || {
+        turn.attend(&self.leader, limit, &mut || {
             open.retain(|&index| match seats[index].take() {
                 Some(outcome) => {
                     each(index, outcome);
@@ -69,6 +76,14 @@ impl<O> Batch<O> {
             });
             open.is_empty().then_some(())
         });
+        if !open.is_empty() {
+            // What comes to these after all is for nobody.
+            self.seats.clear();
+            let mut seats = turn.lock_seats();
+            seats.remove(&self.leader);
+            self.leader = seats.take();
+        }
+        open
     }
 }
 

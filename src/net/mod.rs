@@ -5,7 +5,8 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `turn`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `turn`, `hands`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `service` | a thread that drives, for clients that want one |
 //! | `batch` | many requests of one thread at a time |
 //! | `drive` | what is driven: a trait, so that a model can take its place |
 //! | `driver` | the poll, all sockets, the rounds that run over them |
@@ -17,33 +18,45 @@
 mod batch;
 mod drive;
 mod driver;
+mod hands;
 mod inbox;
 mod link;
 mod mailbox;
 mod resolver;
 mod seat;
+mod service;
 mod stream;
 mod sync;
 mod turn;
 
 pub(crate) use driver::Delivery;
 
+use crate::clock;
 use crate::endpoint::Address;
-use crate::engine::Request;
-use crate::node::{NodeChange, Rounds, Session};
+use crate::engine::{Request, Verb};
+use crate::node::{NodeChange, NodeStatus, Phase, Problem, Returns, Rounds, Session};
 use batch::Batch;
 use driver::Driver;
 use mailbox::Mailbox;
 use mio::Waker;
+use service::Service;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use turn::{Turn, Wake};
 
+/// How long after its deadline a round is waited for at most, where a thread of its own drives: that
+/// one ends it at its deadline, if it is not stopped. Twice what a busy machine lets a thread wait.
+const MARGIN: Duration = Duration::from_millis(20);
+
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Net {
-    turn: Turn<Driver, Arc<Waker>>,
+    turn: Arc<Turn<Driver, Arc<Waker>>>,
+    /// Dropped after what it drives. `None` if the callers drive.
+    service: Option<Service>,
+    /// What the nodes are called, in their order.
+    names: Vec<Arc<str>>,
     /// `None` if nobody wants to know.
     mailbox: Option<Arc<Mailbox>>,
 }
@@ -52,18 +65,20 @@ impl Net {
     /// Connections to these nodes, made when they are needed. When this is dropped, it waits for up
     /// to `patience` for the nodes to answer that they have removed what they were told to. With
     /// `is_watched`, what changes about the nodes is collected; one that has been silent for
-    /// `patience` is slow.
+    /// `patience` is slow. If it `is_served`, a thread of its own drives.
     ///
     /// # Errors
     ///
-    /// The operating system had no poll to give.
+    /// The operating system had no poll to give, or no thread.
     pub(crate) fn new(
         nodes: Vec<(Address, Session)>,
         wait_for_all: bool,
         patience: Duration,
         is_watched: bool,
+        is_served: bool,
     ) -> io::Result<Self> {
-        let (addresses, sessions) = nodes.into_iter().unzip();
+        let (addresses, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
+        let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         let mailbox = is_watched.then(Arc::<Mailbox>::default);
         if is_watched {
@@ -71,12 +86,15 @@ impl Net {
         }
         let links = driver::links(addresses);
         let (driver, waker) = Driver::new(links, rounds, patience, mailbox.clone())?;
-        Ok(Self { turn: Turn::new(driver, waker), mailbox })
+        let turn = Arc::new(Turn::new(driver, waker, is_served));
+        let service = is_served.then(|| Service::start(&turn, patience + MARGIN)).transpose()?;
+        Ok(Self { turn, service, names, mailbox })
     }
 
     /// Puts a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> Delivery {
-        self.turn.submit(request)
+        let (verb, limit) = (request.verb, limit(&request));
+        self.turn.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
 
     /// Writes a request to all nodes without waiting for anything.
@@ -93,28 +111,66 @@ impl Net {
     }
 }
 
+impl Net {
+    /// What is known of the nodes where nobody can ask.
+    pub(crate) fn unknown(&self, problem: &Problem) -> Vec<NodeStatus> {
+        let names = self.names.iter();
+        names.map(|name| NodeStatus::unknown(Arc::clone(name), problem.clone())).collect()
+    }
+
+    /// What a request comes to that the thread which drives has not come back with.
+    fn undelivered(&self, verb: Verb) -> Delivery {
+        let problem = Problem::TimedOut(Phase::Queued);
+        let is_ping = verb == Verb::Ping;
+        let statuses = if is_ping { self.unknown(&problem) } else { Vec::new() };
+        Delivery { returns: Returns::silence(&self.names, verb, &problem), statuses }
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        if self.service.is_some() {
+            self.turn.close();
+        }
+    }
+}
+
+/// For how long to wait for a request.
+fn limit(request: &Request) -> Duration {
+    request.deadline.since(clock::now()).saturating_add(MARGIN)
+}
+
 /// Many requests of one thread at a time: begun one after another, then waited for together.
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
     batch: Batch<Delivery>,
+    /// For how long to wait for the last of them.
+    limit: Duration,
+    verb: Verb,
 }
 
 impl Requests {
     pub(crate) fn new(net: Arc<Net>) -> Self {
-        Self { batch: Batch::new(&net.turn), net }
+        let (batch, limit) = (Batch::new(&net.turn), Duration::ZERO);
+        Self { batch, net, limit, verb: Verb::Ping }
     }
 
     /// Puts a request to all nodes, ahead of whatever is asked from now on. Does not wait, and
     /// [`finish`](Self::finish) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) {
+        self.limit = self.limit.max(limit(&request));
+        self.verb = request.verb;
         self.batch.begin(&self.net.turn, request);
     }
 
     /// Waits for all of them to be decided, or for their deadlines, and tells of each by its number
     /// what it came to as soon as that is known.
-    pub(crate) fn finish(&mut self, each: impl FnMut(usize, Delivery)) {
-        self.batch.finish(&self.net.turn, each);
+    pub(crate) fn finish(&mut self, mut each: impl FnMut(usize, Delivery)) {
+        let limit = std::mem::take(&mut self.limit);
+        for number in self.batch.finish(&self.net.turn, limit, &mut each) {
+            each(number, self.net.undelivered(self.verb));
+        }
     }
 }
 

@@ -120,6 +120,9 @@ pub enum Phase {
     Greeting,
     /// The answer to a command.
     Answering,
+    /// This client's own thread for its connections, which has not come back: it is stopped. See
+    /// [`Builder::io_thread`](crate::Builder::io_thread).
+    Queued,
 }
 
 impl fmt::Display for Phase {
@@ -129,6 +132,7 @@ impl fmt::Display for Phase {
             Self::Connecting => "connecting",
             Self::Greeting => "waiting for an answer to the greeting",
             Self::Answering => "waiting for an answer",
+            Self::Queued => "waiting for the thread that drives the connections",
         })
     }
 }

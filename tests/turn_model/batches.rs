@@ -5,12 +5,13 @@ use super::*;
 use crate::batch::Batch;
 
 /// Leaves two requests at a time, and waits for both.
-fn batch_of_two(turn: &Turn<Toy, Arc<Alarm>>, first: u32) {
+pub(super) fn batch_of_two(turn: &Turn<Toy, Arc<Alarm>>, first: u32) {
     let mut batch = Batch::new(turn);
     batch.begin(turn, first);
     batch.begin(turn, first + 1);
     let mut told = Vec::new();
-    batch.finish(turn, |index, outcome| told.push((index, outcome)));
+    let left = batch.finish(turn, Duration::MAX, |index, outcome| told.push((index, outcome)));
+    assert!(left.is_empty());
     told.sort_unstable();
     assert_eq!(told, [(0, first * 2), (1, first * 2 + 2)]);
 }
@@ -48,7 +49,7 @@ fn what_a_thread_leaves_for_later_is_sent_before_what_it_sends_then() {
         let mut batch = Batch::new(&model.turn);
         batch.begin(&model.turn, 7);
         model.turn.post(8);
-        batch.finish(&model.turn, |_, outcome| assert_eq!(outcome, 14));
+        batch.finish(&model.turn, Duration::MAX, |_, outcome| assert_eq!(outcome, 14));
         other.join().unwrap();
         let order = model.order.lock().unwrap();
         let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();

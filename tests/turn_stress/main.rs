@@ -6,6 +6,8 @@
 mod batch;
 #[path = "../../src/net/drive.rs"]
 mod drive;
+#[path = "../../src/net/hands.rs"]
+mod hands;
 #[path = "../../src/net/inbox.rs"]
 mod inbox;
 #[path = "../../src/net/seat.rs"]
@@ -105,7 +107,11 @@ impl Drive for Toy {
 
 fn run_thread(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
     for number in 0..PAIRS {
-        assert_eq!(turn.submit((thread, number)), number, "all that was left before is done");
+        assert_eq!(
+            turn.submit((thread, number), LIMIT),
+            Some(number),
+            "all that was left before is done"
+        );
         turn.post((thread, number + 1));
     }
 }
@@ -118,10 +124,11 @@ fn run_batches(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
         let size = 1 + number % 5;
         (0..size).for_each(|_| batch.begin(turn, (thread, number)));
         let mut told = Vec::new();
-        batch.finish(turn, |index, outcome| {
+        let left = batch.finish(turn, LIMIT, |index, outcome| {
             assert_eq!(outcome, number, "all that was left before is done");
             told.push(index);
         });
+        assert!(left.is_empty(), "nobody gives up");
         told.sort_unstable();
         assert!(told.into_iter().eq(0..size as usize), "each is told of once");
         turn.post((thread, number + 1));
@@ -131,9 +138,22 @@ fn run_batches(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
 
 #[test]
 fn many_threads_are_all_served_in_their_order() {
+    run(false);
+}
+
+#[test]
+fn many_threads_are_all_served_in_their_order_by_a_thread_that_does_nothing_else() {
+    run(true);
+}
+
+fn run(is_served: bool) {
     let alarm = Arc::new(Alarm::default());
     let toy = Toy { alarm: Arc::clone(&alarm), open: Vec::new(), posted: [0; 8], steps: 0 };
-    let turn = Arc::new(Turn::new(toy, alarm));
+    let turn = Arc::new(Turn::new(toy, alarm, is_served));
+    let server = is_served.then(|| {
+        let turn = Arc::clone(&turn);
+        thread::spawn(move || turn.serve())
+    });
     let (done, all) = mpsc::channel();
     for thread in 0..THREADS {
         let (turn, done) = (Arc::clone(&turn), done.clone());
@@ -151,5 +171,9 @@ fn many_threads_are_all_served_in_their_order() {
     for _ in 0..THREADS {
         // A thread that panics takes its sender with it, and so do those that panic after it.
         all.recv_timeout(LIMIT).expect("no thread is left waiting, and none panics");
+    }
+    if let Some(server) = server {
+        turn.close();
+        server.join().expect("it ends when it is told to");
     }
 }
