@@ -40,7 +40,7 @@ fn with_child(program: &str, way: &str) -> Servers {
 #[test]
 fn a_guard_that_a_child_drops_stays_its_parents() {
     let servers = with_child(PARENT, "drop the guards");
-    assert!(["plain", "kept"].iter().all(|name| gone(&servers, name)));
+    assert!(["plain", "kept", "served"].iter().all(|name| gone(&servers, name)));
 }
 
 #[test]
@@ -71,7 +71,10 @@ fn as_a_parent() {
     let client = connected(thorough(urls.iter().copied()));
     let keeper = fresh(urls.iter().copied()).node_timeout(Duration::from_secs(1)).build().unwrap();
     let keeper = connected(keeper);
+    let served = fresh(urls.iter().copied()).node_timeout(LIMIT).io_thread(true).build().unwrap();
+    let served = connected(served);
     let mut plain = take(&client, "plain", LONG);
+    let third = take(&served, "served", LONG);
     let kept = keeper.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
     let losses = Arc::new(AtomicUsize::new(0));
     for guard in [&plain, &kept] {
@@ -84,9 +87,9 @@ fn as_a_parent() {
     let before: Vec<_> = urls.iter().map(|url| identities(url)).collect();
     if fork() {
         match way.as_str() {
-            "drop the guards" => drop((plain, kept)),
-            "drop all" => drop((plain, kept, client, keeper)),
-            "use all" => uses::use_all(&client, &keeper, plain, kept, &urls),
+            "drop the guards" => drop((plain, kept, third)),
+            "drop all" => drop((plain, kept, third, client, keeper, served)),
+            "use all" => uses::use_all([client, keeper, served], [kept, plain, third], &urls),
             _ => {}
         }
         process::exit(0);
@@ -97,14 +100,18 @@ fn as_a_parent() {
     expect_child_to_succeed();
     assert_eq!((plain.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
     plain.extend(LONG).unwrap();
-    for (url, key) in urls.iter().flat_map(|url| [(url, "plain"), (url, "kept")]) {
+    for (url, key) in urls.iter().flat_map(|url| ["plain", "kept", "served"].map(|key| (url, key)))
+    {
         assert!(ask(url, &["PTTL", key]).integer() > 0, "{key} is gone from {url}");
     }
     thread::sleep((KEPT + Duration::from_millis(500)).saturating_sub(forked.elapsed()));
     assert_eq!(kept.ensure_held(), Ok(()), "it is renewed");
     let after: Vec<_> = urls.iter().map(|url| identities(url)).collect();
     assert_eq!(before, after, "no connection was made anew");
-    assert_eq!((plain.release(), kept.release()), (Ok(Released::InTime), Ok(Released::InTime)));
+    for guard in [plain, kept, third] {
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    }
+    take(&served, "meanwhile", LONG).release().unwrap();
     assert_eq!(losses.load(Ordering::SeqCst), 0);
 }
 

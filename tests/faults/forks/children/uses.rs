@@ -33,15 +33,9 @@ fn a_child_that_is_forked_by_a_callback_leaves_the_call_to_its_parent() {
 
 /// Asks everything of what was inherited, all of which is refused at once, and nothing of which
 /// calls anybody.
-pub(super) fn use_all(
-    client: &LockClient,
-    keeper: &LockClient,
-    mut plain: LockGuard,
-    kept: LockGuard,
-    urls: &[&str],
-) {
+pub(super) fn use_all(clients: [LockClient; 3], guards: [LockGuard; 3], urls: &[&str]) {
     let start = Instant::now();
-    for client in [client, &client.clone(), keeper] {
+    for client in &clients {
         let body = |_: &LockGuard| unreachable!("there is no lock");
         assert_eq!(client.with_lock("new", LONG, body), Err::<(), _>(LockError::OtherProcess));
         assert_eq!(client.lock("new", LONG).err(), Some(LockError::OtherProcess));
@@ -55,22 +49,21 @@ pub(super) fn use_all(
             assert_eq!(node.last_error, Some(Problem::OtherProcess));
         }
     }
-    assert_eq!(plain.extend(LONG), Err(ExtendError::OtherProcess));
-    for guard in [&plain, &kept] {
+    for mut guard in guards {
+        assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
         assert_eq!(guard.ensure_held(), Err(Lost::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.wait_lost(LIMIT), Some(Lost::OtherProcess));
         assert!(guard.on_lost(|_| unreachable!("nobody watches it")).is_err());
-        assert!(guard.resource() == b"plain" || guard.resource() == b"kept");
+        assert!([&b"plain"[..], b"kept", b"served"].contains(&guard.resource()));
+        assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
     }
-    assert_eq!(plain.release(), Err(ReleaseError::OtherProcess));
-    drop(kept);
     // A client of its own sees that the locks are held, and removes them only if told to by force.
     let own = thorough(urls.iter().copied());
     assert!(own.try_lock("plain", LONG).unwrap().is_none());
     take(&own, "new", LONG).release().unwrap();
     let seen = own.inspect("plain").unwrap();
-    assert_eq!(client.force_release(&seen), Err(ForceReleaseError::OtherProcess));
+    assert_eq!(clients[0].force_release(&seen), Err(ForceReleaseError::OtherProcess));
     assert!(start.elapsed() < LIMIT);
 }
 
