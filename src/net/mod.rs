@@ -5,7 +5,8 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `turn`, `hands`, `inbox`, `seat` | which thread reads and writes for all, and where the others wait |
+//! | `turn`, `hands` | which thread reads and writes for all |
+//! | `inbox`, `seat` | where the others leave what they want, and wait |
 //! | `service` | a thread that drives, for clients that want one |
 //! | `batch` | many requests of one thread at a time |
 //! | `drive` | what is driven: a trait, so that a model can take its place |
@@ -45,8 +46,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use turn::{Turn, Wake};
 
-/// How long after its deadline a round is waited for at most, where a thread of its own drives: that
-/// one ends it at its deadline, if it is not stopped. Twice what a busy machine lets a thread wait.
+/// How long after its deadline a round is waited for at most, where a thread of its own drives: it
+/// ends the round at its deadline if it is not stopped, and this is what the scheduler may add.
 const MARGIN: Duration = Duration::from_millis(20);
 
 /// The connections of one client, shared by its threads.

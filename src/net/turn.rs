@@ -1,11 +1,12 @@
 //! Whose turn it is to drive.
 //!
-//! Unless the client has a [thread for it](super::service), the callers do this themselves. All threads of a client share one driver, which has the
-//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
-//! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
-//! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
-//! wakes the driver if it sleeps, and parks on its seat. When the one who drives has its own
-//! outcome, it puts the driver down and calls one of those who still wait.
+//! Unless the client has a [thread for it](super::service), the callers do this themselves. All
+//! threads of a client share one driver, which has the sockets; whoever needs an answer and finds
+//! the driver free takes it and drives, for everybody: it opens the rounds that others have left in
+//! the inbox, writes and reads for all of them, and hands out what they came to. Whoever finds the
+//! driver taken leaves its request in the inbox, wakes the driver if it sleeps, and parks on its
+//! seat. When the one who drives has its own outcome, it puts the driver down and calls one of
+//! those who still wait.
 //!
 //! ```text
 //!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
@@ -20,10 +21,10 @@
 //! wait *afterwards*, and whoever leaves something in the inbox tries to take the driver
 //! *afterwards*. One of the two then sees the other, and nothing is left lying.
 //!
-//! Where there is a thread for it, that one takes the driver once and for all, and the callers never
-//! do: they leave their requests in the inbox and park. A driver cannot be taken away from a thread
-//! that is stopped, by a signal handler say, and then nobody is served; so they wait no longer than
-//! their request says, and leave without an outcome.
+//! Where there is a thread for it, that one takes the driver once and for all, and the callers
+//! never do: they leave their requests in the inbox and park. A driver cannot be taken away from a
+//! thread that is stopped, by a signal handler say, and then nobody is served; so they wait no
+//! longer than their request says, and leave without an outcome.
 //!
 //! A driver that panics, which only a mistake in this crate can make it do, may have lost count of
 //! what was asked and answered. It is never used again: whoever waits for it or comes later panics

@@ -32,8 +32,8 @@ pub(crate) fn recover() {
     PANICKING.with(|panicking| panicking.set(false));
 }
 
-/// Waits as long as `is_early`. The model has no clock: no time at all is over as soon as others have
-/// had a chance, and any other time never.
+/// Waits as long as `is_early`. The model has no clock: no time at all is over at once, and any
+/// other time never.
 pub(crate) fn wait_while<'a, T>(
     condvar: &Condvar,
     mut guard: MutexGuard<'a, T>,
