@@ -73,15 +73,15 @@ fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), Lost>) 
         scope.spawn({
             let is_over = &is_over;
             move || {
-                sender.send(gettid()).unwrap();
+                sender.send(gettid()).expect("somebody waits for it");
                 while !is_over.load(Ordering::SeqCst) {
                     // Takes a whole round, as one node does not answer.
                     assert_eq!(client.nodes().len(), 3);
                 }
             }
         });
-        let number = number.recv().unwrap();
-        let kept = client.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
+        let number = number.recv().expect("it is sent first of all");
+        let kept = kept(client);
         // By now that thread is in a round.
         thread::sleep(NODE_TIMEOUT / 4);
         let stopped = Instant::now();
@@ -129,7 +129,7 @@ fn with_that_thread_stopped() {
     let client = fresh(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
     let client = connected(client.build().unwrap());
     let (left, dropped) = (take(&client, "left", LONG), take(&client, "dropped", LONG));
-    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
+    let kept = kept(&client);
     let start = Instant::now();
     stop(io_threads()[0]);
     thread::sleep(Duration::from_millis(20));
@@ -186,6 +186,11 @@ fn the_thread_ends_with_the_last_clone_when_removals_are_carried_out() {
         assert_eq!(server.command(&["DBSIZE"]).integer(), 0, "dropping the last waits for that");
     }
     assert!(eventually(LIMIT, || io_threads().is_empty()));
+}
+
+fn kept(client: &LockClient) -> LockGuard {
+    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire();
+    kept.expect("the nodes answer").expect("nobody else holds the lock")
 }
 
 /// Sends the signal whose handler takes its time to one thread of this process.

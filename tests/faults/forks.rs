@@ -59,9 +59,10 @@ fn fork() -> bool {
     let itself = getpid();
     let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
     let whole = orders.with_extension("whole");
-    fs::write(&whole, gettid().as_raw_nonzero().to_string()).unwrap();
+    let number = gettid().as_raw_nonzero().to_string();
+    fs::write(&whole, number).expect("the file can be written");
     // Nobody reads half of it.
-    fs::rename(&whole, &orders).unwrap();
+    fs::rename(&whole, &orders).expect("the file can be renamed");
     thread::yield_now();
     let is_child = getpid() != itself;
     assert!(is_child || !orders.exists(), "the shim has not forked");

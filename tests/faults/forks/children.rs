@@ -89,7 +89,9 @@ fn as_a_parent() {
         match way.as_str() {
             "drop the guards" => drop((plain, kept, third)),
             "drop all" => drop((plain, kept, third, client, keeper, served)),
-            "use all" => uses::use_all([client, keeper, served], [kept, plain, third], &urls),
+            "use all" => {
+                uses::use_all(&[client, keeper, served], vec![kept, plain, third], &urls);
+            }
             _ => {}
         }
         process::exit(0);
