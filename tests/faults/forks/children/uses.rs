@@ -11,7 +11,7 @@ use redlatch::error::{ForceReleaseError, InspectError};
 use redlatch::{ExtendError, LockClient, LockError, LockGuard, Lost, Problem};
 use redlatch::{ReleaseError, Released};
 
-use super::{URLS, expect_child_to_succeed, fork, with_child};
+use super::{URLS, WELL, expect_child_to_succeed, fork, with_child};
 use crate::connected;
 use crate::support::locks::{LIMIT, LONG, fresh, take, thorough};
 use crate::support::program::end_with_parent;
@@ -85,7 +85,7 @@ fn as_a_parent_under_a_lock() {
     if is_child {
         assert_eq!(held, Err(Lost::OtherProcess));
         drop(client);
-        process::exit(0);
+        process::exit(WELL);
     }
     assert_eq!(held, Ok(()));
     take(&client, "under", LONG).release().unwrap();
@@ -121,7 +121,7 @@ fn as_a_parent_whose_threads_are_busy() {
                 assert!(client.nodes().iter().all(|node| !node.is_connected));
                 drop(guard);
                 drop(client.clone());
-                process::exit(0);
+                process::exit(WELL);
             }
             expect_child_to_succeed();
             assert_eq!(guard.release(), Ok(Released::InTime), "in round {round}");
@@ -152,7 +152,7 @@ fn as_a_parent_that_forks_in_a_callback() {
     if is_child.load(Ordering::SeqCst) {
         assert_eq!(outcome.err(), Some(LockError::OtherProcess));
         drop(client);
-        process::exit(0);
+        process::exit(WELL);
     }
     assert!(outcome.unwrap().is_none());
     expect_child_to_succeed();
