@@ -5,6 +5,7 @@ mod acquire;
 mod keep;
 mod look;
 mod names;
+mod process;
 mod request;
 mod telling;
 
@@ -18,7 +19,8 @@ use crate::event::Listener;
 use crate::guard::LockGuard;
 use crate::line::Lines;
 use crate::net::Net;
-use crate::node::{Credentials, NodeReport, NodeStatus, Session, SessionOptions};
+use crate::node::{Credentials, NodeReport, Session, SessionOptions};
+use crate::origin::Origin;
 use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
@@ -57,12 +59,16 @@ use std::time::{Duration, Instant};
 /// dropped before: not for a node that has not answered for
 /// [`node_timeout`](Builder::node_timeout), and for ten times that at most, which takes thousands
 /// of locks or a slow node.
+///
+/// In a forked child of the process that built it, everything it is asked for is refused
+/// ([`LockError::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
     shared: Arc<Shared>,
 }
 
 struct Shared {
+    origin: Arc<Origin>,
     /// Dropped before the connections: its thread ends then, and gives up its share in them.
     watchdog: Watchdog,
     net: Arc<Net>,
@@ -165,19 +171,6 @@ impl LockClient {
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
 
-    /// Asks each node for a sign of life and says how this client stands with it, in the order of
-    /// the configuration. Connects to nodes that have no connection; takes no longer than
-    /// [`node_timeout`](Builder::node_timeout).
-    #[must_use]
-    pub fn nodes(&self) -> Vec<NodeStatus> {
-        let statuses =
-            self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
-        if let Some(listener) = &self.shared.listener {
-            listener.tell_changes();
-        }
-        statuses
-    }
-
     pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
         let quarantine = config.restart_guard.then_some(config.max_ttl);
         let sessions = config.endpoints.iter().map(|endpoint| {
@@ -197,39 +190,41 @@ impl LockClient {
             (endpoint.address().clone(), Session::new(options))
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
-        let listener = config.listener.as_ref().map(Listener::of_client);
+        let origin = Arc::new(Origin::here());
+        let listener = config.listener.as_ref().map(|listener| listener.of_client(&origin));
         let mailbox = listener.as_ref().map(Listener::mailbox);
-        let net = Net::new(nodes, config.wait_for_all, patience, mailbox);
-        let net = net.map_err(ConfigError::System)?;
-        let net = Arc::new(net);
+        let net = Net::new(nodes, config.wait_for_all, patience, mailbox, config.io_thread);
+        let net = Arc::new(net.map_err(ConfigError::System)?);
         let prefix = config.key_prefix.len();
         let tell = listener.clone().map(|listener| telling::tell_news(listener, prefix));
+        let lines = || Arc::new(Lines::new(config.hand_over_limit, Arc::clone(&origin)));
         let shared = Shared {
-            watchdog: Watchdog::new(Arc::clone(&net), Arc::clone(&config.rules), tell),
+            watchdog: Watchdog::new(&net, &config.rules, &origin, tell),
             net,
-            lines: Arc::new(Lines::new(config.hand_over_limit)),
-            set_lines: Arc::new(Lines::new(config.hand_over_limit)),
+            lines: lines(),
+            set_lines: lines(),
             fencing_expiry: config.fencing_expiry,
             rules: config.rules,
             max_ttl: config.max_ttl,
             key_prefix: config.key_prefix,
             listener,
+            origin,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Runs an operation to its end.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
-        self.run_telling(operation, |_, _| {})
+        self.run_telling(operation, |_, _| None)
     }
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// is to be done next, and is told what came of it; when and with which random numbers is added
-    /// here. Before it rests, `tell` may say why.
+    /// here. Before it rests, `tell` may say why, and may end it.
     fn run_telling<O: Operation>(
         &self,
         mut operation: O,
-        tell: impl Fn(&mut O, &LastRound),
+        tell: impl Fn(&mut O, &LastRound) -> Option<O::Outcome>,
     ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
@@ -242,7 +237,9 @@ impl LockClient {
                 }
                 Step::Send(request) => self.shared.net.post(request),
                 Step::Wait(until) => {
-                    tell(&mut operation, &last);
+                    if let Some(outcome) = tell(&mut operation, &last) {
+                        return (outcome, last);
+                    }
                     sleep_until(until);
                     let draw = draw().map(|draw| draw.at(clock::wall_micros()));
                     let input = draw.map_or(Input::NoEntropy, Input::Attempt);

@@ -1,6 +1,7 @@
 //! Settings: checked once, when the client is built, and right from then on.
 
 mod check;
+mod threads;
 
 use crate::client::LockClient;
 use crate::endpoint::Endpoint;
@@ -38,6 +39,7 @@ pub struct Builder {
     min_validity: Duration,
     retry: (Duration, Duration),
     wait_for_all: bool,
+    io_thread: bool,
     key_prefix: Vec<u8>,
     client_name: Option<String>,
     max_ttl: Duration,
@@ -57,6 +59,7 @@ pub(crate) struct Config {
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) client_name: Option<String>,
     pub(crate) wait_for_all: bool,
+    pub(crate) io_thread: bool,
     pub(crate) restart_guard: bool,
     pub(crate) hand_over_limit: HandOverLimit,
     pub(crate) fencing_expiry: Ttl,
@@ -72,6 +75,7 @@ impl Builder {
             min_validity: Duration::ZERO,
             retry: (Duration::from_millis(1), Duration::from_millis(100)),
             wait_for_all: false,
+            io_thread: false,
             key_prefix: Vec::new(),
             client_name: Some("redlatch".to_owned()),
             max_ttl: Duration::from_secs(60),
@@ -226,20 +230,6 @@ impl Builder {
         self
     }
 
-    /// How often in a row, and for how long, a lock may go from one thread of this client that
-    /// releases it to the next that waits for it, without being free in between: by default 1000
-    /// times and 1 s.
-    ///
-    /// Threads of one client that want the same lock stand in line, first come, first served, and
-    /// it is handed on in one round over the nodes. That is fast, and keeps other processes out:
-    /// when either bound is reached, the lock is released, and the next in line pauses for up to 20
-    /// ms before it asks the nodes, so that others may have it first. The time counts from when the
-    /// lock was taken. With a count of zero it is never handed on, and every thread in line pauses.
-    pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
-        self.hand_over_limit = HandOverLimit { count, time };
-        self
-    }
-
     /// How long the counters live from which [fencing tokens](crate::LockRequest::fenced) come,
     /// counted from the last grant, and not from extensions: from [`max_ttl`](Self::max_ttl) to 365
     /// days, by default 7 days, or `max_ttl` if that is more.
@@ -284,7 +274,8 @@ impl Builder {
     /// # Errors
     ///
     /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
-    /// server twice, or an operating system without a poll to give.
+    /// server twice, or an operating system without a poll to give, or without a thread if one was
+    /// [asked for](Self::io_thread).
     pub fn build(self) -> Result<LockClient, ConfigError> {
         LockClient::new(self.check()?)
     }

@@ -18,6 +18,7 @@
 //! reads nothing twice. The error inside is found by matching.
 
 mod cause;
+mod look;
 
 pub use crate::endpoint::{EndpointError, EndpointFault};
 pub use crate::node::{
@@ -25,6 +26,9 @@ pub use crate::node::{
 };
 pub use crate::resp::ProtocolError;
 pub use cause::{Lost, NoQuorum, NoThread, ResourceError, TtlError};
+pub use look::{ForceReleaseError, InspectError};
+
+pub(crate) use crate::node::OTHER_PROCESS;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -55,7 +59,8 @@ pub enum ConfigError {
         /// What is wrong with the value.
         reason: String,
     },
-    /// The operating system refused what every client needs: a poll.
+    /// The operating system refused what the client needs: a poll, or a thread if the connections
+    /// are to have [one of their own](crate::Builder::io_thread).
     System(io::Error),
 }
 
@@ -69,7 +74,9 @@ impl fmt::Display for ConfigError {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
             Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
-            Self::System(error) => write!(f, "no sockets can be polled: {error}"),
+            Self::System(error) => {
+                write!(f, "no sockets can be polled, or not by a thread: {error}")
+            }
         }
     }
 }
@@ -132,6 +139,8 @@ pub enum LockError {
         /// How long a round takes at present.
         round: Duration,
     },
+    /// This is a forked child of the process that built the client, which works in that one only.
+    OtherProcess,
 }
 
 impl fmt::Display for LockError {
@@ -156,6 +165,7 @@ impl fmt::Display for LockError {
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
                  {round:.1?} at most {most} can be renewed in time"
             ),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -191,6 +201,8 @@ pub enum ExtendError {
         /// What is allowed.
         max_hold: Duration,
     },
+    /// This is a forked child of the process that took the lock, and only that one extends it.
+    OtherProcess,
 }
 
 impl fmt::Display for ExtendError {
@@ -202,6 +214,7 @@ impl fmt::Display for ExtendError {
             Self::HeldTooLong { held, max_hold } => {
                 write!(f, "held for {held:.1?}: more than the setting max_hold of {max_hold:?}")
             }
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
@@ -212,69 +225,7 @@ impl Error for ExtendError {
             Self::Ttl(error) => error.source(),
             Self::Lost(error) => error.source(),
             Self::NoQuorum(error) => error.source(),
-            Self::HeldTooLong { .. } => None,
-        }
-    }
-}
-
-/// Why a lock could not be looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum InspectError {
-    /// The resource's name cannot be used.
-    Resource(ResourceError),
-    /// Too few nodes answered to know.
-    NoQuorum(NoQuorum),
-}
-
-impl fmt::Display for InspectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Resource(error) => error.fmt(f),
-            Self::NoQuorum(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for InspectError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::Resource(error) => error.source(),
-            Self::NoQuorum(error) => error.source(),
-        }
-    }
-}
-
-/// Why a lock was not taken away by force.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ForceReleaseError {
-    /// What is there is no lock: no string, an empty one or one without a ttl, or one that is
-    /// longer than any lock's. Nothing was removed.
-    NotALock {
-        /// The nodes that hold it.
-        endpoints: Vec<Arc<str>>,
-    },
-    /// Too few nodes answered to know. Those that did have removed what was seen.
-    NoQuorum(NoQuorum),
-}
-
-impl fmt::Display for ForceReleaseError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotALock { endpoints } => {
-                write!(f, "what is there is no lock, and was not removed: {}", endpoints.join(", "))
-            }
-            Self::NoQuorum(error) => error.fmt(f),
-        }
-    }
-}
-
-impl Error for ForceReleaseError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        match self {
-            Self::NotALock { .. } => None,
-            Self::NoQuorum(error) => error.source(),
+            Self::HeldTooLong { .. } | Self::OtherProcess => None,
         }
     }
 }
@@ -286,19 +237,26 @@ pub enum ReleaseError {
     /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be
     /// reached again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
+    /// This is a forked child of the process that took the lock, and only that one releases it. The
+    /// lock stays as it is.
+    OtherProcess,
 }
 
 impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::NoQuorum(error) = self;
-        error.fmt(f)
+        match self {
+            Self::NoQuorum(error) => error.fmt(f),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
+        }
     }
 }
 
 impl Error for ReleaseError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        let Self::NoQuorum(error) = self;
-        error.source()
+        match self {
+            Self::NoQuorum(error) => error.source(),
+            Self::OtherProcess => None,
+        }
     }
 }
 

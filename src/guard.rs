@@ -25,6 +25,9 @@ use std::time::Duration;
 /// leaked is not released: its lock ends with its validity, and if it is kept alive, with its
 /// [`max_hold`](crate::LockRequest::max_hold).
 ///
+/// It belongs to the process that took the lock. A forked child has a copy of it, to which the lock
+/// [is not held](Lost::OtherProcess), and which it may drop: that does nothing.
+///
 /// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
 /// handed to the next thread of this client that waits for it, or the release is written to the
 /// nodes at once, and to those that cannot be reached now with the next call after they can be.
@@ -102,6 +105,10 @@ impl LockGuard {
     /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
+        if self.client.is_foreign() { Duration::ZERO } else { self.left() }
+    }
+
+    fn left(&self) -> Duration {
         let now = clock::now();
         match self.hold.get() {
             Some(hold) => hold.check(now).map_or(Duration::ZERO, |end| end.since(now)),
@@ -115,9 +122,11 @@ impl LockGuard {
     ///
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), Lost> {
-        if let Some(hold) = self.hold.get() {
+        if self.client.is_foreign() {
+            Err(Lost::OtherProcess)
+        } else if let Some(hold) = self.hold.get() {
             hold.check(clock::now()).map(|_| ())
-        } else if !self.remaining().is_zero() {
+        } else if !self.left().is_zero() {
             Ok(())
         } else if self.is_gone {
             Err(Lost::Gone)
@@ -139,6 +148,9 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
+        if self.client.is_foreign() {
+            return Err(ExtendError::OtherProcess);
+        }
         let began = self.client.heard_at();
         let result = self.renew(ttl);
         self.tell_extended(began, &result);
@@ -193,6 +205,9 @@ impl LockGuard {
     /// Too few nodes answered. The others are told as soon as they can be reached again; their key
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
+        if self.client.is_foreign() {
+            return Err(ReleaseError::OtherProcess);
+        }
         let result = self.give_back();
         self.tell_released(result.as_ref().ok().copied());
         result
@@ -220,13 +235,6 @@ impl LockGuard {
         match self.hold.get() {
             Some(hold) => hold.close(clock::now(), NodeSet::all(self.client.rules().nodes)),
             None => self.lease.clone(),
-        }
-    }
-
-    /// This thread gives the lock up when it has done something, and no other can.
-    pub(crate) fn bind_to_this_thread(&self) {
-        if let Some(place) = &self.place {
-            place.tenure().bind_to_this_thread();
         }
     }
 
@@ -258,7 +266,7 @@ pub enum Released {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.is_released {
+        if self.is_released || self.client.is_foreign() {
             return;
         }
         let lease = self.close();

@@ -58,7 +58,8 @@
 //!   ([`Builder::restart_guard`]).
 //! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
 //!   step them.
-//! * **A fork** shares its parent's connections. Build a client after forking, not before.
+//! * **A forked child** cannot use its parent's client or guards: it is told so
+//!   ([`LockError::OtherProcess`]), and disturbs nothing. It builds a client of its own.
 //! * **Re-entrance.** A lock belongs to a guard, not to a thread: who waits for a lock of which it
 //!   has the guard waits for itself ([`LockClient`] says what is noticed of that).
 //! * **Fairness between processes.** Threads of one client are served in the order they came.
@@ -88,6 +89,7 @@
 //! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
+//! | `origin` | which process a client belongs to: in a forked child it works no more |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
 //! | `watchdog` | keeps locks alive, and tells of losses |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
@@ -115,6 +117,7 @@ mod inspect;
 mod line;
 mod net;
 mod node;
+mod origin;
 mod resp;
 mod watchdog;
 

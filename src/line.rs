@@ -22,8 +22,8 @@ mod waiter;
 
 use crate::clock::{self, Time};
 use crate::engine::Lease;
+use crate::origin::Origin;
 use std::collections::{HashMap, VecDeque};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -41,6 +41,7 @@ pub(crate) struct HandOverLimit {
 pub(crate) struct Lines {
     lines: Mutex<HashMap<Arc<[u8]>, Line>>,
     limit: HandOverLimit,
+    origin: Arc<Origin>,
 }
 
 #[derive(Default)]
@@ -65,6 +66,7 @@ struct Head {
 }
 
 /// The place at the head of a line. Dropping it calls the next.
+#[derive(Debug)]
 pub(crate) struct Place {
     tenure: Tenure,
     is_after_limit: bool,
@@ -84,8 +86,8 @@ pub(crate) enum Joined {
 }
 
 impl Lines {
-    pub(crate) fn new(limit: HandOverLimit) -> Self {
-        Self { lines: Mutex::new(HashMap::new()), limit }
+    pub(crate) fn new(limit: HandOverLimit, origin: Arc<Origin>) -> Self {
+        Self { lines: Mutex::new(HashMap::new()), limit, origin }
     }
 
     /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for
@@ -267,6 +269,9 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let Tenure { lines, key, number } = &self.tenure;
+        if lines.origin.is_known_foreign() {
+            return; // A thread that is not in this forked child may have the lock.
+        }
         let (limit, mut lines) = (lines.limit, lines.lock());
         let Some(line) = lines.get_mut(key) else { return };
         if line.is_head(*number) {
@@ -276,12 +281,6 @@ impl Drop for Place {
         if line.head.is_none() && line.waiting.is_empty() {
             lines.remove(key);
         }
-    }
-}
-
-impl fmt::Debug for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Place").field("number", &self.tenure.number).finish_non_exhaustive()
     }
 }
 

@@ -40,9 +40,11 @@ use crate::engine::Rules;
 use crate::error::NoThread;
 use crate::line::Tenure;
 use crate::net::Net;
+use crate::origin::Origin;
 use crossbeam_channel::{Sender, unbounded};
 use notifier::{Notice, Notifier};
 use patrol::Patrol;
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -64,8 +66,9 @@ pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
     load: Arc<Load>,
+    origin: Arc<Origin>,
     notifier: Arc<Notifier>,
-    thread: Mutex<Option<Thread>>,
+    thread: Arc<Mutex<Option<Thread>>>,
 }
 
 #[derive(Debug)]
@@ -76,9 +79,15 @@ struct Thread {
 
 impl Watchdog {
     /// No threads yet. What is renewed is told with `tell`.
-    pub(crate) fn new(net: Arc<Net>, rules: Arc<Rules>, tell: Option<Tell>) -> Self {
-        let (load, notifier) = (Arc::default(), Arc::new(Notifier::new(tell)));
-        Self { net, rules, load, notifier, thread: Mutex::new(None) }
+    pub(crate) fn new(
+        net: &Arc<Net>,
+        rules: &Arc<Rules>,
+        origin: &Arc<Origin>,
+        tell: Option<Tell>,
+    ) -> Self {
+        let notifier = Arc::new(Notifier::new(tell, Arc::clone(origin)));
+        let (net, rules, origin) = (net.clone(), rules.clone(), origin.clone());
+        Self { net, rules, load: Arc::default(), origin, notifier, thread: Arc::default() }
     }
 
     /// Starts the thread that renews, if it does not run, and the one that tells of it, if anybody
@@ -137,6 +146,12 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
+        if self.origin.is_foreign() {
+            // In a forked child the threads are not there, and whoever looks for one finds another.
+            // They may have been half way through what they are handed, and locks of it stay taken.
+            mem::forget((Arc::clone(&self.thread), Arc::clone(&self.notifier)));
+            return;
+        }
         let Some(Thread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
         // It has a share in the connections, and whoever drops the last waits for what was written

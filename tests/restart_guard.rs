@@ -12,7 +12,7 @@ use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
 use redlatch::{ExtendError, LockClient, LockError, NodeStatus, Problem, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, calls, gone, holders, patient, take, value};
+use support::locks::{LIMIT, LONG, calls, connected, gone, holders, patient, take, value};
 use support::queue::finish;
 use support::servers::Servers;
 
@@ -210,4 +210,21 @@ fn nobody_in_line_asks_while_the_first_waits_for_the_end_of_a_quarantine() {
     let attempts = calls(&servers[0], "set");
     // One for each, one before the quarantine and a few that come a moment too early.
     assert!(attempts <= 8 + 8, "{attempts} attempts");
+}
+
+#[test]
+fn all_clients_see_a_quarantine_end_at_the_same_time_whenever_they_connect() {
+    let server = Servers::start(1);
+    // Whoever connects in its first second knows more than its start, which is cut off to that.
+    thread::sleep(Duration::from_millis(1_100));
+    let mut ends = Vec::new();
+    let (start, mut spread) = (Instant::now(), Duration::MAX);
+    for _ in 0..8 {
+        let client = connected(guarded(server.urls(), LONG));
+        let status = client.nodes().remove(0);
+        ends.push(start.elapsed() + status.quarantine.expect("it was started a moment ago"));
+        spread = ends.iter().max().unwrap().saturating_sub(*ends.iter().min().unwrap());
+        thread::sleep(Duration::from_millis(130));
+    }
+    assert!(spread < Duration::from_millis(300), "{spread:?}: {ends:?}");
 }

@@ -21,8 +21,9 @@ pub(super) struct Account<'a> {
     quarantined_until: Time,
 }
 
-/// Servers say in whole seconds for how long they have been up: a quarantine that ends later than
-/// was told by less than this is the same one, and an attempt came a moment too early.
+/// Servers before Redis 7 say in whole seconds for how long they have been up: a quarantine that
+/// ends later than was told by less than this is the same one, and an attempt came a moment too
+/// early.
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> Account<'a> {
@@ -47,8 +48,9 @@ impl<'a> Account<'a> {
 
     /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
     /// what this attempt left behind has been removed, and nothing is owed if who is told panics.
-    fn tell_rest(&mut self, last: &LastRound) {
-        let Some((_, ballot)) = &self.untold else { return };
+    /// An outcome if the call does not go on.
+    fn tell_rest(&mut self, last: &LastRound) -> Option<Acquired> {
+        let (_, ballot) = self.untold.as_ref()?;
         let left = ballot.quarantine;
         self.tell_attempt(failure);
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
@@ -56,6 +58,8 @@ impl<'a> Account<'a> {
             self.quarantined_until = until;
             self.client.tell(|| Event::Quarantined { resource, left, reports });
         }
+        // If who was told has forked, the call goes on in the parent only.
+        self.client.is_known_foreign().then_some(Acquired::Contended)
     }
 
     /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives

@@ -25,6 +25,9 @@ impl LockClient {
         extras: Option<Arc<Extras>>,
         terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
+        if self.is_foreign() {
+            return Err(LockError::OtherProcess);
+        }
         if !self.is_heard() {
             return self.take(key, extras, terms, |acquire| self.run(acquire));
         }
@@ -63,6 +66,9 @@ impl LockClient {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
+        if self.is_known_foreign() {
+            return Err(LockError::OtherProcess);
+        }
         match outcome {
             Acquired::Held(lease) => {
                 if let Some(place) = &place {

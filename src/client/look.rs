@@ -1,13 +1,30 @@
-//! Looking at locks, and taking them away by force.
+//! Looking at nodes and at locks, and taking locks away by force.
 
 use super::LockClient;
 use crate::clock;
 use crate::engine::{Request, Verb, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
+use crate::node::{NodeStatus, Problem};
 use std::sync::Arc;
 
 impl LockClient {
+    /// Asks each node for a sign of life and says how this client stands with it, in the order of
+    /// the configuration. Connects to nodes that have no connection; takes no longer than
+    /// [`node_timeout`](crate::Builder::node_timeout).
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeStatus> {
+        if self.is_foreign() {
+            return self.shared.net.unknown(&Problem::OtherProcess);
+        }
+        let statuses =
+            self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
+        if let Some(listener) = &self.shared.listener {
+            listener.tell_changes();
+        }
+        statuses
+    }
+
     /// Looks at what the nodes hold for `resource`, without taking part: free or held, for how much
     /// longer, and by whom if the holder [said so](crate::LockRequest::owner).
     ///
@@ -18,6 +35,9 @@ impl LockClient {
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
         let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
+        if self.is_foreign() {
+            return Err(InspectError::OtherProcess);
+        }
         let ping = Request::ping(&self.shared.rules, clock::now());
         let request = Request { verb: Verb::Inspect, key: Arc::clone(&key), ..ping };
         let returns = self.shared.net.submit(request).returns;
@@ -50,6 +70,9 @@ impl LockClient {
     /// What was seen is no lock: no string, one without a ttl, or one that is too long; it stays.
     /// Or fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
+        if self.is_foreign() {
+            return Err(ForceReleaseError::OtherProcess);
+        }
         let Seen { key, locks, others } = &seen.seen;
         if locks.is_empty() {
             let is_free = others.is_empty();

@@ -9,7 +9,7 @@ use crate::watchdog::{News, Tell};
 impl LockClient {
     /// Does somebody listen to what this client does in this thread?
     pub(crate) fn is_heard(&self) -> bool {
-        self.shared.listener.is_some() && !Listener::is_telling()
+        self.shared.listener.is_some() && !Listener::is_telling() && !self.is_known_foreign()
     }
 
     /// The time, if somebody listens.

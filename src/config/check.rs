@@ -39,6 +39,7 @@ impl Builder {
             key_prefix: self.key_prefix,
             client_name: self.client_name,
             wait_for_all: self.wait_for_all,
+            io_thread: self.io_thread,
             restart_guard: self.restart_guard,
             hand_over_limit: self.hand_over_limit,
             fencing_expiry,

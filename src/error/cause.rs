@@ -1,7 +1,7 @@
 //! What the errors of several operations have in common.
 
 use crate::engine::quorum;
-use crate::node::{NodeAnswer, NodeReport};
+use crate::node::{NodeAnswer, NodeReport, OTHER_PROCESS};
 use std::error::Error;
 use std::time::Duration;
 use std::{fmt, io};
@@ -62,6 +62,9 @@ pub enum Lost {
     Expired,
     /// So many nodes have lost its key or given it to another that the rest is no majority.
     Gone,
+    /// This is a forked child of the process that took the lock. That one may hold it still, or
+    /// have given it back.
+    OtherProcess,
 }
 
 impl fmt::Display for Lost {
@@ -69,6 +72,9 @@ impl fmt::Display for Lost {
         f.write_str(match self {
             Self::Expired => "the lock is lost: its validity has passed",
             Self::Gone => "the lock is lost: no majority of nodes holds it any more",
+            Self::OtherProcess => {
+                "the lock is not held here: another process took it, which forked this one"
+            }
         })
     }
 }
@@ -187,7 +193,8 @@ impl fmt::Display for TtlError {
 
 impl Error for TtlError {}
 
-/// The operating system had no thread to give to the one that watches over locks.
+/// The operating system had no thread to give to the one that watches over locks, or that one is in
+/// another process, of which this is a forked child.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoThread {
     kind: io::ErrorKind,
@@ -197,6 +204,11 @@ pub struct NoThread {
 impl NoThread {
     pub(crate) fn new(error: &io::Error) -> Self {
         Self { kind: error.kind(), why: error.to_string() }
+    }
+
+    /// The thread is in another process.
+    pub(crate) fn elsewhere() -> Self {
+        Self { kind: io::ErrorKind::Unsupported, why: OTHER_PROCESS.to_owned() }
     }
 
     /// What kind of failure it was.

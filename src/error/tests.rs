@@ -75,6 +75,9 @@ fn locking() -> Vec<Box<dyn Error>> {
         Box::new(LockError::NoEntropy),
         Box::new(no_thread.clone()),
         Box::new(LockError::NoThread(no_thread)),
+        Box::new(NoThread::elsewhere()),
+        Box::new(LockError::TooManyKept { kept: 2, most: 2, ttl, round: took }),
+        Box::new(LockError::OtherProcess),
     ]
 }
 
@@ -82,15 +85,21 @@ fn the_others() -> Vec<Box<dyn Error>> {
     let server = ServerError::parse(b"NOPERM no", None);
     vec![
         Box::new(ExtendError::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
+        Box::new(ExtendError::OtherProcess),
+        Box::new(Lost::OtherProcess),
         Box::new(Lost::Gone),
         Box::new(ExtendError::Lost(Lost::Expired)),
         Box::new(ExtendError::NoQuorum(no_quorum())),
         Box::new(ExtendError::HeldTooLong { held: SECOND, max_hold: SECOND }),
         Box::new(InspectError::Resource(ResourceError::None)),
         Box::new(InspectError::NoQuorum(no_quorum())),
+        Box::new(InspectError::OtherProcess),
         Box::new(ForceReleaseError::NotALock { endpoints: vec!["a".into()] }),
         Box::new(ForceReleaseError::NoQuorum(no_quorum())),
+        Box::new(ForceReleaseError::OtherProcess),
         Box::new(ReleaseError::NoQuorum(no_quorum())),
+        Box::new(ReleaseError::OtherProcess),
+        Box::new(Problem::OtherProcess),
         Box::new(server.clone()),
         Box::new(Problem::Server(server)),
         Box::new(ProtocolError::TooDeep),
@@ -124,7 +133,10 @@ fn nothing_is_said_twice_in_a_chain_of_errors() {
 #[test]
 fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
     let error = ConfigError::System(io::Error::other(Caused));
-    assert_eq!(chain(&error), ["no sockets can be polled: no more descriptors", "the root of it"]);
+    assert_eq!(
+        chain(&error),
+        ["no sockets can be polled, or not by a thread: no more descriptors", "the root of it"]
+    );
     let error = LockError::NoQuorum(no_quorum());
     assert!(error.to_string().contains("LOADING the dataset"), "{error}");
     assert_eq!(chain(&error).len(), 1);

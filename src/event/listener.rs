@@ -9,6 +9,7 @@
 use super::Event;
 use crate::net::Mailbox;
 use crate::node::NodeState;
+use crate::origin::Origin;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
@@ -28,16 +29,19 @@ pub(crate) struct Listener {
     callback: Arc<Callback>,
     /// What has changed about the nodes, and was not told yet.
     mailbox: Arc<Mailbox>,
+    /// Where it is told. A callback may fork, and the child has nothing to tell.
+    origin: Arc<Origin>,
 }
 
 impl Listener {
     pub(crate) fn new(callback: Arc<Callback>) -> Self {
-        Self { callback, mailbox: Arc::default() }
+        Self { callback, mailbox: Arc::default(), origin: Arc::new(Origin::here()) }
     }
 
     /// The same for one client, whose nodes have a mailbox of their own.
-    pub(crate) fn of_client(&self) -> Self {
-        Self::new(Arc::clone(&self.callback))
+    pub(crate) fn of_client(&self, origin: &Arc<Origin>) -> Self {
+        let (callback, origin) = (Arc::clone(&self.callback), Arc::clone(origin));
+        Self { callback, mailbox: Arc::default(), origin }
     }
 
     /// Where to leave what changes about the nodes.
@@ -55,7 +59,9 @@ impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if !Self::is_telling() {
             self.tell_changes();
-            self.call(event);
+            if !self.origin.is_known_foreign() {
+                self.call(event);
+            }
         }
     }
 
@@ -70,13 +76,15 @@ impl Listener {
                 NodeState::Up => Event::NodeUp { endpoint },
                 NodeState::Down(problem) => Event::NodeDown { endpoint, problem },
                 NodeState::Slow(silent) => Event::NodeSlow { endpoint, silent: *silent },
-            });
+            })
         });
     }
 
-    fn call(&self, event: &Event<'_>) {
+    /// Says whether this is still the same process.
+    fn call(&self, event: &Event<'_>) -> bool {
         let _telling = Telling::begin();
         (self.callback)(event);
+        !self.origin.is_foreign()
     }
 }
 

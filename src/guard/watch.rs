@@ -30,8 +30,11 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// There was no thread to call it, and `callback` will not be called.
+    /// There was no thread to call it, and `callback` will not be called. A forked child has none.
     pub fn on_lost(&self, callback: impl FnOnce(Lost) + Send + 'static) -> Result<(), NoThread> {
+        if self.client.is_foreign() {
+            return Err(NoThread::elsewhere());
+        }
         self.client.start_notifier()?;
         let hold = self.hold.get_or_init(|| {
             let gone = self.is_gone.then_some(Lost::Gone);
@@ -48,6 +51,9 @@ impl LockGuard {
     /// Needs no thread but the caller's. If that overslept, `Some` says so.
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
+        if self.client.is_foreign() {
+            return Some(Lost::OtherProcess);
+        }
         if let Some(hold) = self.hold.get() {
             return hold.wait(clock::now, timeout);
         }
@@ -85,6 +91,13 @@ impl LockGuard {
     /// How long ago that was.
     pub(crate) fn age(&self, now: Time) -> Duration {
         now.since(self.lease.since)
+    }
+
+    /// This thread gives the lock up when it has done something, and no other can.
+    pub(crate) fn bind_to_this_thread(&self) {
+        if let Some(place) = &self.place {
+            place.tenure().bind_to_this_thread();
+        }
     }
 
     /// Extends a lock that the watchdog knows of, and may be extending as well.

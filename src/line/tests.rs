@@ -16,7 +16,7 @@ const LONG: Duration = Duration::from_secs(1_000);
 const ROUND: Duration = Duration::from_millis(20);
 
 fn lines(count: u32, time: Duration) -> Arc<Lines> {
-    Arc::new(Lines::new(HandOverLimit { count, time }))
+    Arc::new(Lines::new(HandOverLimit { count, time }, Arc::new(Origin::here())))
 }
 
 fn key() -> Arc<[u8]> {

@@ -9,6 +9,7 @@ use super::seat::Seat;
 use super::turn::{Drive, Turn, Wake};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The seats of a thread that has many requests at a time, used again and again.
 pub(super) struct Batch<O> {
@@ -56,21 +57,27 @@ impl<O> Batch<O> {
     }
 
     /// Waits until a request is decided, if any is open, and tells of each that is, by its number,
-    /// what it came to.
+    /// what it came to. Answers whether there was any; where a thread of its own drives, it waits
+    /// for no longer than `limit` after the last call.
     ///
     /// # Panics
     ///
     /// The driver panicked, in this thread or in another.
-    pub(super) fn collect<D, W>(&mut self, turn: &Turn<D, W>, mut each: impl FnMut(usize, O))
+    pub(super) fn collect<D, W>(
+        &mut self,
+        turn: &Turn<D, W>,
+        limit: Duration,
+        mut each: impl FnMut(usize, O),
+    ) -> bool
     where
         D: Drive<Outcome = O>,
         W: Wake,
     {
         if !self.is_open() {
-            return;
+            return false;
         }
         let Self { leader, seats, open, free } = self;
-        turn.attend(leader, &mut || {
+        let collected = turn.attend(leader, limit, &mut || {
             let before = open.len();
             open.retain(|&number| match seats[number].take() {
                 Some(outcome) => {
@@ -82,6 +89,14 @@ impl<O> Batch<O> {
             });
             (open.len() < before).then_some(())
         });
+        collected.is_some()
+    }
+
+    /// Waits no longer for this request: what it comes to after all is for nobody.
+    pub(super) fn abandon(&mut self, number: usize) {
+        self.open.retain(|other| *other != number);
+        self.seats[number] = Arc::new(Seat::behind(&self.leader));
+        self.free.push(number);
     }
 }
 

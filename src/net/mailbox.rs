@@ -2,6 +2,7 @@
 //! down: those who are told may use the client, and must not find its driver taken by themselves.
 
 use crate::node::{Changes, NodeChange};
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Changes that are still to be told, in their order.
@@ -24,11 +25,15 @@ impl Mailbox {
 
     /// Tells what there is, one after another, unless another thread is at it: that one tells what
     /// comes meanwhile as well. If `tell` panics, the rest is for the next who comes. To be called
-    /// when nothing is held and nothing owed: `tell` may use the client.
-    pub(crate) fn drain(&self, mut tell: impl FnMut(&NodeChange)) {
+    /// when nothing is held and nothing owed: `tell` may use the client. It says whether this is
+    /// still the same process: in a forked child, a thread that is not there may have the lock.
+    pub(crate) fn drain(&self, mut tell: impl FnMut(&NodeChange) -> bool) {
         while let Some(change) = self.begin() {
-            let _telling = Telling(self);
-            tell(&change);
+            let telling = Telling(self);
+            if !tell(&change) {
+                mem::forget(telling);
+                return;
+            }
         }
     }
 
@@ -65,7 +70,10 @@ mod tests {
 
     fn told(mailbox: &Mailbox) -> Vec<String> {
         let mut told = Vec::new();
-        mailbox.drain(|change| told.push(change.endpoint.to_string()));
+        mailbox.drain(|change| {
+            told.push(change.endpoint.to_string());
+            true
+        });
         told
     }
 
@@ -88,6 +96,7 @@ mod tests {
                 mailbox.push(change("b"));
                 assert_eq!(told(&mailbox), [""; 0]);
             }
+            true
         });
         assert_eq!(all, ["a", "b"]);
     }

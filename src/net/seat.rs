@@ -1,8 +1,9 @@
 //! Where a thread waits for what its request comes to.
 
-use super::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A place for one thread at a time, used for one request after another.
 pub(super) struct Seat<O> {
@@ -58,15 +59,16 @@ impl<O> Seat<O> {
         self.lock().outcome.take()
     }
 
-    /// Waits until the outcome is there, or to be called.
-    pub(super) fn wait(&self) {
+    /// Waits until the outcome is there, or to be called, for as long as there is a limit. Answers
+    /// whether one of them has come.
+    pub(super) fn wait(&self, limit: Option<Duration>) -> bool {
         let mut state = self.lock();
         state.is_taken = true;
-        while state.outcome.is_none() && !state.is_called {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let is_early = |state: &mut SeatState<O>| state.outcome.is_none() && !state.is_called;
+        state = wait_while(&self.changed, state, limit, is_early);
         state.is_taken = false;
-        state.is_called = false;
+        let is_called = std::mem::take(&mut state.is_called);
+        is_called || state.outcome.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, SeatState<O>> {
@@ -96,6 +98,11 @@ impl<O> Seats<O> {
 
     pub(super) fn give_back(&mut self, seat: Arc<Seat<O>>) {
         self.free.push(seat);
+    }
+
+    /// Whoever sat here has left without an outcome. It may still come, so nobody else sits here.
+    pub(super) fn remove(&mut self, seat: &Arc<Seat<O>>) {
+        self.all.retain(|other| !Arc::ptr_eq(other, seat));
     }
 
     /// Calls whoever waits.

@@ -6,6 +6,23 @@ pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 pub(super) use std::thread::panicking;
 
 use std::sync::TryLockError;
+use std::time::Duration;
+
+/// Waits as long as `is_early`, or for so long.
+pub(super) fn wait_while<'a, T>(
+    condvar: &Condvar,
+    guard: MutexGuard<'a, T>,
+    limit: Option<Duration>,
+    is_early: impl FnMut(&mut T) -> bool,
+) -> MutexGuard<'a, T> {
+    match limit {
+        None => condvar.wait_while(guard, is_early).unwrap_or_else(PoisonError::into_inner),
+        Some(limit) => {
+            let waited = condvar.wait_timeout_while(guard, limit, is_early);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        }
+    }
+}
 
 /// What one thread may have at a time, and nobody waits for.
 #[derive(Debug)]

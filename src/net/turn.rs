@@ -1,11 +1,12 @@
 //! Whose turn it is to drive.
 //!
-//! No thread in the background does this. All threads of a client share one driver, which has the
-//! sockets; whoever needs an answer and finds the driver free takes it and drives, for everybody:
-//! it opens the rounds that others have left in the inbox, writes and reads for all of them, and
-//! hands out what they came to. Whoever finds the driver taken leaves its request in the inbox,
-//! wakes the driver if it sleeps, and parks on its seat. When the one who drives has its own
-//! outcome, it puts the driver down and calls one of those who still wait.
+//! Unless the client has a [thread for it](super::service), the callers do this themselves. All
+//! threads of a client share one driver, which has the sockets; whoever needs an answer and finds
+//! the driver free takes it and drives, for everybody: it opens the rounds that others have left in
+//! the inbox, writes and reads for all of them, and hands out what they came to. Whoever finds the
+//! driver taken leaves its request in the inbox, wakes the driver if it sleeps, and parks on its
+//! seat. When the one who drives has its own outcome, it puts the driver down and calls one of
+//! those who still wait.
 //!
 //! ```text
 //!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
@@ -20,70 +21,108 @@
 //! wait *afterwards*, and whoever leaves something in the inbox tries to take the driver
 //! *afterwards*. One of the two then sees the other, and nothing is left lying.
 //!
+//! Where there is a thread for it, that one takes the driver once and for all, and the callers
+//! never do: they leave their requests in the inbox and park. A driver cannot be taken away from a
+//! thread that is stopped, by a signal handler say, and then nobody is served; so they wait no
+//! longer than their request says, and leave without an outcome.
+//!
 //! A driver that panics, which only a mistake in this crate can make it do, may have lost count of
 //! what was asked and answered. It is never used again: whoever waits for it or comes later panics
 //! as well, as with a poisoned mutex, and nobody is left waiting.
 
 pub(super) use super::drive::{Drive, Wake};
+use super::hands::Driving;
 use super::inbox::Inbox;
 use super::seat::{Seat, Seats};
+use super::sync::fence;
 use super::sync::{AtomicBool, Baton, Mutex, MutexGuard, Ordering, PoisonError, Taken};
-use super::sync::{fence, panicking};
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::time::Duration;
 
-enum Job<D: Drive> {
+pub(super) enum Job<D: Drive> {
     Open(D::Request, Arc<Seat<D::Outcome>>),
     Post(D::Request),
+    /// The thread that drives is to end.
+    Close,
 }
 
 /// The driver, and those who want it.
 pub(super) struct Turn<D: Drive, W> {
     driver: Baton<D>,
-    inbox: Inbox<Job<D>>,
+    pub(super) inbox: Inbox<Job<D>>,
     seats: Mutex<Seats<D::Outcome>>,
     waker: W,
+    /// Does a thread of its own drive?
+    is_served: bool,
+    is_closed: AtomicBool,
     /// Is the driver asleep, or about to be?
-    is_asleep: AtomicBool,
+    pub(super) is_asleep: AtomicBool,
     /// Has the driver panicked?
-    is_broken: AtomicBool,
+    pub(super) is_broken: AtomicBool,
 }
 
 impl<D: Drive, W: Wake> Turn<D, W> {
-    pub(super) fn new(driver: D, waker: W) -> Self {
+    /// A driver for those who call, or if it `is_served` for the thread that
+    /// [serves](Self::serve) them.
+    pub(super) fn new(driver: D, waker: W, is_served: bool) -> Self {
         Self {
             driver: Baton::new(driver),
             inbox: Inbox::new(),
             seats: Mutex::new(Seats::new()),
             waker,
+            is_served,
+            is_closed: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
     }
 
-    /// Puts a request to the nodes and waits for what it comes to.
+    /// Drives for all, until [told](Self::close) to end.
+    pub(super) fn serve(&self) {
+        if let Some(driving) = self.begin() {
+            self.drive(driving, &mut || self.is_closed.load(Ordering::SeqCst).then_some(()));
+        }
+    }
+
+    /// Tells the thread that [serves](Self::serve) to do what has been left for it, and to end.
+    pub(super) fn close(&self) {
+        self.leave(Job::Close);
+    }
+
+    /// Puts a request to the nodes and waits for what it comes to; where a thread of its own
+    /// drives, for no longer than `limit`, after which there is no outcome.
     ///
     /// # Panics
     ///
     /// The driver panicked, in this thread or in another.
-    pub(super) fn submit(&self, request: D::Request) -> D::Outcome {
+    pub(super) fn submit(&self, request: D::Request, limit: Duration) -> Option<D::Outcome> {
         self.expect_sound();
         let seat = self.lock_seats().take();
-        let outcome = self.submit_from(request, &seat);
-        self.lock_seats().give_back(seat);
+        let outcome = self.submit_from(request, &seat, limit);
+        let mut seats = self.lock_seats();
+        if outcome.is_some() {
+            seats.give_back(seat);
+        } else {
+            seats.remove(&seat);
+        }
         outcome
     }
 
-    fn submit_from(&self, request: D::Request, seat: &Arc<Seat<D::Outcome>>) -> D::Outcome {
+    fn submit_from(
+        &self,
+        request: D::Request,
+        seat: &Arc<Seat<D::Outcome>>,
+        limit: Duration,
+    ) -> Option<D::Outcome> {
         if let Some(mut driving) = self.take_turn() {
             self.clear_inbox(&mut driving);
             driving.look();
             driving.open(request, Arc::clone(seat));
-            return self.drive(driving, &mut || seat.take());
+            return Some(self.drive(driving, &mut || seat.take()));
         }
         self.leave(Job::Open(request, Arc::clone(seat)));
-        self.wait(seat, &mut || seat.take())
+        self.wait(seat, limit, &mut || seat.take())
     }
 
     /// Leaves a request for whoever drives next. Its outcome goes to `seat`, and whoever wants it
@@ -93,7 +132,8 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         self.leave(Job::Open(request, seat));
     }
 
-    /// Drives, or waits to be called at `seat`, until `done` has what was left requests for.
+    /// Drives, or waits to be called at `seat`, until `done` has what was left requests for; where
+    /// a thread of its own drives, for no longer than `limit` after the last call.
     ///
     /// # Panics
     ///
@@ -101,24 +141,33 @@ impl<D: Drive, W: Wake> Turn<D, W> {
     pub(super) fn attend<T>(
         &self,
         seat: &Seat<D::Outcome>,
+        limit: Duration,
         done: &mut impl FnMut() -> Option<T>,
-    ) -> T {
+    ) -> Option<T> {
         if let Some(mut driving) = self.take_turn() {
             driving.look();
-            return self.drive(driving, done);
+            return Some(self.drive(driving, done));
         }
-        self.wait(seat, done)
+        self.wait(seat, limit, done)
     }
 
-    fn wait<T>(&self, seat: &Seat<D::Outcome>, done: &mut impl FnMut() -> Option<T>) -> T {
+    fn wait<T>(
+        &self,
+        seat: &Seat<D::Outcome>,
+        limit: Duration,
+        done: &mut impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        // Whoever may be called to drive must be there when that happens.
+        let limit = self.is_served.then_some(limit);
         loop {
             if let Some(driving) = self.take_turn() {
-                return self.drive(driving, done);
+                return Some(self.drive(driving, done));
             }
             // Whoever breaks the driver says so first, and calls every seat afterwards.
             self.expect_sound();
-            seat.wait();
-            if let Some(result) = done() {
+            let is_called = seat.wait(limit);
+            let result = done();
+            if result.is_some() || !is_called {
                 return result;
             }
         }
@@ -179,94 +228,30 @@ impl<D: Drive, W: Wake> Turn<D, W> {
         }
     }
 
-    fn clear_inbox(&self, driver: &mut D) {
+    pub(super) fn clear_inbox(&self, driver: &mut D) {
         while let Some(job) = self.inbox.pop() {
             match job {
                 Job::Open(request, seat) => driver.open(request, seat),
                 Job::Post(request) => driver.post(request),
+                Job::Close => self.is_closed.store(true, Ordering::SeqCst),
             }
         }
     }
 
+    /// The driver, for one of the callers.
     fn take_turn(&self) -> Option<Driving<'_, D, W>> {
-        let driver = self.take_driver()?;
-        let hands = Hands { turn: self, driver: Some(driver), was_panicking: panicking() };
-        Some(Driving(hands))
+        if self.is_served { None } else { self.begin() }
     }
 
-    fn take_driver(&self) -> Option<Taken<'_, D>> {
+    fn begin(&self) -> Option<Driving<'_, D, W>> {
+        let driver = self.take_driver()?;
+        Some(Driving::new(self, driver))
+    }
+
+    pub(super) fn take_driver(&self) -> Option<Taken<'_, D>> {
         let driver = self.driver.try_take()?;
         // Only now: what breaks while somebody has it is known before it can be taken.
         if self.is_broken.load(Ordering::SeqCst) { None } else { Some(driver) }
-    }
-}
-
-/// The driver in the hands of a thread. It is put down properly however the thread leaves.
-struct Driving<'a, D: Drive, W: Wake>(Hands<'a, D, W>);
-
-/// What sees to it that a driver which panicked, be it while it was put down, is never taken again.
-struct Hands<'a, D: Drive, W: Wake> {
-    turn: &'a Turn<D, W>,
-    driver: Option<Taken<'a, D>>,
-    /// Was the thread panicking already, and is it dropping a guard on its way?
-    was_panicking: bool,
-}
-
-impl<D: Drive, W: Wake> Hands<'_, D, W> {
-    fn is_broken(&self) -> bool {
-        panicking() && !self.was_panicking
-    }
-}
-
-impl<D: Drive, W: Wake> Drop for Hands<'_, D, W> {
-    fn drop(&mut self) {
-        if self.is_broken() {
-            // The driver is still in these hands: nobody takes it before this is known.
-            self.turn.is_broken.store(true, Ordering::SeqCst);
-            self.driver.iter_mut().for_each(|driver| driver.abandon());
-            self.turn.lock_seats().call_all();
-        }
-    }
-}
-
-impl<D: Drive, W: Wake> Drop for Driving<'_, D, W> {
-    fn drop(&mut self) {
-        if self.0.is_broken() {
-            return;
-        }
-        let Hands { turn, driver: taken, .. } = &mut self.0;
-        while let Some(driver) = taken {
-            turn.is_asleep.store(false, Ordering::SeqCst);
-            turn.clear_inbox(driver);
-            // Also what the last answers have called for, such as a key to be put back or a script
-            // to be sent by its source: nobody may come for long who would write it.
-            driver.flush();
-            let next = driver.waiter().cloned();
-            *taken = None;
-            if let Some(seat) = next {
-                seat.call();
-            }
-            // What was left in the inbox since it was cleared is ours to see to, unless somebody
-            // has taken the driver: then it is theirs.
-            fence(Ordering::SeqCst);
-            if !turn.inbox.is_empty() {
-                *taken = turn.take_driver();
-            }
-        }
-    }
-}
-
-impl<D: Drive, W: Wake> Deref for Driving<'_, D, W> {
-    type Target = D;
-
-    fn deref(&self) -> &D {
-        self.0.driver.as_deref().expect("it is put down only when this is dropped")
-    }
-}
-
-impl<D: Drive, W: Wake> DerefMut for Driving<'_, D, W> {
-    fn deref_mut(&mut self) -> &mut D {
-        self.0.driver.as_deref_mut().expect("it is put down only when this is dropped")
     }
 }
 

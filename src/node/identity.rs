@@ -14,7 +14,9 @@ pub struct Identity {
     pub version: Option<String>,
     /// Its random name, new with each start.
     pub run_id: Option<String>,
-    /// How long it had been running when it answered, in whole seconds.
+    /// How long it had been running when it answered, up to a second less: the time of its answer
+    /// less that of its start, which is cut off to whole seconds. Where it tells the time of its
+    /// answer in whole seconds only, that is cut off as well.
     pub uptime: Option<Duration>,
     /// What it calls this connection. Another connection to this run of it never has this number.
     pub connection: Option<u64>,
@@ -61,14 +63,17 @@ impl Identity {
                 .filter(|value| !value.is_empty() && value.len() <= 128)
         };
         let version = field("redis_version");
+        let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
+        // From Redis 7 on. With it, all who ask arrive at the same time of its start, whenever they
+        // ask; without it, at one that is up to a second later.
+        let time = field("server_time_usec").and_then(|micros| micros.parse::<u64>().ok());
+        let fraction = Duration::from_micros(time.map_or(0, |micros| micros % 1_000_000));
         Self {
             server: field("server_name").or_else(|| version.is_some().then(|| "redis".to_owned())),
             // Valkey answers a Redis version as well, for programs that look for one.
             version: field("valkey_version").or(version),
             run_id: field("run_id"),
-            uptime: field("uptime_in_seconds")
-                .and_then(|seconds| seconds.parse().ok())
-                .map(Duration::from_secs),
+            uptime: whole.map(|seconds| Duration::from_secs(seconds).saturating_add(fraction)),
             connection: None,
         }
     }

@@ -32,6 +32,7 @@ pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, Former};
 pub use handshake::Credentials;
 pub use identity::Identity;
+pub(crate) use problem::OTHER_PROCESS;
 pub use problem::{OtherProtocol, Phase, Problem};
 pub use report::{NodeAnswer, NodeReport, NodeStatus, Sighting};
 pub use rounds::{Returns, Rounds};

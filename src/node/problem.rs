@@ -53,7 +53,13 @@ pub enum Problem {
         /// For how long its grants will not count.
         left: Duration,
     },
+    /// It was not asked: this is a forked child of the process that built the client.
+    OtherProcess,
 }
+
+/// What a forked child is told.
+pub(crate) const OTHER_PROCESS: &str =
+    "the client was built by another process, which forked this one: build one after forking";
 
 impl Problem {
     /// Is this a mistake in the configuration, of the client or of the server, that no waiting
@@ -61,7 +67,7 @@ impl Problem {
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
-            Self::NotRedis(_) | Self::SameServer { .. } => true,
+            Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess => true,
             Self::Server(error) => error.kind.is_permanent(),
             _ => false,
         }
@@ -81,6 +87,7 @@ impl fmt::Display for Problem {
             Self::UnexpectedReply(text) => write!(f, "unexpected reply: {text}"),
             Self::Server(error) => write!(f, "server error: {error}"),
             Self::SameServer { endpoint } => write!(f, "the same server as {endpoint}"),
+            Self::OtherProcess => f.write_str(OTHER_PROCESS),
             Self::Quarantined { left } => {
                 let left = left.as_secs_f64();
                 write!(
@@ -115,6 +122,9 @@ pub enum Phase {
     Greeting,
     /// The answer to a command.
     Answering,
+    /// This client's own thread for its connections, which has not come back: it is stopped. See
+    /// [`Builder::io_thread`](crate::Builder::io_thread).
+    Queued,
 }
 
 impl fmt::Display for Phase {
@@ -124,6 +134,7 @@ impl fmt::Display for Phase {
             Self::Connecting => "connecting",
             Self::Greeting => "waiting for an answer to the greeting",
             Self::Answering => "waiting for an answer",
+            Self::Queued => "waiting for the thread that drives the connections",
         })
     }
 }

@@ -93,3 +93,19 @@ pub struct NodeStatus {
     /// What went wrong last, if that was after the connection was made or there is none.
     pub last_error: Option<Problem>,
 }
+
+impl NodeStatus {
+    /// What is known of a node that cannot be asked.
+    pub(crate) fn unknown(endpoint: Arc<str>, problem: Problem) -> Self {
+        Self {
+            endpoint,
+            is_connected: false,
+            server: None,
+            version: None,
+            uptime: None,
+            quarantine: None,
+            round_trip: None,
+            last_error: Some(problem),
+        }
+    }
+}

@@ -5,13 +5,19 @@
 //! blocks holds up the others and nothing else: renewals have a thread of their own, and whether a
 //! lock is held is known without any. One that panics ends there. One may drop the last clone of
 //! the client: this thread has no share in the connections, and nobody waits for its end.
+//!
+//! One may fork. The child has a copy of this thread and no other, and what is still to be told is
+//! for its parent to tell: there the thread ends, and drops nothing.
 
 use super::hold::{Hold, Standing};
 use super::schedule::Schedule;
 use crate::clock;
 use crate::error::{ExtendError, NoThread};
+use crate::origin::Origin;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
+use std::mem;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -54,6 +60,7 @@ pub(super) enum Notice {
 /// What hands the thread its work, and starts it when there is some.
 pub(super) struct Notifier {
     tell: Option<Arc<Tell>>,
+    origin: Arc<Origin>,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -63,8 +70,8 @@ struct Thread {
 }
 
 impl Notifier {
-    pub(super) fn new(tell: Option<Tell>) -> Self {
-        Self { tell: tell.map(Arc::new), thread: Mutex::new(None) }
+    pub(super) fn new(tell: Option<Tell>, origin: Arc<Origin>) -> Self {
+        Self { tell: tell.map(Arc::new), origin, thread: Mutex::new(None) }
     }
 
     /// Does somebody listen to news?
@@ -79,7 +86,8 @@ impl Notifier {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell: self.tell.clone() };
+        let (tell, origin) = (self.tell.clone(), Arc::clone(&self.origin));
+        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell, origin };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
         let handle = builder.spawn(|| desk.run()).map_err(|error| NoThread::new(&error))?;
         *thread = Some(Thread { inbox, handle });
@@ -107,6 +115,7 @@ struct Desk {
     /// Locks with callbacks, by when they end as far as is known.
     ends: Schedule<Arc<Hold>>,
     tell: Option<Arc<Tell>>,
+    origin: Arc<Origin>,
 }
 
 impl Desk {
@@ -119,14 +128,35 @@ impl Desk {
             let more = self.inbox.len();
             let rest = (0..more).map_while(|_| self.inbox.try_recv().ok());
             let notices: Vec<Notice> = first.into_iter().chain(rest).collect();
-            notices.into_iter().for_each(|notice| self.handle(notice));
-            for hold in self.ends.take(now, Duration::ZERO) {
-                self.look(hold);
+            if self.each(notices, Self::handle).is_break() {
+                return mem::forget(self);
+            }
+            let ended = self.ends.take(now, Duration::ZERO);
+            if self.each(ended, Self::look).is_break() {
+                return mem::forget(self);
             }
         }
         // Nothing is held any more, but something may have been lost a moment ago.
         let rest: Vec<_> = self.ends.drain().collect();
-        rest.into_iter().for_each(|hold| self.look(hold));
+        if self.each(rest, Self::look).is_break() {
+            mem::forget(self);
+        }
+    }
+
+    /// Does it with one after another, and leaves all as it is where that shows this to be a child.
+    fn each<T>(
+        &mut self,
+        all: Vec<T>,
+        mut step: impl FnMut(&mut Self, T) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let mut all = all.into_iter();
+        while let Some(one) = all.next() {
+            if step(self, one).is_break() {
+                mem::forget(all);
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// Sleeps until it is handed something, or until a lock may have ended. An error when there
@@ -140,26 +170,30 @@ impl Desk {
         }
     }
 
-    fn handle(&mut self, notice: Notice) {
-        match notice {
-            Notice::Look(hold) => self.look(hold),
-            Notice::Tell(news) => {
-                if let Some(tell) = &self.tell {
-                    contain(|| tell(&news));
-                }
-            }
+    fn handle(&mut self, notice: Notice) -> ControlFlow<()> {
+        match (notice, self.tell.clone()) {
+            (Notice::Look(hold), _) => self.look(hold),
+            (Notice::Tell(news), Some(tell)) => self.call(|| tell(&news)),
+            (Notice::Tell(_), None) => ControlFlow::Continue(()),
         }
     }
 
     /// Tells of a loss, or waits for it.
-    fn look(&mut self, hold: Arc<Hold>) {
+    fn look(&mut self, hold: Arc<Hold>) -> ControlFlow<()> {
         match hold.standing(clock::now()) {
             Standing::Held(end) => self.ends.put(end, Duration::ZERO, hold),
             Standing::Lost(lost, callbacks) => {
-                callbacks.into_iter().for_each(|callback| contain(|| callback(lost)));
+                return self.each(callbacks, |desk, callback| desk.call(|| callback(lost)));
             }
             Standing::Released => {}
         }
+        ControlFlow::Continue(())
+    }
+
+    /// Calls what is not ours, and does not go on where that has forked and this is the child.
+    fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
+        contain(call);
+        if self.origin.is_foreign() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -196,7 +230,7 @@ mod tests {
             news.send("news").unwrap();
             panic!("on purpose");
         });
-        let notifier = Notifier::new(Some(tell));
+        let notifier = Notifier::new(Some(tell), Arc::new(Origin::here()));
         notifier.start().unwrap();
         let hold = soon(100);
         let last = sender.clone();
@@ -220,7 +254,7 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_told_is_bounded_but_for_losses() {
-        let notifier = Notifier::new(Some(Box::new(|_| {})));
+        let notifier = Notifier::new(Some(Box::new(|_| {})), Arc::new(Origin::here()));
         notifier.notify(Notice::Tell(News::Nodes));
         notifier.start().unwrap();
         let (enter, entered) = sync_channel::<()>(0);

@@ -1,5 +1,7 @@
 //! A process that starts others: by starting a program, or by fork alone.
 
+mod children;
+
 use std::collections::BTreeSet;
 use std::env;
 use std::fs;
@@ -10,6 +12,7 @@ use std::time::Duration;
 
 use redlatch::Released;
 use rustix::process::getpid;
+use rustix::thread::gettid;
 
 use super::connected;
 use super::support::eventually;
@@ -51,6 +54,21 @@ fn a_forked_child_with_a_client_of_its_own_does_not_disturb_its_parent() {
     assert!(["parent", "child", "after"].iter().all(|name| gone(&servers, name)));
 }
 
+/// Forks this process, by the [shim](Shim::fork), and says whether this is the child.
+fn fork() -> bool {
+    let itself = getpid();
+    let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
+    let whole = orders.with_extension("whole");
+    let number = gettid().as_raw_nonzero().to_string();
+    fs::write(&whole, number).expect("the file can be written");
+    // Nobody reads half of it.
+    fs::rename(&whole, &orders).expect("the file can be renamed");
+    thread::yield_now();
+    let is_child = getpid() != itself;
+    assert!(is_child || !orders.exists(), "the shim has not forked");
+    is_child
+}
+
 /// What that program does. By itself, without the variable, it has nothing to do.
 #[test]
 fn as_a_program_that_forks() {
@@ -58,11 +76,9 @@ fn as_a_program_that_forks() {
     end_with_parent();
     let client = connected(thorough(urls.split(' ')));
     let mut guard = take(&client, "parent", LONG);
-    let (itself, orders) = (getpid(), PathBuf::from(env::var_os(FORK).expect("it is given")));
+    let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
     let done = orders.with_extension("done");
-    fs::write(&orders, "fork").unwrap();
-    thread::yield_now();
-    if getpid() != itself {
+    if fork() {
         // The child leaves what it has of its parent alone, guard and client, and never drops it.
         let own = thorough(urls.split(' '));
         assert!(own.try_lock("parent", LONG).unwrap().is_none());

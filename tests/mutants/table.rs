@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         assert!(
             breaks.split(' ').all(|letter| matches!(
                 letter,
-                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "R" | "S"
+                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "H" | "R" | "S"
             )),
             "{mutant}: no promise is called {breaks:?}"
         );
@@ -68,10 +68,10 @@ impl Killer {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));
         let files = match &*self.target {
-            [_, program] => {
-                assert!(modules.is_empty(), "{self}: tests of programs are in their first file");
+            [_, program] if modules.is_empty() => {
                 vec![format!("tests/{program}.rs"), format!("tests/{program}/main.rs")]
             }
+            [_, program] => vec![format!("tests/{program}/{}.rs", modules.replace("::", "/"))],
             _ => {
                 let path = modules.replace("::", "/");
                 let parent = path.trim_end_matches("/tests").to_owned();

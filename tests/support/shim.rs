@@ -32,6 +32,11 @@ impl Shim {
         Self::build(include_str!("fork.c"))
     }
 
+    /// Stops threads by a signal: see `stop.c`.
+    pub fn stop() -> Self {
+        Self::build(include_str!("stop.c"))
+    }
+
     fn build(source: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("redlatch-shim-").tempdir();
         let shim = Self { folder: folder.expect("a temporary directory can be made") };
@@ -54,12 +59,19 @@ impl Shim {
         self.folder.path().join("orders")
     }
 
+    /// What has to be in the environment of a program into which this is loaded.
+    pub fn preload(&self) -> (String, String) {
+        let library = self.library();
+        let library = library.to_str().expect("temporary paths are text");
+        ("LD_PRELOAD".to_owned(), library.to_owned())
+    }
+
     /// What has to be in the environment of a program that is to be told this, the orders under a
     /// name of their own.
     pub fn environment(&self, orders: &str) -> [(String, String); 2] {
-        let text = |path: &Path| path.to_str().expect("temporary paths are text").to_owned();
-        let preload = ("LD_PRELOAD".to_owned(), text(&self.library()));
-        [preload, (orders.to_owned(), text(&self.orders()))]
+        let path = self.orders();
+        let path = path.to_str().expect("temporary paths are text");
+        [self.preload(), (orders.to_owned(), path.to_owned())]
     }
 }
 

@@ -5,13 +5,13 @@ use super::*;
 use crate::batch::Batch;
 
 /// Leaves two requests at a time, and waits for both.
-fn batch_of_two(turn: &Turn<Toy, Arc<Alarm>>, first: u32) {
+pub(super) fn batch_of_two(turn: &Turn<Toy, Arc<Alarm>>, first: u32) {
     let mut batch = Batch::new(turn);
     assert_eq!(batch.begin(turn, first), 0);
     assert_eq!(batch.begin(turn, first + 1), 1);
     let mut told = Vec::new();
     while batch.is_open() {
-        batch.collect(turn, |index, outcome| told.push((index, outcome)));
+        assert!(batch.collect(turn, Duration::MAX, |index, outcome| told.push((index, outcome))));
     }
     told.sort_unstable();
     assert_eq!(told, [(0, first * 2), (1, first * 2 + 2)]);
@@ -49,7 +49,7 @@ fn batch_that_follows(turn: &Turn<Toy, Arc<Alarm>>, first: u32) {
     batch.begin(turn, first + 1);
     let (mut told, mut is_followed) = (Vec::new(), false);
     while batch.is_open() {
-        batch.collect(turn, |_, outcome| told.push(outcome));
+        batch.collect(turn, Duration::MAX, |_, outcome| told.push(outcome));
         if !std::mem::replace(&mut is_followed, true) {
             assert!(batch.begin(turn, first + 2) < 2, "a seat is used again");
         }
@@ -78,7 +78,7 @@ fn what_a_thread_leaves_for_later_is_sent_before_what_it_sends_then() {
         let mut batch = Batch::new(&model.turn);
         batch.begin(&model.turn, 7);
         model.turn.post(8);
-        batch.collect(&model.turn, |_, outcome| assert_eq!(outcome, 14));
+        batch.collect(&model.turn, Duration::MAX, |_, outcome| assert_eq!(outcome, 14));
         other.join().unwrap();
         let order = model.order.lock().unwrap();
         let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();

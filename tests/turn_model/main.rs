@@ -15,6 +15,8 @@
 mod batch;
 #[path = "../../src/net/drive.rs"]
 mod drive;
+#[path = "../../src/net/hands.rs"]
+mod hands;
 #[path = "../../src/net/seat.rs"]
 mod seat;
 #[path = "../../src/net/turn.rs"]
@@ -25,12 +27,14 @@ mod sync;
 mod inbox;
 
 mod batches;
+mod served;
 
 use loom::sync::{Condvar, Mutex};
 use seat::Seat;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 use turn::{Drive, Turn, Wake};
 
 /// What a sleeping driver waits for.
@@ -124,7 +128,12 @@ struct Model {
     order: Arc<Mutex<Vec<u32>>>,
 }
 
+/// Without a thread that does nothing but drive.
 fn model(gathering: usize) -> Model {
+    model_of(gathering, false)
+}
+
+fn model_of(gathering: usize, is_served: bool) -> Model {
     let (alarm, order) = (Arc::new(Alarm::default()), Arc::new(Mutex::new(Vec::new())));
     let toy = Toy {
         alarm: Arc::clone(&alarm),
@@ -134,7 +143,7 @@ fn model(gathering: usize) -> Model {
         order: Arc::clone(&order),
         is_abandoned: false,
     };
-    Model { turn: Arc::new(Turn::new(toy, alarm)), order }
+    Model { turn: Arc::new(Turn::new(toy, alarm, is_served)), order }
 }
 
 /// Runs `check` in every order of at most this many preemptions. Without a bound two threads alone
@@ -145,9 +154,13 @@ fn explore(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
+fn submit(turn: &Turn<Toy, Arc<Alarm>>, number: u32) -> u32 {
+    turn.submit(number, Duration::MAX).expect("it is waited for")
+}
+
 fn submits(model: &Model, number: u32) -> loom::thread::JoinHandle<()> {
     let turn = Arc::clone(&model.turn);
-    loom::thread::spawn(move || assert_eq!(turn.submit(number), number * 2))
+    loom::thread::spawn(move || assert_eq!(submit(&turn, number), number * 2))
 }
 
 #[test]
@@ -155,7 +168,7 @@ fn two_threads_are_both_served() {
     explore(3, || {
         let model = model(0);
         let other = submits(&model, 1);
-        assert_eq!(model.turn.submit(2), 4);
+        assert_eq!(submit(&model.turn, 2), 4);
         other.join().unwrap();
     });
 }
@@ -165,7 +178,7 @@ fn a_sleeping_driver_is_woken_for_the_second_request() {
     explore(3, || {
         let model = model(2);
         let other = submits(&model, 1);
-        assert_eq!(model.turn.submit(2), 4);
+        assert_eq!(submit(&model.turn, 2), 4);
         other.join().unwrap();
     });
 }
@@ -175,7 +188,7 @@ fn what_is_decided_at_once_is_not_waited_for() {
     explore(4, || {
         let model = model(AT_ONCE);
         let other = submits(&model, 1);
-        assert_eq!(model.turn.submit(2), 4);
+        assert_eq!(submit(&model.turn, 2), 4);
         other.join().unwrap();
     });
 }
@@ -186,7 +199,7 @@ fn three_threads_are_all_served() {
         explore(2, move || {
             let model = model(gathering);
             let others = [submits(&model, 1), submits(&model, 2)];
-            assert_eq!(model.turn.submit(3), 6);
+            assert_eq!(submit(&model.turn, 3), 6);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
@@ -211,7 +224,7 @@ fn what_one_thread_leaves_is_sent_in_its_order() {
         let other = submits(&model, 1);
         // A guard is dropped, and the lock taken again: the removal must not be overtaken.
         model.turn.post(7);
-        assert_eq!(model.turn.submit(8), 16);
+        assert_eq!(submit(&model.turn, 8), 16);
         other.join().unwrap();
         let order = model.order.lock().unwrap();
         let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();
@@ -224,8 +237,8 @@ fn one_thread_after_another_uses_the_same_seat() {
     explore(2, || {
         let model = model(0);
         let other = submits(&model, 1);
-        assert_eq!(model.turn.submit(2), 4);
-        assert_eq!(model.turn.submit(3), 6);
+        assert_eq!(submit(&model.turn, 2), 4);
+        assert_eq!(submit(&model.turn, 3), 6);
         other.join().unwrap();
     });
 }
@@ -238,7 +251,7 @@ fn tries(model: &Model, number: u32) -> loom::thread::JoinHandle<bool> {
 }
 
 fn try_submit(turn: &Turn<Toy, Arc<Alarm>>, number: u32) -> bool {
-    let caught = catch_unwind(AssertUnwindSafe(|| turn.submit(number)));
+    let caught = catch_unwind(AssertUnwindSafe(|| submit(turn, number)));
     sync::recover();
     match caught {
         Ok(outcome) => assert_eq!(outcome, number * 2),

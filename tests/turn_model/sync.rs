@@ -6,6 +6,7 @@ pub(crate) use std::sync::PoisonError;
 
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
 loom::thread_local! {
     static PANICKING: Cell<bool> = Cell::new(false);
@@ -29,6 +30,20 @@ pub(crate) const PLANNED: &str = "as planned";
 /// This thread of the model has caught its panic.
 pub(crate) fn recover() {
     PANICKING.with(|panicking| panicking.set(false));
+}
+
+/// Waits as long as `is_early`. The model has no clock: no time at all is over at once, and any
+/// other time never.
+pub(crate) fn wait_while<'a, T>(
+    condvar: &Condvar,
+    mut guard: MutexGuard<'a, T>,
+    limit: Option<Duration>,
+    mut is_early: impl FnMut(&mut T) -> bool,
+) -> MutexGuard<'a, T> {
+    while is_early(&mut guard) && limit != Some(Duration::ZERO) {
+        guard = condvar.wait(guard).unwrap_or_else(PoisonError::into_inner);
+    }
+    guard
 }
 
 /// Loom does not know that what a swap writes comes right behind what it read, so that two

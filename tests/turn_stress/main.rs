@@ -6,6 +6,8 @@
 mod batch;
 #[path = "../../src/net/drive.rs"]
 mod drive;
+#[path = "../../src/net/hands.rs"]
+mod hands;
 #[path = "../../src/net/inbox.rs"]
 mod inbox;
 #[path = "../../src/net/seat.rs"]
@@ -105,7 +107,11 @@ impl Drive for Toy {
 
 fn run_thread(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
     for number in 0..PAIRS {
-        assert_eq!(turn.submit((thread, number)), number, "all that was left before is done");
+        assert_eq!(
+            turn.submit((thread, number), LIMIT),
+            Some(number),
+            "all that was left before is done"
+        );
         turn.post((thread, number + 1));
     }
 }
@@ -119,12 +125,18 @@ fn run_batches(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
         (0..size).for_each(|_| _ = batch.begin(turn, (thread, number)));
         let mut told = 0;
         while batch.is_open() {
-            batch.collect(turn, |_, outcome| {
+            let is_any = batch.collect(turn, LIMIT, |_, outcome| {
                 assert_eq!(outcome, number, "all that was left before is done");
                 told += 1;
             });
+            assert!(is_any, "nobody gives up");
         }
         assert_eq!(told, size, "each is told of once");
+        // One for which there is no time, where a thread of its own drives.
+        let left = batch.begin(turn, (thread, number));
+        if !batch.collect(turn, Duration::ZERO, |_, outcome| assert_eq!(outcome, number)) {
+            batch.abandon(left);
+        }
         turn.post((thread, number + 1));
         number += 1;
     }
@@ -132,9 +144,22 @@ fn run_batches(turn: &Turn<Toy, Arc<Alarm>>, thread: u64) {
 
 #[test]
 fn many_threads_are_all_served_in_their_order() {
+    run(false);
+}
+
+#[test]
+fn many_threads_are_all_served_in_their_order_by_a_thread_that_does_nothing_else() {
+    run(true);
+}
+
+fn run(is_served: bool) {
     let alarm = Arc::new(Alarm::default());
     let toy = Toy { alarm: Arc::clone(&alarm), open: Vec::new(), posted: [0; 8], steps: 0 };
-    let turn = Arc::new(Turn::new(toy, alarm));
+    let turn = Arc::new(Turn::new(toy, alarm, is_served));
+    let server = is_served.then(|| {
+        let turn = Arc::clone(&turn);
+        thread::spawn(move || turn.serve())
+    });
     let (done, all) = mpsc::channel();
     for thread in 0..THREADS {
         let (turn, done) = (Arc::clone(&turn), done.clone());
@@ -152,5 +177,9 @@ fn many_threads_are_all_served_in_their_order() {
     for _ in 0..THREADS {
         // A thread that panics takes its sender with it, and so do those that panic after it.
         all.recv_timeout(LIMIT).expect("no thread is left waiting, and none panics");
+    }
+    if let Some(server) = server {
+        turn.close();
+        server.join().expect("it ends when it is told to");
     }
 }

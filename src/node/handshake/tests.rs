@@ -224,6 +224,15 @@ fn identities_are_read_from_whatever_is_there() {
             "uptime_in_seconds:18446744073709551615\r\n",
             Identity { uptime: Some(Duration::from_secs(u64::MAX)), ..Identity::default() },
         ),
+        (
+            "server_time_usec:1795283277899969\r\nuptime_in_seconds:10\r\n",
+            Identity { uptime: Some(Duration::from_micros(10_899_969)), ..Identity::default() },
+        ),
+        (
+            "server_time_usec:soon\r\nuptime_in_seconds:10\r\n",
+            Identity { uptime: Some(Duration::from_secs(10)), ..Identity::default() },
+        ),
+        ("server_time_usec:1795283277899969\r\n", Identity::default()),
         ("run_id:x\n", Identity { run_id: Some("x".to_owned()), ..Identity::default() }),
     ];
     for (text, expected) in table {

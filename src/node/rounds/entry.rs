@@ -26,6 +26,25 @@ pub struct Returns {
     pub sightings: Vec<Option<Sighting>>,
 }
 
+impl Returns {
+    /// What a round came to of which nothing was heard. Its request may have been written, or be
+    /// written yet.
+    pub(crate) fn silence(names: &[Arc<str>], verb: Verb, problem: &Problem) -> Self {
+        let all = NodeSet::all(names.len());
+        let mut tally = Tally::new(names.len());
+        tally.failed = all;
+        let mut ballot = Ballot::new(tally);
+        ballot.sent = all;
+        let report = |name: &Arc<str>| NodeReport {
+            endpoint: Arc::clone(name),
+            answer: NodeAnswer::Failed(problem.clone()),
+        };
+        let reports = names.iter().map(report).collect();
+        let sightings = if verb == Verb::Inspect { vec![None; names.len()] } else { Vec::new() };
+        Self { ballot, reports, twins: None, is_ping: verb == Verb::Ping, sightings }
+    }
+}
+
 /// A place for a round. It is used for one round after another, so that a round allocates nothing.
 #[derive(Debug)]
 pub(super) struct Entry<W> {

@@ -10,8 +10,8 @@ use crate::node::identity::Identity;
 use crate::node::problem::Problem;
 use std::time::Duration;
 
-/// By how much a server may have been up for less than it says: it subtracts two times that were
-/// each cut off to whole seconds. Started at 10.9 and asked at 20.0, it says 10.
+/// By how much a server may have been up for less than it says: the time of its start is cut off to
+/// whole seconds. Started at 10.9 and asked at 20.0, it says 10.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 /// For how long a node has been up at least.

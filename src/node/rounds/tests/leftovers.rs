@@ -1,9 +1,9 @@
 //! What a round leaves behind, and what is said of nodes that had no part in it.
 
 use super::{Nodes, set};
-use crate::engine::Verb;
-use crate::node::NodeAnswer;
+use crate::engine::{Verb, Verdict};
 use crate::node::fixture::request;
+use crate::node::{NodeAnswer, Phase, Problem, Returns};
 
 #[test]
 fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
@@ -59,4 +59,21 @@ fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
         [NodeAnswer::Granted, NodeAnswer::Failed(_), NodeAnswer::NotAsked]
     ));
     assert_eq!(nodes.commands(2), [""; 0]);
+}
+
+#[test]
+fn what_nobody_heard_of_may_have_been_written_to_every_node() {
+    let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
+    for verb in [Verb::Plant, Verb::Ping, Verb::Inspect] {
+        let problem = Problem::TimedOut(Phase::Queued);
+        let returns = Returns::silence(&names, verb, &problem);
+        // So what is taken back is taken back everywhere.
+        assert_eq!(returns.ballot.sent, set(&[0, 1, 2]), "{verb:?}");
+        assert_eq!(returns.ballot.tally.answered_by_majority(), Verdict::Lost);
+        assert_eq!(returns.is_ping, verb == Verb::Ping);
+        assert_eq!(returns.sightings.len(), if verb == Verb::Inspect { 3 } else { 0 });
+        let answer = NodeAnswer::Failed(problem);
+        assert!(returns.reports.iter().all(|report| report.answer == answer));
+        assert!(returns.reports.iter().map(|report| &report.endpoint).eq(&names));
+    }
 }

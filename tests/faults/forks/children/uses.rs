@@ -1,0 +1,213 @@
+//! What a child asks of what it has inherited, and children of threads in the middle of something.
+
+use std::env;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::error::{ForceReleaseError, InspectError};
+use redlatch::{Event, ExtendError, LockClient, LockError, LockGuard, Lost, Problem};
+use redlatch::{ReleaseError, Released};
+
+use super::{
+    KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
+};
+use crate::connected;
+use crate::support::locks::{LIMIT, LONG, fresh, take, thorough};
+use crate::support::program::end_with_parent;
+
+#[test]
+fn a_child_of_a_closure_under_a_lock_leaves_the_lock_to_its_parent() {
+    with_child("forks::children::uses::as_a_parent_under_a_lock", "");
+}
+
+#[test]
+fn no_child_waits_for_a_lock_that_a_thread_of_its_parent_had() {
+    with_child("forks::children::uses::as_a_parent_whose_threads_are_busy", "");
+}
+
+#[test]
+fn a_child_that_is_forked_by_a_callback_leaves_the_call_to_its_parent() {
+    with_child("forks::children::uses::as_a_parent_that_forks_in_a_callback", "");
+}
+
+#[test]
+fn a_child_that_is_forked_by_a_callback_of_a_loss_tells_of_no_other() {
+    with_child("forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
+}
+
+/// A ttl that ends during the test.
+const SHORT: Duration = Duration::from_millis(500);
+
+/// Asks everything of what was inherited, all of which is refused at once, and nothing of which
+/// calls anybody.
+pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&str]) {
+    let start = Instant::now();
+    for client in clients {
+        let body = |_: &LockGuard| unreachable!("there is no lock");
+        assert_eq!(client.with_lock("new", LONG, body), Err::<(), _>(LockError::OtherProcess));
+        assert_eq!(client.lock("new", LONG).err(), Some(LockError::OtherProcess));
+        assert_eq!(client.try_lock("plain", LONG).err(), Some(LockError::OtherProcess));
+        assert_eq!(client.inspect("plain").err(), Some(InspectError::OtherProcess));
+        let nodes = client.nodes();
+        assert_eq!(nodes.len(), 3);
+        for (node, url) in nodes.iter().zip(urls) {
+            assert!(node.endpoint.starts_with(url), "{} is not {url}", node.endpoint);
+            assert!(!node.is_connected);
+            assert_eq!(node.last_error, Some(Problem::OtherProcess));
+        }
+    }
+    for mut guard in guards {
+        assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
+        assert_eq!(guard.ensure_held(), Err(Lost::OtherProcess));
+        assert_eq!(guard.remaining(), Duration::ZERO);
+        assert_eq!(guard.wait_lost(LIMIT), Some(Lost::OtherProcess));
+        assert!(guard.on_lost(|_| unreachable!("nobody watches it")).is_err());
+        assert!([&b"plain"[..], b"kept", b"served"].contains(&guard.resource()));
+        assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
+    }
+    // A client of its own sees that the locks are held, and removes them only if told to by force.
+    let own = thorough(urls.iter().copied());
+    assert!(own.try_lock("plain", LONG).is_ok_and(|lock| lock.is_none()));
+    assert_eq!(take(&own, "new", LONG).release(), Ok(Released::InTime));
+    let seen = own.inspect("plain").expect("the servers answer");
+    assert_eq!(clients[0].force_release(&seen), Err(ForceReleaseError::OtherProcess));
+    assert!(start.elapsed() < LIMIT);
+}
+
+/// A child that comes back from the closure it was forked in.
+#[test]
+fn as_a_parent_under_a_lock() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let client = connected(thorough(urls.split(' ')));
+    let (is_child, held) = client
+        .with_lock("under", LONG, |held| {
+            let is_child = fork();
+            if !is_child {
+                expect_child_to_succeed();
+            }
+            (is_child, held.ensure_held())
+        })
+        .unwrap();
+    if is_child {
+        assert_eq!(held, Err(Lost::OtherProcess));
+        drop(client);
+        process::exit(WELL);
+    }
+    assert_eq!(held, Ok(()));
+    take(&client, "under", LONG).release().unwrap();
+}
+
+/// Forks again and again while other threads take, keep and give back locks.
+#[test]
+fn as_a_parent_whose_threads_are_busy() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let urls: Vec<&str> = urls.split(' ').collect();
+    let client = connected(thorough(urls.iter().copied()));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let (client, is_over) = (&client, &is_over);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::SeqCst) {
+                    // Two threads for each lock, so that they stand in line.
+                    let guard = client.lock(format!("busy-{}", number / 2), LONG).unwrap();
+                    guard.on_lost(|_| unreachable!("it is held")).unwrap();
+                    drop(guard);
+                }
+            });
+        }
+        for round in 0..20 {
+            let mut guard = take(&client, "own", LONG);
+            guard.on_lost(|_| unreachable!("it is held")).unwrap();
+            if fork() {
+                assert_eq!(client.lock("busy-0", LONG).err(), Some(LockError::OtherProcess));
+                assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
+                assert_eq!(guard.ensure_held(), Err(Lost::OtherProcess));
+                assert!(client.nodes().iter().all(|node| !node.is_connected));
+                drop(guard);
+                drop(client.clone());
+                process::exit(WELL);
+            }
+            expect_child_to_succeed();
+            assert_eq!(guard.release(), Ok(Released::InTime), "in round {round}");
+        }
+        is_over.store(true, Ordering::SeqCst);
+    });
+}
+
+/// Forks when it is told that a first attempt has failed, with the call under way.
+#[test]
+fn as_a_parent_that_forks_in_a_callback() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let urls: Vec<&str> = urls.split(' ').collect();
+    let other = connected(thorough(urls.iter().copied()));
+    let held = take(&other, "busy", LONG);
+    let (has_forked, is_child) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
+    let builder = fresh(urls.iter().copied()).node_timeout(LIMIT).on_event({
+        let is_child = Arc::clone(&is_child);
+        move |event| {
+            if event.name() == "attempt" && !has_forked.swap(true, Ordering::SeqCst) {
+                is_child.store(fork(), Ordering::SeqCst);
+            }
+        }
+    });
+    let client = builder.build().unwrap();
+    let outcome = client.try_lock_for("busy", LONG, Duration::from_millis(500));
+    if is_child.load(Ordering::SeqCst) {
+        assert_eq!(outcome.err(), Some(LockError::OtherProcess));
+        drop(client);
+        process::exit(WELL);
+    }
+    assert!(outcome.unwrap().is_none());
+    expect_child_to_succeed();
+    assert_eq!(held.release(), Ok(Released::InTime));
+    take(&client, "busy", LONG).release().unwrap();
+}
+
+/// Forks when it is told that a lock is lost, with other losses and renewals still to be told.
+#[test]
+fn as_a_parent_that_forks_when_a_lock_is_lost() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let itself = process::id();
+    let builder = fresh(urls.split(' ')).node_timeout(Duration::from_secs(1));
+    let listen = move |event: &Event<'_>| {
+        if process::id() != itself {
+            process::exit(if event.name() == "lost" { 2 } else { 3 });
+        }
+    };
+    let client = connected(builder.on_event(listen).build().unwrap());
+    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
+    let (sender, told) = mpsc::channel();
+    let short = take(&client, "short", SHORT);
+    for number in 0..2 {
+        let (client, sender) = (client.clone(), sender.clone());
+        let tell = move |_| {
+            if process::id() != itself {
+                process::exit(4);
+            }
+            if number == 0 && fork() {
+                if client.try_lock("new", LONG).err() != Some(LockError::OtherProcess) {
+                    process::exit(5);
+                }
+                // The only thread of the child is at its end, if there is nothing else to tell.
+                return;
+            }
+            sender.send(number).unwrap();
+        };
+        short.on_lost(tell).unwrap();
+    }
+    assert_eq!([told.recv_timeout(LIMIT), told.recv_timeout(LIMIT)], [Ok(0), Ok(1)]);
+    expect_child_to_end_with(0);
+    assert_eq!(kept.release(), Ok(Released::InTime));
+    assert!(short.ensure_held().is_err());
+    // Its key lives on for a moment after the loss.
+    client.lock("short", LONG).unwrap().release().unwrap();
+}

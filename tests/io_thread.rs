@@ -1,0 +1,209 @@
+//! A thread that is stopped in the middle of something: who waits for it, with a thread that does
+//! nothing but drive the connections and without one.
+//!
+//! What is stopped is a thread of a process of its own, this test program again, by a signal whose
+//! handler takes its time (`support/stop.c`).
+
+mod support;
+
+use redlatch::error::{NodeAnswer, Phase, Problem};
+use redlatch::{Builder, LockClient, LockError, LockGuard, Lost, Released};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::gettid;
+use std::env;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+use support::eventually;
+use support::locks::{LIMIT, LONG, connected, fresh, gone, patient, take};
+use support::peer::Peer;
+use support::program::{again, end_with_parent, succeed};
+use support::servers::Servers;
+use support::shim::Shim;
+
+const URLS: &str = "REDLATCH_TEST_STOP_URLS";
+/// For how many milliseconds the handler stops its thread.
+const STOP: &str = "REDLATCH_STOP";
+const STOPPED_FOR: Duration = Duration::from_millis(2_500);
+const NODE_TIMEOUT: Duration = Duration::from_millis(200);
+/// What a kept lock lives for: less than a thread is stopped, and more than three rounds.
+const KEPT: Duration = Duration::from_millis(1_500);
+
+/// Runs one of the programs below on two servers.
+fn run(program: &str) -> Servers {
+    let (servers, shim) = (Servers::start(2), Shim::stop());
+    let mut command = again(program);
+    let millis = STOPPED_FOR.as_millis().to_string();
+    command.envs([shim.preload()]).env(STOP, millis).env(URLS, servers.urls().join(" "));
+    succeed(&mut command);
+    servers
+}
+
+#[test]
+fn a_thread_that_is_stopped_while_it_drives_holds_up_all() {
+    run("without_a_thread_for_the_connections");
+}
+
+#[test]
+fn with_a_thread_for_the_connections_a_stopped_caller_holds_up_nobody() {
+    run("with_a_thread_for_the_connections");
+}
+
+#[test]
+fn callers_keep_their_deadlines_when_the_thread_for_the_connections_is_stopped() {
+    let servers = run("with_that_thread_stopped");
+    assert!(["left", "after", "dropped"].iter().all(|name| gone(&servers, name)));
+}
+
+/// The settings of a client of two servers and a node that says nothing, so that asking all of them
+/// takes as long as a round may.
+fn builder(urls: &str, silent: &Peer) -> Builder {
+    fresh(urls.split(' ')).node(silent.url()).node_timeout(NODE_TIMEOUT)
+}
+
+/// What another thread sees while one is stopped that drives, or would: how long it took to take a
+/// lock, and what became of one that is kept alive.
+fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), Lost>) {
+    assert!(eventually(LIMIT, || client.try_lock("warm", LONG).is_ok()));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (sender, number) = channel();
+        scope.spawn({
+            let is_over = &is_over;
+            move || {
+                sender.send(gettid()).expect("somebody waits for it");
+                while !is_over.load(Ordering::SeqCst) {
+                    // Takes a whole round, as one node does not answer.
+                    assert_eq!(client.nodes().len(), 3);
+                }
+            }
+        });
+        let number = number.recv().expect("it is sent first of all");
+        let kept = kept(client);
+        // By now that thread is in a round.
+        thread::sleep(NODE_TIMEOUT / 4);
+        let stopped = Instant::now();
+        stop(number);
+        thread::sleep(Duration::from_millis(20));
+        let start = Instant::now();
+        let lock = client.try_lock("beside", LONG);
+        let took = start.elapsed();
+        assert!(lock.is_ok_and(|lock| lock.is_some()) || took > NODE_TIMEOUT);
+        thread::sleep((STOPPED_FOR - NODE_TIMEOUT).saturating_sub(stopped.elapsed()));
+        let held = kept.ensure_held();
+        is_over.store(true, Ordering::SeqCst);
+        (took, held)
+    })
+}
+
+#[test]
+fn without_a_thread_for_the_connections() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let silent = Peer::silent();
+    let client = builder(&urls, &silent).build().unwrap();
+    let (took, held) = beside_a_stopped_caller(&client);
+    println!("took {took:?}, {held:?}");
+    assert!(took > STOPPED_FOR / 2, "{took:?}");
+    assert_eq!(held, Err(Lost::Expired));
+}
+
+#[test]
+fn with_a_thread_for_the_connections() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let silent = Peer::silent();
+    let client = builder(&urls, &silent).io_thread(true).build().unwrap();
+    let (took, held) = beside_a_stopped_caller(&client);
+    println!("took {took:?}, {held:?}");
+    assert!(took < STOPPED_FOR / 2, "{took:?}");
+    assert_eq!(held, Ok(()));
+}
+
+#[test]
+fn with_that_thread_stopped() {
+    let Ok(urls) = env::var(URLS) else { return };
+    end_with_parent();
+    let client = fresh(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
+    let client = connected(client.build().unwrap());
+    let (left, dropped) = (take(&client, "left", LONG), take(&client, "dropped", LONG));
+    let kept = kept(&client);
+    let start = Instant::now();
+    stop(io_threads()[0]);
+    thread::sleep(Duration::from_millis(20));
+    expect_to_be_left_alone(&client, left, dropped);
+    let lost = kept.wait_lost(LIMIT);
+    assert_eq!(lost, Some(Lost::Expired));
+    assert!(start.elapsed() < STOPPED_FOR, "it is told while the thread is stopped");
+    // What was left for it is sent when it goes on, in its order: then all is as if it had been.
+    assert!(eventually(LIMIT, || client.try_lock("after", LONG).is_ok()));
+    assert!(eventually(LIMIT, || client.try_lock("left", LONG).is_ok_and(|lock| lock.is_some())));
+    drop(client);
+}
+
+/// Nothing that is asked for is answered, each of it in time, and nothing is waited for by a drop.
+fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGuard) {
+    let in_time = |start: Instant| {
+        let took = start.elapsed();
+        assert!(took < 2 * NODE_TIMEOUT + Duration::from_millis(200), "{took:?}");
+    };
+    let start = Instant::now();
+    drop(dropped);
+    assert!(start.elapsed() < NODE_TIMEOUT);
+    let Err(LockError::NoQuorum(error)) = client.try_lock("after", LONG) else {
+        panic!("nobody can have asked");
+    };
+    in_time(start);
+    let queued = NodeAnswer::Failed(Problem::TimedOut(Phase::Queued));
+    assert_eq!(error.reports().len(), 2);
+    assert!(error.reports().iter().all(|report| report.answer == queued), "{error}");
+    let start = Instant::now();
+    assert!(client.nodes().iter().all(|node| !node.is_connected));
+    in_time(start);
+    let start = Instant::now();
+    assert!(client.inspect("left").is_err());
+    in_time(start);
+    let start = Instant::now();
+    assert!(left.release().is_err());
+    in_time(start);
+}
+
+#[test]
+fn the_thread_ends_with_the_last_clone_when_removals_are_carried_out() {
+    let servers = Servers::start(3);
+    let client = patient(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
+    assert!(eventually(LIMIT, || io_threads().len() == 1), "it gives itself its name");
+    let other = client.clone();
+    let guards: Vec<_> = (0..50).map(|n| take(&client, format!("many-{n}"), LONG)).collect();
+    assert_eq!(take(&other, "one", LONG).release(), Ok(Released::InTime));
+    drop(client);
+    drop(other);
+    assert_eq!(io_threads().len(), 1, "the guards have a share in it");
+    drop(guards);
+    for server in servers.iter() {
+        assert_eq!(server.command(&["DBSIZE"]).integer(), 0, "dropping the last waits for that");
+    }
+    assert!(eventually(LIMIT, || io_threads().is_empty()));
+}
+
+fn kept(client: &LockClient) -> LockGuard {
+    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire();
+    kept.expect("the nodes answer").expect("nobody else holds the lock")
+}
+
+/// Sends the signal whose handler takes its time to one thread of this process.
+fn stop(thread: Pid) {
+    kill_process(thread, Signal::USR2).expect("the thread is there");
+}
+
+/// The threads of clients of this process that do nothing but drive.
+fn io_threads() -> Vec<Pid> {
+    let tasks = fs::read_dir("/proc/self/task").expect("Linux lists threads").flatten();
+    let named = tasks.filter(|task| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "redlatch-io\n")
+    });
+    let number = |task: fs::DirEntry| task.file_name().to_str()?.parse().ok();
+    named.filter_map(number).filter_map(Pid::from_raw).collect()
+}
