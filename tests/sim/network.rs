@@ -2,6 +2,20 @@
 //!
 //! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
 //! What was on its way when its sender closed the connection may still arrive, or a part of it.
+//!
+//! What a real network can do, and what stands for it here:
+//!
+//! * Deliver what a client wrote long after it gave the connection up: `Fault::Late`, on several
+//!   nodes at once, for several ttls. In any order across connections: that, `Fault::Stall`, and
+//!   nodes that thaw.
+//! * Repeat a reply, or say something that nobody asked for: `Fault::Stray`. At moments in which
+//!   RESP cannot tell it from an answer: `Beyond::Strays`.
+//! * Lead to two servers in turn by one address: `Beyond::Exchanged`, which breaks exclusion, also
+//!   with the restart guard. To a server that was set back to a snapshot and has the run id that it
+//!   had: `Beyond::Restored`, which does too.
+//! * Answer in the place of a server that is down: not here. An invented grant keeps no promise,
+//!   and an invented error is a stray.
+//! * Give a port to another connection: not here. TCP discards the bytes of the one before.
 
 mod harm;
 mod pipe;
