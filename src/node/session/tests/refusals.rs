@@ -191,6 +191,19 @@ fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
 }
 
 #[test]
+fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
+    let mut talk = Talk::ready();
+    talk.post(1, Verb::Undo);
+    talk.commands();
+    talk.hear("-BUSY Redis is busy running a script.\r\n");
+    assert_eq!(talk.commands(), [""; 0], "it pauses");
+    // Nobody has looked at the clock since.
+    talk.now = talk.now.after(Duration::from_millis(600));
+    talk.send(2, Verb::Extend);
+    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2"]);
+}
+
+#[test]
 fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
     let pauses = (0..20).filter(|seed| {
         let mut talk = Talk::new(SessionOptions::new("redis://node", *seed));
