@@ -11,7 +11,7 @@ use crate::endpoint::Address;
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{NodeStatus, Returns, Rounds};
 use mio::{Events, Poll, Token, Waker};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ const NOTED_FOR: Duration = Duration::from_millis(1);
 
 /// For how many rounds it is waited at most for nodes that answer, when the connections are closed.
 /// What there is no room for on a connection takes several.
-const LINGER_ROUNDS: u32 = 10;
+pub(super) const LINGER_ROUNDS: u32 = 10;
 
 /// What a request came to.
 #[derive(Debug)]
@@ -87,10 +87,15 @@ impl Driver {
     fn note(&mut self, timeout: Option<Duration>) -> bool {
         let has_more = self.links.iter().any(Link::has_more);
         let timeout = if has_more { Some(Duration::ZERO) } else { timeout };
+        let mut polled = self.poll.poll(&mut self.events, timeout);
         // A signal ends the wait early, and that is all right: whoever waits comes back, and
-        // computes its time-out anew from deadlines that have not moved. Any other error leaves the
-        // sockets unread, and the deadlines of their rounds end those.
-        if self.poll.poll(&mut self.events, timeout).is_err() {
+        // computes its time-out anew from deadlines that have not moved. But what has arrived must
+        // be read before those are looked at, however long the signal stopped this thread.
+        while polled.as_ref().is_err_and(|error| error.kind() == ErrorKind::Interrupted) {
+            polled = self.poll.poll(&mut self.events, Some(Duration::ZERO));
+        }
+        // Any other error leaves the sockets unread, and the deadlines of their rounds end those.
+        if polled.is_err() {
             return false;
         }
         for event in &self.events {

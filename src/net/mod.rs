@@ -38,7 +38,7 @@ use crate::endpoint::Address;
 use crate::engine::{Request, Verb};
 use crate::node::{NodeStatus, Phase, Problem, Returns, Rounds, Session};
 use batch::Batch;
-use driver::Driver;
+use driver::{Driver, LINGER_ROUNDS};
 use mio::Waker;
 use service::Service;
 use std::collections::HashMap;
@@ -86,7 +86,9 @@ impl Net {
         let links = driver::links(addresses);
         let (driver, waker) = Driver::new(links, rounds, patience, mailbox)?;
         let turn = Arc::new(Turn::new(driver, waker, is_served));
-        let service = is_served.then(|| Service::start(&turn, patience + MARGIN)).transpose()?;
+        // The driver lingers before that thread ends.
+        let longest = patience * LINGER_ROUNDS + MARGIN;
+        let service = is_served.then(|| Service::start(&turn, longest)).transpose()?;
         Ok(Self { turn, service, names })
     }
 
