@@ -108,6 +108,7 @@ impl<W> Rounds<W> {
 
     /// Sends a request that nobody waits for.
     pub fn post(&mut self, now: Time, request: &Request) {
+        self.end_attempt(now, request);
         self.forget_extensions(request);
         let nodes = self.nodes();
         for node in request.nodes.iter().take_while(|node| node.index() < nodes) {

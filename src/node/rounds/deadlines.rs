@@ -6,6 +6,7 @@
 
 use super::Rounds;
 use crate::clock::Time;
+use crate::engine::Request;
 use crate::node::session::Session;
 
 impl<W> Rounds<W> {
@@ -22,6 +23,21 @@ impl<W> Rounds<W> {
         let is_first = self.awaited == 0;
         self.ends_at = if is_first { deadline } else { self.ends_at.min(deadline) };
         self.awaited += 1;
+    }
+
+    /// Ends the attempt that this takes back, if its time is over: nobody waits for it. What of it
+    /// is not written, since a connection is being made or has no room, must not be written after
+    /// its removal.
+    pub(super) fn end_attempt(&mut self, now: Time, request: &Request) {
+        if self.awaited == 0 || now < self.ends_at || !request.verb.is_removal() {
+            return;
+        }
+        let is_its = |other: &Request| other.token == request.token && other.verb.is_acquisition();
+        for slot in 0..self.entries.len() {
+            if self.entries[slot].request.as_ref().is_some_and(is_its) {
+                self.settle(now, slot, true);
+            }
+        }
     }
 
     /// Ends the rounds whose deadline has come, and forgets those that wait for nothing any more.

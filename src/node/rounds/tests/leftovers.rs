@@ -2,8 +2,9 @@
 
 use super::{Nodes, set};
 use crate::engine::{Verb, Verdict};
-use crate::node::fixture::request;
+use crate::node::fixture::{greeting, request};
 use crate::node::{NodeAnswer, Phase, Problem, Returns};
+use std::time::Duration;
 
 #[test]
 fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
@@ -42,6 +43,26 @@ fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
         let (waiter, returns) = nodes.rounds.poll().expect("the extension is decided");
         assert_eq!((waiter, returns.ballot.tally.granted), (1, set(&[0, 1])));
         assert_eq!(nodes.commands(2), [""; 0], "the key would stay there until its ttl has passed");
+    }
+}
+
+#[test]
+fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
+    for verb in [Verb::Plant, Verb::HandOver] {
+        let mut nodes = Nodes::ready(false);
+        nodes.lose(2);
+        nodes.pass(500);
+        nodes.connect(2);
+        nodes.open(1, verb, 1);
+        // The thread that drives was stopped, so the caller has left and takes its attempt back
+        // before anybody has noticed that the time is over.
+        nodes.now = nodes.now.after(Duration::from_millis(500));
+        nodes.post(Verb::Undo, 1);
+        nodes.hear(2, &greeting("run 2", 1_000));
+        let late = nodes.commands(2);
+        assert!(late.iter().all(|command| command.starts_with("EVAL ")), "{verb:?}: {late:?}");
+        assert!(late.len() <= 1, "{verb:?}: {late:?}");
+        assert!(nodes.is_over());
     }
 }
 
