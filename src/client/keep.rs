@@ -114,10 +114,12 @@ impl LockClient {
         // From the first byte to the answer that decided it, or a little longer.
         load.took(clock::now().since(lease.since));
         let key_bytes = lease.keys().map(<[u8]>::len).sum();
-        let share = Arc::new(load.keep(self.demand(lease.ttl, key_bytes)));
+        let demand = self.demand(lease.ttl, key_bytes);
         let hold = Arc::new(Hold::new(lease.clone(), None));
         let tenure = place.as_ref().map(|place| place.tenure().clone());
         let guard = LockGuard::new(self.clone(), lease, prefix, place, max_hold);
+        // Whoever is refused here gives the lock up, by dropping its guard.
+        let share = Arc::new(load.keep(demand)?);
         let guard = guard.sharing(Arc::clone(&hold)).counting(Arc::clone(&share));
         let is_told = self.is_heard();
         let guard = if is_told { self.tell_when_lost(guard)? } else { guard };

@@ -78,21 +78,21 @@ impl Load {
     ///
     /// With it, there would be more to renew than comes back from the nodes.
     pub(crate) fn admit(&self, demand: Demand) -> Result<(), LockError> {
-        let State { kept, rate, round } = *self.lock();
-        let Some(most) = capacity(round) else { return Ok(()) };
-        if rate.saturating_add(demand.rate) <= most {
-            return Ok(());
-        }
-        let most = usize::try_from(most / demand.rate.max(1)).unwrap_or(usize::MAX);
-        Err(LockError::TooManyKept { kept, most, ttl: demand.ttl, round })
+        self.lock().admit(demand)
     }
 
-    /// Counts a lock from now on.
-    pub(crate) fn keep(self: &Arc<Self>, demand: Demand) -> Share {
+    /// Counts a lock from now on, if it still can be kept alive: others may have been admitted
+    /// since it was, and taken before it.
+    ///
+    /// # Errors
+    ///
+    /// As [`admit`](Self::admit).
+    pub(crate) fn keep(self: &Arc<Self>, demand: Demand) -> Result<Share, LockError> {
         let mut state = self.lock();
+        state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Share { load: Arc::clone(self), demand, is_over: AtomicBool::new(false) }
+        Ok(Share { load: Arc::clone(self), demand, is_over: AtomicBool::new(false) })
     }
 
     /// A round took so long.
@@ -104,6 +104,19 @@ impl Load {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn admit(&self, demand: Demand) -> Result<(), LockError> {
+        let Self { kept, rate, round } = *self;
+        let Some(most) = capacity(round) else { return Ok(()) };
+        // One lock alone is kept in any case: how long a round takes now, only a round can tell.
+        if kept == 0 || rate.saturating_add(demand.rate) <= most {
+            return Ok(());
+        }
+        let most = usize::try_from(most / demand.rate.max(1)).unwrap_or(usize::MAX);
+        Err(LockError::TooManyKept { kept, most, ttl: demand.ttl, round })
     }
 }
 
@@ -127,6 +140,8 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
+    use std::thread;
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -139,8 +154,8 @@ mod tests {
     fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<Share>, LockError) {
         let mut shares = Vec::new();
         loop {
-            match load.admit(demand) {
-                Ok(()) => shares.push(load.keep(demand)),
+            match load.keep(demand) {
+                Ok(share) => shares.push(share),
                 Err(error) => return (shares, error),
             }
             assert!(shares.len() < 1_000_000, "there is a limit");
@@ -163,6 +178,35 @@ mod tests {
         let (more, _) = fill(&load, demand(20));
         assert_eq!(more.len(), 1);
         assert!(load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1)).is_ok());
+    }
+
+    #[test]
+    fn many_threads_that_were_all_admitted_do_not_keep_more_than_that() {
+        let load = Arc::<Load>::default();
+        load.took(50 * MILLISECOND);
+        let (mut shares, _) = fill(&load, demand(20));
+        shares.drain(1..4).for_each(|share| share.end());
+        let all = Barrier::new(16);
+        let kept = thread::scope(|scope| {
+            let try_it = || {
+                load.admit(demand(20)).expect("there is room for three more");
+                all.wait();
+                load.keep(demand(20)).ok()
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(try_it)).collect();
+            threads.into_iter().filter_map(|thread| thread.join().unwrap()).count()
+        });
+        assert_eq!(kept, 3);
+    }
+
+    #[test]
+    fn one_alone_is_kept_however_slow_the_nodes_were() {
+        let load = Arc::<Load>::default();
+        load.took(Duration::from_hours(24));
+        let share = load.keep(demand(20)).expect("there is no other");
+        assert!(load.admit(demand(20)).is_err());
+        share.end();
+        assert!(load.admit(demand(20)).is_ok());
     }
 
     #[test]

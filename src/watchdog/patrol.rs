@@ -206,7 +206,7 @@ mod tests {
         let kept = Kept {
             hold: hold(end),
             plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
-            share: Arc::new(Arc::<Load>::default().keep(demand)),
+            share: Arc::new(Arc::<Load>::default().keep(demand).expect("it is alone")),
             tenure: None,
             is_told: false,
         };
