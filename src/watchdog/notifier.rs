@@ -13,12 +13,12 @@ use super::hold::{Hold, Standing};
 use super::schedule::Schedule;
 use crate::clock;
 use crate::error::{ExtendError, NoThread};
+use crate::event::contain;
 use crate::origin::Origin;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
 use std::mem;
 use std::ops::ControlFlow;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -195,12 +195,6 @@ impl Desk {
         contain(call);
         if self.origin.is_foreign() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
-}
-
-/// Calls what is not ours, and keeps a panic of it from ending the thread.
-fn contain(call: impl FnOnce()) {
-    // The panic has been reported, by the hook that sees every panic first.
-    drop(catch_unwind(AssertUnwindSafe(call)));
 }
 
 impl fmt::Debug for Notifier {
