@@ -120,7 +120,10 @@ pub enum LockError {
     /// This thread holds the lock itself: it waits for it in what it
     /// [runs](crate::LockClient::with_lock) under it, which has to end before the lock is given up.
     /// A lock is not re-entrant. Only this is noticed, and only within one client; see
-    /// [`LockClient::lock`](crate::LockClient::lock).
+    /// [`LockClient::lock`](crate::LockClient::lock). It is said until the keys have expired on the
+    /// servers, which is up to the drift allowance later than the lock counts as lost. It is not
+    /// noticed where the lock was taken past those who wait for it in this client, as by
+    /// [`one_attempt`](crate::LockRequest::one_attempt).
     HeldByThisThread,
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,

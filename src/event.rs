@@ -19,7 +19,7 @@
 mod listener;
 mod text;
 
-pub(crate) use listener::{Listener, contain};
+pub(crate) use listener::Listener;
 
 use crate::error::{ExtendError, LockError, Lost};
 use crate::guard::Released;

@@ -3,11 +3,11 @@
 mod telling;
 mod watch;
 
+use crate::callback;
 use crate::client::LockClient;
 use crate::clock;
 use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
-use crate::event;
 use crate::fencing::FencingToken;
 use crate::line::Place;
 use crate::watchdog::{Hold, Share};
@@ -280,7 +280,7 @@ impl Drop for LockGuard {
         };
         if self.client.is_heard() {
             // This may run because the thread panics, and a second panic would end the process.
-            event::contain(|| self.tell_released(outcome));
+            callback::contain(|| self.tell_released(outcome));
         }
     }
 }

@@ -90,6 +90,7 @@
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
 //! | `origin` | which process a client belongs to: in a forked child it works no more |
+//! | `callback` | calls into the code of whoever uses the crate |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
 //! | `watchdog` | keeps locks alive, and tells of losses |
 //! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
@@ -100,6 +101,7 @@
 //!
 //! [Redlock algorithm]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 
+mod callback;
 mod client;
 mod clock;
 mod config;

@@ -14,8 +14,10 @@ use std::env;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+use support::cli::{Client, encode};
 use support::eventually;
 use support::locks::{LIMIT, LONG, connected, fresh, gone, patient, take};
 use support::peer::Peer;
@@ -23,6 +25,8 @@ use support::program::{again, end_with_parent, succeed};
 use support::servers::Servers;
 use support::shim::Shim;
 
+/// For the tests that have such a thread in this process: they count them.
+static ALONE: Mutex<()> = Mutex::new(());
 const URLS: &str = "REDLATCH_TEST_STOP_URLS";
 /// For how many milliseconds the handler stops its thread.
 const STOP: &str = "REDLATCH_STOP";
@@ -172,6 +176,7 @@ fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGu
 
 #[test]
 fn the_thread_ends_with_the_last_clone_when_removals_are_carried_out() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
     assert!(eventually(LIMIT, || io_threads().len() == 1), "it gives itself its name");
@@ -185,6 +190,34 @@ fn the_thread_ends_with_the_last_clone_when_removals_are_carried_out() {
     for server in servers.iter() {
         assert_eq!(server.command(&["DBSIZE"]).integer(), 0, "dropping the last waits for that");
     }
+    assert!(eventually(LIMIT, || io_threads().is_empty()));
+}
+
+#[test]
+fn the_last_drop_waits_longer_than_a_round_for_a_server_that_answers_one_by_one() {
+    const LOCKS: u32 = 7;
+    const PAUSE: Duration = Duration::from_millis(400);
+    const TIMEOUT: Duration = Duration::from_secs(2);
+    const { assert!(PAUSE.as_millis() * LOCKS as u128 > TIMEOUT.as_millis() + 500) };
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let servers = Servers::start(1);
+    let port = servers[0].port();
+    let slow = Peer::start(move |conversation| {
+        let mut server = Client::connect(port).expect("a running server accepts");
+        while let Some(words) = conversation.read_command() {
+            if words[0] == b"EVAL" {
+                thread::sleep(PAUSE);
+            }
+            let Ok(reply) = server.try_raw(&encode(&words)) else { return };
+            if !conversation.send(&reply) {
+                return;
+            }
+        }
+    });
+    let client = fresh([slow.url()]).node_timeout(TIMEOUT).io_thread(true).build().unwrap();
+    let guards: Vec<_> = (0..LOCKS).map(|n| take(&client, format!("slow-{n}"), LONG)).collect();
+    drop((guards, client));
+    assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
     assert!(eventually(LIMIT, || io_threads().is_empty()));
 }
 

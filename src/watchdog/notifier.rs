@@ -11,9 +11,9 @@
 
 use super::hold::{Hold, Standing};
 use super::schedule::Schedule;
+use crate::callback::contain;
 use crate::clock;
 use crate::error::{ExtendError, NoThread};
-use crate::event::contain;
 use crate::origin::Origin;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
