@@ -139,14 +139,7 @@ impl Debts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::node::fixture::{at, request, ttl};
-    use std::sync::Arc;
-
-    fn removal(key_length: usize) -> Request {
-        let mut removal = request(Verb::Undo, 1, at(0));
-        removal.key = Arc::from(vec![b'k'; key_length]);
-        removal
-    }
+    use crate::node::fixture::{at, removal, ttl};
 
     #[test]
     fn debts_are_bounded_in_bytes_whatever_their_sizes() {

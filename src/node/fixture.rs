@@ -40,6 +40,11 @@ pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
     Request { extras: Some(Arc::new(extras)), fence: 50, ..request(verb, owner, now) }
 }
 
+/// The removal of a key of so many bytes.
+pub(super) fn removal(key_length: usize) -> Request {
+    Request { key: Arc::from(vec![b'k'; key_length]), ..request(Verb::Undo, 1, at(0)) }
+}
+
 /// The answer to `INFO server` of a server that was started so long ago.
 pub(super) fn info(run_id: &str, uptime: u64) -> String {
     let text = format!(

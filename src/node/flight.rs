@@ -146,15 +146,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Verb;
-    use crate::node::fixture::{at, request};
-    use std::sync::Arc;
-
-    fn removal(key_length: usize) -> Request {
-        let mut removal = request(Verb::Undo, 1, at(0));
-        removal.key = Arc::from(vec![b'k'; key_length]);
-        removal
-    }
+    use crate::node::fixture::{at, removal};
 
     #[test]
     fn a_peer_that_never_reads_all_does_not_make_the_buffer_grow() {
