@@ -113,9 +113,8 @@ impl LockClient {
         let load = self.shared.watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
         load.took(clock::now().since(lease.since));
-        let key_bytes = lease.keys().map(<[u8]>::len).sum();
-        let demand = self.demand(lease.ttl, key_bytes);
         let hold = Arc::new(Hold::new(lease.clone(), None));
+        let demand = self.demand(lease.ttl, hold.key_bytes());
         let tenure = place.as_ref().map(|place| place.tenure().clone());
         let guard = LockGuard::new(self.clone(), lease, prefix, place, max_hold);
         // Whoever is refused here gives the lock up, by dropping its guard.

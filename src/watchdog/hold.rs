@@ -114,7 +114,7 @@ impl Hold {
     }
 
     /// How many bytes its keys have.
-    pub(super) fn key_bytes(&self) -> usize {
+    pub(crate) fn key_bytes(&self) -> usize {
         self.lock().lease.keys().map(<[u8]>::len).sum()
     }
 
