@@ -5,8 +5,8 @@
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Ballot, Draw, Drift, Input, Node, Operation, Patience, Request, Rules, Step,
-    Tally, Ttl, Verb, Vote,
+    Acquire, Acquired, Ballot, Drift, Entropy, Input, Node, Operation, Patience, Request, Rules,
+    Step, Tally, Ttl, Verb, Vote,
 };
 use redlatch::internal::node::command::{Form, encode};
 use redlatch::internal::node::{Phase, Rounds, Session, SessionOptions};
@@ -130,7 +130,7 @@ fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).expect("ten seconds are a ttl");
     let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Patience::Once);
     assert!(matches!(acquire.poll(), Step::Wait(_)));
-    let draw = Draw::from_bytes([7; Draw::LEN]);
+    let draw = Entropy::from_bytes([7; Entropy::LEN]);
     acquire.handle(Time::from_millis(1_000), Input::Attempt(draw));
     let Step::Send(request) = acquire.poll() else { panic!("an attempt begins with a request") };
     (acquire, request)

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// The job is due three times, on every machine.
 pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
-    let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::connect(urls)).collect();
+    let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::new(urls)).collect();
     let clients = clients?;
     for due in ["02:00", "03:00", "04:00"] {
         // Of one start of this program, so that the next one has a story to tell as well.

@@ -11,7 +11,7 @@
 //! releasing it; one that hangs or dies is followed when the ttl has passed.
 
 use redlatch::embedded::Nodes;
-use redlatch::{ExtendError, LockClient, LockGuard, Lost};
+use redlatch::{ExtendError, LockClient, LockGuard, LockLost};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -45,7 +45,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
             .map(|name| {
                 let (resource, terms) = (&resource, &terms);
                 // Each with a client of its own, as programs on three machines have them.
-                scope.spawn(move || campaign(&LockClient::connect(urls)?, name, resource, terms))
+                scope.spawn(move || campaign(&LockClient::new(urls)?, name, resource, terms))
             })
             .collect();
         candidates.into_iter().try_for_each(|thread| thread.join().expect("a candidate panicked"))
@@ -93,7 +93,7 @@ fn lead(name: &str, mut lock: LockGuard) -> Result<(), Failure> {
 }
 
 /// Somebody else may lead by now.
-fn step_down(name: &str, lost: &Lost) -> Result<(), Failure> {
+fn step_down(name: &str, lost: &LockLost) -> Result<(), Failure> {
     say(&format!("{name} leads no more: {lost}."));
     Ok(())
 }

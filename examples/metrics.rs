@@ -52,14 +52,14 @@ struct Histogram {
 }
 
 impl Metrics {
-    fn new(endpoints: &[String]) -> Self {
-        let outcomes = ["granted", "contended", "no_quorum", "too_late", "same_server"];
+    fn new(urls: &[String]) -> Self {
+        let outcomes = ["granted", "contended", "no_quorum", "too_slow", "same_server"];
         Self {
             events: KINDS.into_iter().map(|kind| (kind, AtomicU64::new(0))).collect(),
             attempts: outcomes.into_iter().map(|name| (name, AtomicU64::new(0))).collect(),
             waited: Histogram::default(),
             held: Histogram::default(),
-            nodes_up: endpoints.iter().map(|url| (url.clone(), AtomicU64::new(0))).collect(),
+            nodes_up: urls.iter().map(|url| (url.clone(), AtomicU64::new(0))).collect(),
         }
     }
 
@@ -76,14 +76,14 @@ impl Metrics {
             }
             Event::Acquired { waited, .. } => self.waited.observe(*waited),
             Event::Released { held, .. } => self.held.observe(*held),
-            Event::NodeUp { endpoint, .. } => self.set_up(endpoint, 1),
-            Event::NodeDown { endpoint, .. } => self.set_up(endpoint, 0),
+            Event::NodeUp { url, .. } => self.set_up(url, 1),
+            Event::NodeDown { url, .. } => self.set_up(url, 0),
             _ => {}
         }
     }
 
-    fn set_up(&self, endpoint: &str, is_up: u64) {
-        if let Some(gauge) = self.nodes_up.get(endpoint) {
+    fn set_up(&self, url: &str, is_up: u64) {
+        if let Some(gauge) = self.nodes_up.get(url) {
             gauge.store(is_up, Ordering::Relaxed);
         }
     }
@@ -102,9 +102,9 @@ impl Metrics {
             writeln!(text, "redlatch_attempts_total{{outcome=\"{outcome}\"}} {count}")?;
         }
         writeln!(text, "# TYPE redlatch_node_up gauge")?;
-        for (endpoint, gauge) in &self.nodes_up {
+        for (url, gauge) in &self.nodes_up {
             let is_up = gauge.load(Ordering::Relaxed);
-            writeln!(text, "redlatch_node_up{{node=\"{endpoint}\"}} {is_up}")?;
+            writeln!(text, "redlatch_node_up{{node=\"{url}\"}} {is_up}")?;
         }
         self.waited.write("redlatch_waited_seconds", &mut text)?;
         self.held.write("redlatch_held_seconds", &mut text)?;
@@ -139,10 +139,10 @@ impl Histogram {
 fn main() -> Result<(), Box<dyn Error>> {
     let nodes = Nodes::start(3)?;
     // What the nodes are called in events is what `nodes()` calls them.
-    let endpoints: Vec<_> = LockClient::connect(nodes.urls())?.nodes();
-    let endpoints: Vec<_> = endpoints.iter().map(|node| node.endpoint.to_string()).collect();
+    let urls: Vec<_> = LockClient::new(nodes.urls())?.nodes();
+    let urls: Vec<_> = urls.iter().map(|node| node.url.to_string()).collect();
 
-    let metrics = Arc::new(Metrics::new(&endpoints));
+    let metrics = Arc::new(Metrics::new(&urls));
     let counting = Arc::clone(&metrics);
     let client = LockClient::builder().nodes(nodes.urls()).on_event(move |event| {
         counting.count(event);

@@ -88,7 +88,7 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
         let name = format!("{} {}", server.unwrap_or("?"), version.unwrap_or("?"));
         say(&format!(
             "   {}: {name}, answers in {:.1?}",
-            node.endpoint,
+            node.url,
             node.round_trip.unwrap_or_default()
         ));
     }
@@ -98,11 +98,11 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
 /// Servers that were started a moment ago are no use yet. Says so, and waits until a majority is.
 fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box<dyn Error>> {
     let nodes = client.nodes();
-    let young = nodes.iter().filter_map(|node| Some((&node.endpoint, node.quarantine?)));
+    let young = nodes.iter().filter_map(|node| Some((&node.url, node.quarantine?)));
     let young: Vec<_> = young.collect();
-    for (endpoint, left) in &young {
+    for (url, left) in &young {
         let left = left.as_secs_f64();
-        say(&format!("   {endpoint} was started a moment ago: its grants count in {left:.0} s."));
+        say(&format!("   {url} was started a moment ago: its grants count in {left:.0} s."));
     }
     if young.len() > (nodes.len() - 1) / 2 {
         say(&format!(
@@ -118,7 +118,7 @@ fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box
 
 /// Nodes fail: first few enough of them, then too many.
 fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
-    let carol = LockClient::connect(nodes.urls())?;
+    let carol = LockClient::new(nodes.urls())?;
 
     nodes.stop(0);
     nodes.stop(1);

@@ -59,7 +59,7 @@ impl Bank {
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let bank = Bank { balances: (0..ACCOUNTS).map(|_| AtomicI64::new(PAID_IN)).collect() };
     // Two clients, as two programs would have them. Threads share one.
-    let clients = [LockClient::connect(urls)?, LockClient::connect(urls)?];
+    let clients = [LockClient::new(urls)?, LockClient::new(urls)?];
     say(&format!("{ACCOUNTS} accounts hold {} in all.", bank.total()));
 
     thread::scope(|scope| {

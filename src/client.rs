@@ -1,26 +1,26 @@
 //! The client, and the loop that every operation runs through.
 
-mod account;
 mod acquire;
-mod keep;
-mod look;
+mod event_recorder;
+mod events;
+mod inspect;
+mod keep_alive;
 mod names;
 mod process;
 mod request;
-mod telling;
 
 pub use request::LockRequest;
 
 use crate::clock::{self, Time};
 use crate::config::{Builder, Config};
-use crate::engine::{Draw, Input, Operation, Request, Rules, Step, Ttl};
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{ConfigError, LockError};
 use crate::event::Listener;
 use crate::guard::LockGuard;
-use crate::line::Lines;
 use crate::net::Net;
 use crate::node::{Credentials, NodeReport, Session, SessionOptions};
-use crate::origin::Origin;
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::WaitQueues;
 use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
@@ -68,13 +68,13 @@ pub struct LockClient {
 }
 
 struct Shared {
-    origin: Arc<Origin>,
+    origin: Arc<OwnerProcess>,
     /// Dropped before the connections: its thread ends then, and gives up its share in them.
     watchdog: Watchdog,
     net: Arc<Net>,
-    lines: Arc<Lines>,
+    lines: Arc<WaitQueues>,
     /// Those for several resources at once.
-    set_lines: Arc<Lines>,
+    set_lines: Arc<WaitQueues>,
     fencing_expiry: Ttl,
     rules: Arc<Rules>,
     max_ttl: Duration,
@@ -88,7 +88,7 @@ impl LockClient {
     /// # Errors
     ///
     /// As [`Builder::build`].
-    pub fn connect<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
+    pub fn new<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
         Self::builder().nodes(urls).build()
     }
 
@@ -118,7 +118,7 @@ impl LockClient {
         resource: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).one_attempt().acquire()
+        self.request(resource).ttl(ttl).no_wait().acquire()
     }
 
     /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of
@@ -128,7 +128,7 @@ impl LockClient {
     /// # Errors
     ///
     /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting is of
-    /// no use: see [`Problem::is_permanent`](crate::Problem::is_permanent).
+    /// no use: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
     pub fn try_lock_for(
         &self,
         resource: impl AsRef<[u8]>,
@@ -171,33 +171,33 @@ impl LockClient {
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
 
-    pub(crate) fn new(config: Config) -> Result<Self, ConfigError> {
+    pub(crate) fn from_config(config: Config) -> Result<Self, ConfigError> {
         let quarantine = config.restart_guard.then_some(config.max_ttl);
-        let sessions = config.endpoints.iter().map(|endpoint| {
+        let sessions = config.urls.iter().map(|url| {
             // If there are no random numbers now, reconnecting is less spread out; locking, later,
             // is what needs them.
             let seed = draw().map_or(0, |draw| draw.seed);
-            let mut options = SessionOptions::new(&endpoint.to_string(), seed);
+            let mut options = SessionOptions::new(&url.to_string(), seed);
             options.credentials = Credentials::new(
-                endpoint.user(),
-                endpoint.password(),
-                endpoint.database(),
+                url.user(),
+                url.password(),
+                url.database(),
                 config.client_name.as_deref(),
             );
             options.quarantine = quarantine;
             options.patience = config.rules.node_timeout;
             options.silence_max = config.rules.node_timeout * 10;
-            (endpoint.address().clone(), Session::new(options))
+            (url.address().clone(), Session::new(options))
         });
         let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
-        let origin = Arc::new(Origin::here());
+        let origin = Arc::new(OwnerProcess::here());
         let listener = config.listener.as_ref().map(|listener| listener.of_client(&origin));
         let mailbox = listener.as_ref().map(Listener::mailbox);
         let net = Net::new(nodes, config.wait_for_all, patience, mailbox, config.io_thread);
         let net = Arc::new(net.map_err(ConfigError::System)?);
         let prefix = config.key_prefix.len();
-        let tell = listener.clone().map(|listener| telling::tell_news(listener, prefix));
-        let lines = || Arc::new(Lines::new(config.hand_over_limit, Arc::clone(&origin)));
+        let tell = listener.clone().map(|listener| events::tell_news(listener, prefix));
+        let lines = || Arc::new(WaitQueues::new(config.handoff_limit, Arc::clone(&origin)));
         let shared = Shared {
             watchdog: Watchdog::new(&net, &config.rules, &origin, tell),
             net,
@@ -269,10 +269,10 @@ pub(crate) struct LastRound {
 }
 
 /// Fresh random numbers from the operating system, in one call.
-fn draw() -> Option<Draw> {
-    let mut bytes = [0; Draw::LEN];
+fn draw() -> Option<Entropy> {
+    let mut bytes = [0; Entropy::LEN];
     getrandom::fill(&mut bytes).ok()?;
-    Some(Draw::from_bytes(bytes))
+    Some(Entropy::from_bytes(bytes))
 }
 
 fn sleep_until(time: Time) {

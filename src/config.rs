@@ -4,11 +4,11 @@ mod check;
 mod threads;
 
 use crate::client::LockClient;
-use crate::endpoint::Endpoint;
 use crate::engine::{Rules, Ttl};
 use crate::error::ConfigError;
 use crate::event::{Event, Listener};
-use crate::line::HandOverLimit;
+use crate::node_url::NodeUrl;
+use crate::wait_queue::HandoffLimit;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct Builder {
     max_ttl: Duration,
     max_hold: Option<Duration>,
     restart_guard: bool,
-    hand_over_limit: HandOverLimit,
+    handoff_limit: HandoffLimit,
     fencing_expiry: Option<Duration>,
     listener: Option<Listener>,
 }
@@ -53,7 +53,7 @@ pub struct Builder {
 /// Settings that have been checked.
 #[derive(Debug)]
 pub(crate) struct Config {
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) urls: Vec<NodeUrl>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
@@ -61,7 +61,7 @@ pub(crate) struct Config {
     pub(crate) wait_for_all: bool,
     pub(crate) io_thread: bool,
     pub(crate) restart_guard: bool,
-    pub(crate) hand_over_limit: HandOverLimit,
+    pub(crate) handoff_limit: HandoffLimit,
     pub(crate) fencing_expiry: Ttl,
     pub(crate) listener: Option<Listener>,
 }
@@ -81,7 +81,7 @@ impl Builder {
             max_ttl: Duration::from_secs(60),
             max_hold: None,
             restart_guard: true,
-            hand_over_limit: HandOverLimit { count: 1_000, time: Duration::from_secs(1) },
+            handoff_limit: HandoffLimit { count: 1_000, time: Duration::from_secs(1) },
             fencing_expiry: None,
             listener: None,
         }
@@ -210,7 +210,7 @@ impl Builder {
     ///
     /// A node in quarantine still releases, extends what it holds, and refuses what others hold.
     /// Only that it granted a lock does not count, and is reported as
-    /// [`Problem::Quarantined`](crate::Problem::Quarantined) with the time that is left;
+    /// [`NodeError::Quarantined`](crate::NodeError::Quarantined) with the time that is left;
     /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) tells it beforehand. One node that
     /// restarts is like one that is down. When a majority was started within `max_ttl`, nobody can
     /// take a lock until that is over: [`try_lock`](LockClient::try_lock) says
@@ -277,7 +277,7 @@ impl Builder {
     /// server twice, or an operating system without a poll to give, or without a thread if one was
     /// [asked for](Self::io_thread).
     pub fn build(self) -> Result<LockClient, ConfigError> {
-        LockClient::new(self.check()?)
+        LockClient::from_config(self.check()?)
     }
 }
 

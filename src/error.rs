@@ -8,7 +8,7 @@
 //! | [`ReleaseError`] | releasing one | whoever runs the nodes |
 //! | [`InspectError`] | looking at one | its variants say |
 //! | [`ForceReleaseError`] | taking one away by force | its variants say |
-//! | [`NoThread`] | watching one | whoever runs the machine |
+//! | [`SpawnError`] | watching one | whoever runs the machine |
 //!
 //! That another client holds a lock is no error. Where nodes are at fault, there is a report from
 //! each of them ([`NoQuorum`]). No text contains a password.
@@ -18,15 +18,15 @@
 //! reads nothing twice. The error inside is found by matching.
 
 mod cause;
-mod look;
+mod inspect;
 
-pub use crate::endpoint::{EndpointError, EndpointFault};
 pub use crate::node::{
-    NodeAnswer, NodeReport, OtherProtocol, Phase, Problem, ServerError, ServerErrorKind,
+    NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
 };
+pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::resp::ProtocolError;
-pub use cause::{Lost, NoQuorum, NoThread, ResourceError, TtlError};
-pub use look::{ForceReleaseError, InspectError};
+pub use cause::{LockLost, NoQuorum, ResourceError, SpawnError, TtlError};
+pub use inspect::{ForceReleaseError, InspectError};
 
 pub(crate) use crate::node::OTHER_PROCESS;
 
@@ -44,7 +44,7 @@ pub enum ConfigError {
     /// More than 64 nodes were named.
     TooManyNodes(usize),
     /// A node's URL cannot be used.
-    Endpoint(EndpointError),
+    Url(NodeUrlError),
     /// Two URLs name the same server, whose vote would count twice.
     Duplicate {
         /// The first of them.
@@ -69,7 +69,7 @@ impl fmt::Display for ConfigError {
         match self {
             Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
             Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
-            Self::Endpoint(error) => error.fmt(f),
+            Self::Url(error) => error.fmt(f),
             Self::Duplicate { first, second } => {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
@@ -84,7 +84,7 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Endpoint(error) => error.source(),
+            Self::Url(error) => error.source(),
             Self::System(error) => error.source(),
             _ => None,
         }
@@ -103,7 +103,7 @@ pub enum LockError {
     NoQuorum(NoQuorum),
     /// A majority granted the lock, but so late that too little of its validity was left. It was
     /// given back. The nodes are slow, or the ttl is too short for them.
-    TooLate {
+    TooSlow {
         /// How long the nodes took.
         took: Duration,
         /// The ttl that was asked for.
@@ -123,12 +123,12 @@ pub enum LockError {
     /// [`LockClient::lock`](crate::LockClient::lock). It is said until the keys have expired on the
     /// servers, which is up to the drift allowance later than the lock counts as lost. It is not
     /// noticed where the lock was taken past those who wait for it in this client, as by
-    /// [`one_attempt`](crate::LockRequest::one_attempt).
+    /// [`no_wait`](crate::LockRequest::no_wait).
     HeldByThisThread,
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
     /// The operating system had no thread to keep the lock alive with.
-    NoThread(NoThread),
+    Spawn(SpawnError),
     /// The client keeps so many locks alive already that with this one they could not all be
     /// renewed in time. Nothing was asked of the nodes. What helps is a longer ttl, nearer nodes,
     /// or another client, which has connections of its own.
@@ -152,7 +152,7 @@ impl fmt::Display for LockError {
             Self::Resource(error) => error.fmt(f),
             Self::Ttl(error) => error.fmt(f),
             Self::NoQuorum(error) => error.fmt(f),
-            Self::TooLate { took, ttl } => {
+            Self::TooSlow { took, ttl } => {
                 write!(f, "granted too late: after {took:.1?} of a ttl of {ttl:?}")
             }
             Self::SameServer { first, second } => {
@@ -162,7 +162,7 @@ impl fmt::Display for LockError {
                 f.write_str("this thread holds the lock itself, and would wait for its own work")
             }
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
-            Self::NoThread(error) => error.fmt(f),
+            Self::Spawn(error) => error.fmt(f),
             Self::TooManyKept { kept, most, ttl, round } => write!(
                 f,
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
@@ -179,7 +179,7 @@ impl Error for LockError {
             Self::Resource(error) => error.source(),
             Self::Ttl(error) => error.source(),
             Self::NoQuorum(error) => error.source(),
-            Self::NoThread(error) => error.source(),
+            Self::Spawn(error) => error.source(),
             _ => None,
         }
     }
@@ -193,7 +193,7 @@ pub enum ExtendError {
     /// The ttl cannot be used.
     Ttl(TtlError),
     /// The lock was lost.
-    Lost(Lost),
+    Lost(LockLost),
     /// Too few nodes confirmed it. The lock is good until its validity ends, and may be extended
     /// again.
     NoQuorum(NoQuorum),

@@ -21,9 +21,9 @@ mod text;
 
 pub(crate) use listener::Listener;
 
-use crate::error::{ExtendError, LockError, Lost};
+use crate::error::{ExtendError, LockError, LockLost};
 use crate::guard::Released;
-use crate::node::{NodeReport, Problem};
+use crate::node::{NodeError, NodeReport};
 use std::time::Duration;
 
 /// Something that happened to a lock or to a node.
@@ -59,7 +59,7 @@ pub enum Event<'a> {
         /// For how long no majority can grant it.
         left: Duration,
         /// What each node said. Those whose grants do not count yet say
-        /// [`Problem::Quarantined`], with the time that is left for each.
+        /// [`NodeError::Quarantined`], with the time that is left for each.
         reports: &'a [NodeReport],
     },
     /// A call has taken the lock, from the nodes or from another thread of this client.
@@ -108,7 +108,7 @@ pub enum Event<'a> {
         validity: Duration,
         /// Was it renewed because it is [kept alive](crate::LockRequest::keep_alive), and not by a
         /// call?
-        is_renewal: bool,
+        is_automatic: bool,
     },
     /// A lock was not extended, and is as good as it was. If it was lost, that is
     /// [`Lost`](Self::Lost) instead.
@@ -124,7 +124,7 @@ pub enum Event<'a> {
         error: &'a ExtendError,
         /// Was it to be renewed because it is [kept alive](crate::LockRequest::keep_alive), and not
         /// by a call? Then it is tried again.
-        is_renewal: bool,
+        is_automatic: bool,
     },
     /// A lock was lost while there still was a guard. Of one that is
     /// [kept alive](crate::LockRequest::keep_alive) it is told when it happens, of others when it
@@ -136,7 +136,7 @@ pub enum Event<'a> {
         /// From when it was asked for to now, so for longer than it was really held.
         held: Duration,
         /// How it was lost.
-        lost: Lost,
+        lost: LockLost,
     },
     /// A lock was given back: by a release or by dropping its guard, to the nodes or to another
     /// thread of this client that waited for it.
@@ -154,23 +154,23 @@ pub enum Event<'a> {
     #[non_exhaustive]
     NodeUp {
         /// The node's URL.
-        endpoint: &'a str,
+        url: &'a str,
     },
     /// The connection to a node was lost, or the first one could not be made. Told once until the
     /// node is up again, and not for each time that it is tried in vain.
     #[non_exhaustive]
     NodeDown {
         /// The node's URL.
-        endpoint: &'a str,
+        url: &'a str,
         /// Why.
-        problem: &'a Problem,
+        problem: &'a NodeError,
     },
     /// A node has been silent for longer than [`node_timeout`](crate::Builder::node_timeout), with
     /// something to answer. Told once until it has answered something in time.
     #[non_exhaustive]
     NodeSlow {
         /// The node's URL.
-        endpoint: &'a str,
+        url: &'a str,
         /// For how long it has been silent.
         silent: Duration,
     },
@@ -187,7 +187,7 @@ pub enum AttemptOutcome {
     /// Too few nodes answered to know.
     NoQuorum,
     /// A majority granted the lock, but with too little validity left.
-    TooLate,
+    TooSlow,
     /// Two of the nodes are one server.
     SameServer,
 }
@@ -231,11 +231,11 @@ impl<'a> Event<'a> {
 
     /// The node that it is about, if it is about one.
     #[must_use]
-    pub fn endpoint(&self) -> Option<&'a str> {
+    pub fn url(&self) -> Option<&'a str> {
         match self {
-            Self::NodeUp { endpoint }
-            | Self::NodeDown { endpoint, .. }
-            | Self::NodeSlow { endpoint, .. } => Some(endpoint),
+            Self::NodeUp { url } | Self::NodeDown { url, .. } | Self::NodeSlow { url, .. } => {
+                Some(url)
+            }
             _ => None,
         }
     }
@@ -249,7 +249,7 @@ impl AttemptOutcome {
             Self::Granted => "granted",
             Self::Contended => "contended",
             Self::NoQuorum => "no_quorum",
-            Self::TooLate => "too_late",
+            Self::TooSlow => "too_slow",
             Self::SameServer => "same_server",
         }
     }

@@ -1,16 +1,16 @@
 //! A lock that is held.
 
-mod telling;
+mod events;
 mod watch;
 
 use crate::callback;
 use crate::client::LockClient;
 use crate::clock;
 use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
-use crate::error::{ExtendError, Lost, NoQuorum, ReleaseError};
+use crate::error::{ExtendError, LockLost, NoQuorum, ReleaseError};
 use crate::fencing::FencingToken;
-use crate::line::Place;
-use crate::watchdog::{Hold, Share};
+use crate::wait_queue::QueueHead;
+use crate::watchdog::{CapacityShare, SharedLease};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -26,7 +26,7 @@ use std::time::Duration;
 /// [`max_hold`](crate::LockRequest::max_hold).
 ///
 /// It belongs to the process that took the lock. A forked child has a copy of it, to which the lock
-/// [is not held](Lost::OtherProcess), and which it may drop: that does nothing.
+/// [is not held](LockLost::OtherProcess), and which it may drop: that does nothing.
 ///
 /// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
 /// handed to the next thread of this client that waits for it, or the release is written to the
@@ -37,9 +37,9 @@ pub struct LockGuard {
     /// As long as there is no hold, this says until when the lock is held.
     lease: Lease,
     /// What the watchdog shares, if it has to do with this lock.
-    hold: OnceLock<Arc<Hold>>,
+    hold: OnceLock<Arc<SharedLease>>,
     /// What keeping it alive takes, if it is.
-    share: Option<Arc<Share>>,
+    share: Option<Arc<CapacityShare>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
     /// How many bytes of the key are the prefix.
@@ -51,7 +51,7 @@ pub struct LockGuard {
     is_loss_told: bool,
     /// The place at the head of the line of threads that want this lock. Dropped last: the next is
     /// called when the release has been written.
-    place: Option<Place>,
+    place: Option<QueueHead>,
 }
 
 impl LockGuard {
@@ -59,7 +59,7 @@ impl LockGuard {
         client: LockClient,
         lease: Lease,
         prefix: usize,
-        place: Option<Place>,
+        place: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
         let (hold, share) = (OnceLock::new(), None);
@@ -105,7 +105,7 @@ impl LockGuard {
     /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        if self.client.is_foreign() { Duration::ZERO } else { self.left() }
+        if self.client.is_forked() { Duration::ZERO } else { self.left() }
     }
 
     fn left(&self) -> Duration {
@@ -121,17 +121,17 @@ impl LockGuard {
     /// # Errors
     ///
     /// How it was lost. A lock that was lost does not come back.
-    pub fn ensure_held(&self) -> Result<(), Lost> {
-        if self.client.is_foreign() {
-            Err(Lost::OtherProcess)
+    pub fn ensure_held(&self) -> Result<(), LockLost> {
+        if self.client.is_forked() {
+            Err(LockLost::OtherProcess)
         } else if let Some(hold) = self.hold.get() {
             hold.check(clock::now()).map(|_| ())
         } else if !self.left().is_zero() {
             Ok(())
         } else if self.is_gone {
-            Err(Lost::Gone)
+            Err(LockLost::Gone)
         } else {
-            Err(Lost::Expired)
+            Err(LockLost::Expired)
         }
     }
 
@@ -148,7 +148,7 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        if self.client.is_foreign() {
+        if self.client.is_forked() {
             return Err(ExtendError::OtherProcess);
         }
         let began = self.client.heard_at();
@@ -188,7 +188,11 @@ impl LockGuard {
                     // Those in line need not wait for the guard.
                     place.hold(self.lease.valid_until);
                 }
-                Err(ExtendError::Lost(if self.is_gone { Lost::Gone } else { Lost::Expired }))
+                Err(ExtendError::Lost(if self.is_gone {
+                    LockLost::Gone
+                } else {
+                    LockLost::Expired
+                }))
             }
             Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),
         }
@@ -205,7 +209,7 @@ impl LockGuard {
     /// Too few nodes answered. The others are told as soon as they can be reached again; their key
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
-        if self.client.is_foreign() {
+        if self.client.is_forked() {
             return Err(ReleaseError::OtherProcess);
         }
         let result = self.give_back();
@@ -266,7 +270,7 @@ pub enum Released {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.is_released || self.client.is_foreign() {
+        if self.is_released || self.client.is_forked() {
             return;
         }
         let lease = self.close();
@@ -278,7 +282,7 @@ impl Drop for LockGuard {
             // More than what the clock says is not known: nobody waits for the nodes' answers.
             (now >= lease.valid_until).then_some(Released::TooLate)
         };
-        if self.client.is_heard() {
+        if self.client.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.
             callback::contain(|| self.tell_released(outcome));
         }

@@ -2,7 +2,7 @@
 
 use crate::engine::{Token, quorum};
 use crate::node::script::SHOWN_MAX;
-use crate::node::{NodeAnswer, NodeReport, Problem, Sighting};
+use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -46,13 +46,13 @@ impl fmt::Debug for Seen {
 }
 
 impl Seen {
-    fn of(key: Arc<[u8]>, sightings: &[Option<Sighting>], reports: &[NodeReport]) -> Self {
+    fn of(key: Arc<[u8]>, snapshots: &[Option<KeySnapshot>], reports: &[NodeReport]) -> Self {
         let mut locks = BTreeSet::new();
         let mut others = Vec::new();
-        for (sighting, report) in sightings.iter().zip(reports) {
-            match sighting {
-                Some(sighting) if is_lock(sighting) => locks.extend(sighting.value.clone()),
-                Some(Sighting { value: Some(_), .. }) => others.push(Arc::clone(&report.endpoint)),
+        for (snapshot, report) in snapshots.iter().zip(reports) {
+            match snapshot {
+                Some(snapshot) if is_lock(snapshot) => locks.extend(snapshot.value.clone()),
+                Some(KeySnapshot { value: Some(_), .. }) => others.push(Arc::clone(&report.url)),
                 _ => {}
             }
         }
@@ -62,9 +62,9 @@ impl Seen {
 
 /// Is it a string that ends by itself, and no longer than a lock's? Anything else is somebody's
 /// data under the name of a lock.
-fn is_lock(sighting: &Sighting) -> bool {
+fn is_lock(snapshot: &KeySnapshot) -> bool {
     let is_text = |value: &Vec<u8>| !value.is_empty() && value.len() < SHOWN_MAX;
-    sighting.left >= 0 && sighting.value.as_ref().is_some_and(is_text)
+    snapshot.left >= 0 && snapshot.value.as_ref().is_some_and(is_text)
 }
 
 /// Is a lock free or held, as far as a majority of the nodes can say?
@@ -97,9 +97,9 @@ pub struct Holder {
 #[non_exhaustive]
 pub struct NodeView {
     /// The node's URL, without the password.
-    pub endpoint: Arc<str>,
+    pub url: Arc<str>,
     /// Who holds the lock there, if anybody, or why that is not known.
-    pub holder: Result<Option<Holder>, Problem>,
+    pub holder: Result<Option<Holder>, NodeError>,
     /// Does it hold the value that a majority holds?
     pub agrees: bool,
 }
@@ -108,21 +108,21 @@ impl Inspection {
     /// `None` if too few nodes answered to say anything.
     pub(crate) fn of(
         key: Arc<[u8]>,
-        sightings: &[Option<Sighting>],
+        snapshots: &[Option<KeySnapshot>],
         reports: Vec<NodeReport>,
     ) -> Result<Self, Vec<NodeReport>> {
-        let needed = quorum(sightings.len());
-        if sightings.iter().flatten().count() < needed {
+        let needed = quorum(snapshots.len());
+        if snapshots.iter().flatten().count() < needed {
             return Err(reports);
         }
-        let mut values: BTreeMap<&[u8], Vec<&Sighting>> = BTreeMap::new();
-        for sighting in sightings.iter().flatten() {
-            if let Some(value) = &sighting.value {
-                values.entry(value).or_default().push(sighting);
+        let mut values: BTreeMap<&[u8], Vec<&KeySnapshot>> = BTreeMap::new();
+        for snapshot in snapshots.iter().flatten() {
+            if let Some(value) = &snapshot.value {
+                values.entry(value).or_default().push(snapshot);
             }
         }
         let most = values.into_iter().find(|(_, holders)| holders.len() >= needed);
-        let free = sightings.iter().flatten().filter(|sighting| sighting.value.is_none()).count();
+        let free = snapshots.iter().flatten().filter(|snapshot| snapshot.value.is_none()).count();
         let state = match &most {
             Some((value, holders)) => LockState::Held(Holder {
                 owner: label(value),
@@ -132,26 +132,26 @@ impl Inspection {
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
-        let seen = Seen::of(key, sightings, &reports);
-        let views = reports.into_iter().zip(sightings);
-        let nodes = views.map(|(report, sighting)| view(report, sighting.as_ref(), &value));
+        let seen = Seen::of(key, snapshots, &reports);
+        let views = reports.into_iter().zip(snapshots);
+        let nodes = views.map(|(report, snapshot)| view(report, snapshot.as_ref(), &value));
         Ok(Self { nodes: nodes.collect(), state, seen })
     }
 }
 
-fn view(report: NodeReport, sighting: Option<&Sighting>, value: &Option<Vec<u8>>) -> NodeView {
-    let holder = match (sighting, report.answer) {
-        (Some(sighting), _) => Ok(holder(sighting)),
+fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u8>>) -> NodeView {
+    let holder = match (snapshot, report.answer) {
+        (Some(snapshot), _) => Ok(holder(snapshot)),
         (None, NodeAnswer::Failed(problem)) => Err(problem),
-        (None, _) => Err(Problem::TimedOut(crate::node::Phase::Answering)),
+        (None, _) => Err(NodeError::TimedOut(crate::node::Phase::Answering)),
     };
-    let agrees = value.is_some() && sighting.is_some_and(|sighting| sighting.value == *value);
-    NodeView { endpoint: report.endpoint, holder, agrees }
+    let agrees = value.is_some() && snapshot.is_some_and(|snapshot| snapshot.value == *value);
+    NodeView { url: report.url, holder, agrees }
 }
 
-fn holder(sighting: &Sighting) -> Option<Holder> {
-    let value = sighting.value.as_ref()?;
-    Some(Holder { owner: label(value), remaining: remaining(sighting) })
+fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
+    let value = snapshot.value.as_ref()?;
+    Some(Holder { owner: label(value), remaining: remaining(snapshot) })
 }
 
 /// What follows the token in a value.
@@ -159,12 +159,12 @@ fn label(value: &[u8]) -> Option<Vec<u8>> {
     value.get(Token::LEN..).filter(|label| !label.is_empty()).map(<[u8]>::to_vec)
 }
 
-fn remaining(sighting: &Sighting) -> Option<Duration> {
-    u64::try_from(sighting.left).ok().map(Duration::from_millis)
+fn remaining(snapshot: &KeySnapshot) -> Option<Duration> {
+    u64::try_from(snapshot.left).ok().map(Duration::from_millis)
 }
 
 /// How long until fewer than `needed` of these are left.
-fn remaining_of_majority(holders: &[&Sighting], needed: usize) -> Option<Duration> {
+fn remaining_of_majority(holders: &[&KeySnapshot], needed: usize) -> Option<Duration> {
     // One that has no end outlives all others.
     let mut left: Vec<u64> =
         holders.iter().map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX)).collect();

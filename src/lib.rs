@@ -7,7 +7,7 @@
 //!
 //! # fn charge_the_card() {}
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = LockClient::connect(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
+//! let client = LockClient::new(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
 //! let lock = client.lock("orders:42", Duration::from_secs(10))?; // waits for its turn
 //! charge_the_card();
 //! lock.release()?; // or drop it
@@ -88,7 +88,7 @@
 //! |---|---|
 //! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
-//! | `client`, `guard`, `config`, `endpoint`, [`error`], `clock` | what users of the library see |
+//! | `client`, `guard`, `config`, `node_url`, [`error`], `clock` | what users of the library see |
 //! | `origin` | which process a client belongs to: in a forked child it works no more |
 //! | `callback` | calls into the code of whoever uses the crate |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
@@ -107,27 +107,27 @@ mod clock;
 mod config;
 #[cfg(feature = "embedded")]
 pub mod embedded;
-mod endpoint;
 mod engine;
 pub mod error;
 pub mod event;
 mod fencing;
 mod guard;
+mod node_url;
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
 mod inspect;
-mod line;
 mod net;
 mod node;
-mod origin;
+mod owner_process;
 mod resp;
+mod wait_queue;
 mod watchdog;
 
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
-    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, Lost, NoQuorum, NoThread,
-    Problem, ReleaseError,
+    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, LockLost, NoQuorum,
+    NodeError, ReleaseError, SpawnError,
 };
 pub use event::Event;
 pub use fencing::FencingToken;
@@ -143,8 +143,8 @@ pub mod internal {
     pub mod embedded {
         pub use crate::embedded::model::*;
     }
-    pub mod endpoint {
-        pub use crate::endpoint::*;
+    pub mod node_url {
+        pub use crate::node_url::*;
     }
     pub mod engine {
         pub use crate::engine::*;

@@ -22,40 +22,40 @@
 //! is held is not for them to say: that goes by the [clock](crate::clock), and an alarm that comes
 //! late renews nothing whose time is over.
 
-mod hold;
+mod auto_extension;
+mod keep_alive_loop;
 mod load;
 mod notifier;
-mod patrol;
 mod plan;
-mod renewal;
 mod schedule;
+mod shared_lease;
 mod sync;
 
-pub(crate) use hold::Hold;
-pub(crate) use load::{Demand, Load, Share};
-pub(crate) use notifier::{News, Tell};
+pub(crate) use load::{CapacityShare, Demand, Load};
+pub(crate) use notifier::{BackgroundEvent, Tell};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
+pub(crate) use shared_lease::SharedLease;
 
 use crate::engine::Rules;
-use crate::error::NoThread;
-use crate::line::Tenure;
+use crate::error::SpawnError;
 use crate::net::Net;
-use crate::origin::Origin;
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::HeadHandle;
 use crossbeam_channel::{Sender, unbounded};
+use keep_alive_loop::KeepAliveLoop;
 use notifier::{Notice, Notifier};
-use patrol::Patrol;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 /// A lock that is kept alive.
 #[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) hold: Arc<Hold>,
+pub(crate) struct KeptLock {
+    pub(crate) hold: Arc<SharedLease>,
     pub(crate) plan: Box<Plan>,
-    pub(crate) share: Arc<Share>,
+    pub(crate) share: Arc<CapacityShare>,
     /// Who waits for it in this process.
-    pub(crate) tenure: Option<Tenure>,
+    pub(crate) tenure: Option<HeadHandle>,
     /// Are its renewals told to those who listen?
     pub(crate) is_told: bool,
 }
@@ -66,14 +66,14 @@ pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
     load: Arc<Load>,
-    origin: Arc<Origin>,
+    origin: Arc<OwnerProcess>,
     notifier: Arc<Notifier>,
     thread: Arc<Mutex<Option<Thread>>>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    inbox: Sender<Kept>,
+    inbox: Sender<KeptLock>,
     handle: JoinHandle<()>,
 }
 
@@ -82,7 +82,7 @@ impl Watchdog {
     pub(crate) fn new(
         net: &Arc<Net>,
         rules: &Arc<Rules>,
-        origin: &Arc<Origin>,
+        origin: &Arc<OwnerProcess>,
         tell: Option<Tell>,
     ) -> Self {
         let notifier = Arc::new(Notifier::new(tell, Arc::clone(origin)));
@@ -92,20 +92,20 @@ impl Watchdog {
 
     /// Starts the thread that renews, if it does not run, and the one that tells of it, if anybody
     /// listens.
-    pub(crate) fn start(&self) -> Result<(), NoThread> {
-        if self.notifier.is_heard() {
+    pub(crate) fn start(&self) -> Result<(), SpawnError> {
+        if self.notifier.has_listener() {
             self.notifier.start()?;
         }
         self.start_in(&mut self.lock())
     }
 
     /// Starts the thread that tells, if it does not run.
-    pub(crate) fn start_notifier(&self) -> Result<(), NoThread> {
+    pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
         self.notifier.start()
     }
 
     /// Keeps a lock alive from now on.
-    pub(crate) fn keep(&self, kept: Kept) -> Result<(), NoThread> {
+    pub(crate) fn keep(&self, kept: KeptLock) -> Result<(), SpawnError> {
         let mut thread = self.lock();
         self.start_in(&mut thread)?;
         if let Some(thread) = &*thread {
@@ -116,7 +116,7 @@ impl Watchdog {
     }
 
     /// Has those told that want to know when this is lost, then or now.
-    pub(crate) fn look(&self, hold: Arc<Hold>) {
+    pub(crate) fn look(&self, hold: Arc<SharedLease>) {
         self.notifier.notify(Notice::Look(hold));
     }
 
@@ -125,16 +125,21 @@ impl Watchdog {
         &self.load
     }
 
-    fn start_in(&self, thread: &mut Option<Thread>) -> Result<(), NoThread> {
+    fn start_in(&self, thread: &mut Option<Thread>) -> Result<(), SpawnError> {
         if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
         let (rules, load) = (Arc::clone(&self.rules), Arc::clone(&self.load));
-        let patrol =
-            Patrol::new(outbox, rules, Arc::clone(&self.net), load, Arc::clone(&self.notifier));
+        let patrol = KeepAliveLoop::new(
+            outbox,
+            rules,
+            Arc::clone(&self.net),
+            load,
+            Arc::clone(&self.notifier),
+        );
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());
-        let handle = builder.spawn(|| patrol.run()).map_err(|error| NoThread::new(&error))?;
+        let handle = builder.spawn(|| patrol.run()).map_err(|error| SpawnError::new(&error))?;
         *thread = Some(Thread { inbox, handle });
         Ok(())
     }
@@ -146,7 +151,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        if self.origin.is_foreign() {
+        if self.origin.is_forked() {
             // In a forked child the threads are not there, and whoever looks for one finds another.
             // They may have been half way through what they are handed, and locks of it stay taken.
             mem::forget((Arc::clone(&self.thread), Arc::clone(&self.notifier)));
@@ -164,13 +169,13 @@ impl Drop for Watchdog {
     }
 }
 
-impl AsRef<Hold> for Kept {
-    fn as_ref(&self) -> &Hold {
+impl AsRef<SharedLease> for KeptLock {
+    fn as_ref(&self) -> &SharedLease {
         &self.hold
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptLock {
     fn drop(&mut self) {
         self.share.end();
     }

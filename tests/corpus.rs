@@ -11,12 +11,12 @@ mod chunks;
 mod decode;
 #[path = "../fuzz/properties/embedded.rs"]
 mod embedded;
-#[path = "../fuzz/properties/endpoint.rs"]
-mod endpoint;
 #[path = "../fuzz/properties/engine.rs"]
 mod engine;
 #[path = "../fuzz/properties/input.rs"]
 mod input;
+#[path = "../fuzz/properties/node_url.rs"]
+mod node_url;
 #[path = "../fuzz/properties/oracle.rs"]
 mod oracle;
 #[path = "../fuzz/properties/peer.rs"]
@@ -52,7 +52,7 @@ replays! {
     chunks: "resp"
     decode: "resp"
     embedded: "embedded"
-    endpoint: "endpoint"
+    node_url: "node_url"
     engine: "engine"
     oracle: "resp"
     peer: "resp"

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use redlatch::error::{EndpointFault, ResourceError, TtlError};
+use redlatch::error::{NodeUrlErrorKind, ResourceError, TtlError};
 use redlatch::{Builder, ConfigError, LockClient, LockError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, thorough};
@@ -23,11 +23,11 @@ fn refused(builder: Builder) -> ConfigError {
 
 #[test]
 fn a_client_needs_nodes_and_not_too_many() {
-    assert!(matches!(LockClient::connect([""; 0]), Err(ConfigError::NoNodes)));
+    assert!(matches!(LockClient::new([""; 0]), Err(ConfigError::NoNodes)));
     let many = (1..=65).map(|number| format!("redis://10.0.0.{number}"));
     assert!(matches!(refused(LockClient::builder().nodes(many)), ConfigError::TooManyNodes(65)));
     let most = (1..=64).map(|number| format!("redis://10.0.0.{number}"));
-    assert!(LockClient::connect(most).is_ok());
+    assert!(LockClient::new(most).is_ok());
 }
 
 #[test]
@@ -54,37 +54,37 @@ fn the_same_endpoint_twice_is_refused_by_name() {
 
 #[test]
 fn urls_that_name_no_node_are_refused_with_the_reason() {
-    let unknown = |scheme: &str| EndpointFault::UnknownScheme(scheme.to_owned());
-    let option = |name: &str| EndpointFault::UnknownOption(name.to_owned());
+    let unknown = |scheme: &str| NodeUrlErrorKind::UnknownScheme(scheme.to_owned());
+    let option = |name: &str| NodeUrlErrorKind::UnknownOption(name.to_owned());
     let table = [
-        ("", EndpointFault::MissingScheme),
-        ("10.0.0.1:6379", EndpointFault::MissingScheme),
+        ("", NodeUrlErrorKind::MissingScheme),
+        ("10.0.0.1:6379", NodeUrlErrorKind::MissingScheme),
         ("http://10.0.0.1", unknown("http")),
         ("redis+cluster://10.0.0.1", unknown("redis+cluster")),
-        ("rediss://user:s3cr3t-w0rd@10.0.0.1", EndpointFault::TlsNotBuiltIn),
-        ("redis://", EndpointFault::EmptyHost),
-        ("redis://:s3cr3t-w0rd@", EndpointFault::EmptyHost),
-        ("redis://:s3cr3t-w0rd", EndpointFault::BadPort),
-        ("redis://user:s3cr3t-w0rd", EndpointFault::BadPort),
-        ("redis://10.0.0.1:0", EndpointFault::BadPort),
-        ("redis://10.0.0.1:65536", EndpointFault::BadPort),
-        ("redis://::1", EndpointFault::BadHost),
-        ("redis://s3cr3t-w0rd@10.0.0.1", EndpointFault::AmbiguousCredentials),
-        ("redis://:s3cr3t-w0rd@10.0.0.1/x", EndpointFault::BadDatabase),
+        ("rediss://user:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsNotBuiltIn),
+        ("redis://", NodeUrlErrorKind::EmptyHost),
+        ("redis://:s3cr3t-w0rd@", NodeUrlErrorKind::EmptyHost),
+        ("redis://:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
+        ("redis://user:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
+        ("redis://10.0.0.1:0", NodeUrlErrorKind::BadPort),
+        ("redis://10.0.0.1:65536", NodeUrlErrorKind::BadPort),
+        ("redis://::1", NodeUrlErrorKind::BadHost),
+        ("redis://s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::AmbiguousCredentials),
+        ("redis://:s3cr3t-w0rd@10.0.0.1/x", NodeUrlErrorKind::BadDatabase),
         ("redis://:s3cr3t-w0rd@10.0.0.1?timeout=5", option("timeout")),
-        ("redis://10.0.0.1/1?db=1", EndpointFault::RepeatedOption("db")),
-        ("redis://:s3cr3t-w0rd/x@10.0.0.1", EndpointFault::UnescapedCredentials),
-        ("redis://:s3cr3t-w0rd?x@10.0.0.1", EndpointFault::UnescapedCredentials),
-        ("redis://:s3cr3t-w0rd%@10.0.0.1", EndpointFault::BadPercentEscape),
-        ("redis://:s3cr3t-w0rd#@10.0.0.1", EndpointFault::Fragment),
-        ("redis://:s3cr3t-w0rd\r\n@10.0.0.1", EndpointFault::ControlCharacter),
-        ("unix://", EndpointFault::BadPath),
-        ("unix://host/run/redis.sock", EndpointFault::UnexpectedHost),
+        ("redis://10.0.0.1/1?db=1", NodeUrlErrorKind::RepeatedOption("db")),
+        ("redis://:s3cr3t-w0rd/x@10.0.0.1", NodeUrlErrorKind::UnescapedCredentials),
+        ("redis://:s3cr3t-w0rd?x@10.0.0.1", NodeUrlErrorKind::UnescapedCredentials),
+        ("redis://:s3cr3t-w0rd%@10.0.0.1", NodeUrlErrorKind::BadPercentEscape),
+        ("redis://:s3cr3t-w0rd#@10.0.0.1", NodeUrlErrorKind::Fragment),
+        ("redis://:s3cr3t-w0rd\r\n@10.0.0.1", NodeUrlErrorKind::ControlCharacter),
+        ("unix://", NodeUrlErrorKind::BadPath),
+        ("unix://host/run/redis.sock", NodeUrlErrorKind::UnexpectedHost),
         ("unix:///run/redis.sock?password=s3cr3t-w0rd&tls=1", option("tls")),
     ];
     for (url, fault) in table {
         match refused(LockClient::builder().node("redis://10.9.9.9").node(url)) {
-            ConfigError::Endpoint(error) => {
+            ConfigError::Url(error) => {
                 assert_eq!(*error.fault(), fault, "{url}");
                 shown(&error);
             }
@@ -142,7 +142,7 @@ fn what_was_not_set_does_not_contradict_what_was() {
 #[test]
 fn a_ttl_that_leaves_no_validity_or_is_over_the_cap_is_refused_before_anything_is_sent() {
     // Nobody listens there: an attempt would end with something else.
-    let client = LockClient::connect(["redis://127.0.0.1:1"]).unwrap();
+    let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
     let millis = Duration::from_millis;
     for ttl in [Duration::ZERO, Duration::from_nanos(1), millis(1), millis(2)] {
         let expected = LockError::Ttl(TtlError::TooShort { ttl, shortest: millis(3) });

@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{ExtendError, LockClient, LockError, Lost, Released};
+use redlatch::{ExtendError, LockClient, LockError, LockLost, Released};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{LIMIT, LONG, patient, pause, resume, take, thorough, value};
@@ -95,7 +95,7 @@ fn a_lock_that_others_hold_is_told_attempt_by_attempt() {
 }
 
 #[test]
-fn a_hand_over_is_released_by_one_and_acquired_by_the_other() {
+fn a_handoff_is_released_by_one_and_acquired_by_the_other() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     let guard = take(&client, "line", LONG);
@@ -145,7 +145,7 @@ fn extending_is_told_and_a_loss_once() {
 
     servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
     for _ in 0..2 {
-        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone)));
+        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone)));
     }
     assert_eq!(guard.release(), Ok(Released::TooLate));
     let told = journal.of_locks();

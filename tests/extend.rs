@@ -5,7 +5,7 @@ mod support;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockGuard, Lost, Released};
+use redlatch::{ExtendError, LockGuard, LockLost, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -21,7 +21,7 @@ fn shortest(servers: &[Server], key: &str) -> i64 {
     servers.iter().map(|server| pttl(server, key)).min().expect("there are servers")
 }
 
-fn lost(guard: &mut LockGuard, ttl: Duration) -> Lost {
+fn lost(guard: &mut LockGuard, ttl: Duration) -> LockLost {
     match guard.extend(ttl) {
         Err(ExtendError::Lost(lost)) => lost,
         other => panic!("{other:?}"),
@@ -92,9 +92,9 @@ fn after_its_validity_a_lock_is_not_extended_and_nothing_is_sent() {
     let client = thorough(servers.urls());
     let mut guard = take(&client, "over", Duration::from_millis(200));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     let before: Vec<_> = servers.iter().map(|server| calls(server, "evalsha")).collect();
-    assert_eq!(lost(&mut guard, LONG), Lost::Expired);
+    assert_eq!(lost(&mut guard, LONG), LockLost::Expired);
     // Whatever had been sent would be answered before this is.
     assert!(client.nodes().iter().all(|node| node.is_connected));
     for (server, before) in servers.iter().zip(before) {
@@ -153,11 +153,11 @@ fn a_key_that_is_gone_from_a_majority_is_a_lock_that_is_gone() {
     for server in &servers[..3] {
         server.command(&["DEL", "gone"]);
     }
-    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
     // At once, whatever time there was left, and for good.
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.ensure_held(), Err(Lost::Gone));
-    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
+    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
     assert_eq!(holders(&servers[..3], "gone"), 0, "nothing is made again without a majority");
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "gone"));
@@ -211,7 +211,7 @@ fn a_lock_that_another_client_took_meanwhile_is_not_taken_back() {
     }
     let mut theirs = take(&other, "between", LONG);
     let token = value(&servers[0], "between");
-    assert_eq!(lost(&mut guard, LONG), Lost::Gone);
+    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
     drop(guard);
     theirs.extend(LONG).unwrap();
     for server in servers.iter() {

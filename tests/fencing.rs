@@ -169,9 +169,9 @@ fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
 }
 
 #[test]
-fn an_extension_keeps_the_token_and_a_hand_over_makes_one() {
+fn an_extension_keeps_the_token_and_a_handoff_makes_one() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let mut guard = fenced(&client, "name");
     let first = token(&guard);

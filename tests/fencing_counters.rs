@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ConfigError;
-use redlatch::error::{NodeAnswer, Problem, ServerErrorKind};
+use redlatch::error::{NodeAnswer, NodeError, ServerErrorKind};
 use redlatch::{LockClient, LockError, LockRequest, Released};
 use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
 use support::locks::{LIMIT, LONG, gone, patient, pttl, take, thorough, value};
@@ -31,7 +31,7 @@ fn refused(request: LockRequest<'_>) -> Vec<bool> {
     };
     assert!(start.elapsed() < LIMIT);
     let is_counter = |answer: &NodeAnswer| match answer {
-        NodeAnswer::Failed(problem @ Problem::Server(error)) => {
+        NodeAnswer::Failed(problem @ NodeError::Server(error)) => {
             assert!(problem.is_permanent() && error.text.starts_with("FENCE "), "{problem}");
             error.kind == ServerErrorKind::Counter
         }
@@ -111,10 +111,10 @@ fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_m
         servers[1].command(junk);
         let request = client.request("name").ttl(LONG);
         assert_eq!(refused(request.clone().fenced()), [true, true, false]);
-        assert_eq!(refused(request.clone().fenced().one_attempt()), [true, true, false]);
+        assert_eq!(refused(request.clone().fenced().no_wait()), [true, true, false]);
         assert!(gone(&servers, "name"), "the one that granted it has it no longer");
         // Whoever wants no token has the lock, and the place in line is free.
-        let plain = request.one_attempt().acquire().unwrap().expect("it is free");
+        let plain = request.no_wait().acquire().unwrap().expect("it is free");
         assert_eq!(plain.release().unwrap(), Released::InTime);
     }
     assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
@@ -125,7 +125,7 @@ fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_m
 #[test]
 fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     servers.iter().for_each(|server| set_counter(server, "name", &"junk"));
     let held = take(&client, "name", LONG);

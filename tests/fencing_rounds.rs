@@ -109,7 +109,7 @@ fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
         let rig = Rig::start();
         let (client, journal) = told(patient(rig.urls()));
         rig.set(between);
-        let request = client.request("name").ttl(LONG).fenced().one_attempt();
+        let request = client.request("name").ttl(LONG).fenced().no_wait();
         assert!(request.acquire().unwrap().is_none(), "{between:?}");
         assert_eq!(rig.confirmations(), 3, "every node was asked");
         let told = journal.of_locks();
@@ -152,7 +152,7 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
     let rig = Rig::start();
     let (client, journal) = told(fresh(rig.urls()).node_timeout(Duration::from_secs(1)));
     rig.set([Silence, Silence, Nothing]);
-    let request = client.request("name").ttl(LONG).fenced().one_attempt();
+    let request = client.request("name").ttl(LONG).fenced().no_wait();
     let error = request.acquire().unwrap_err();
     let LockError::NoQuorum(reports) = &error else { panic!("{error}") };
     assert_eq!(reports.reports().len(), 3);
@@ -163,7 +163,7 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
     rig.set([Nothing; 3]);
     let removed = || {
         // Somebody has to have something to do with the nodes.
-        let _ = client.request("other").ttl(LONG).one_attempt().acquire();
+        let _ = client.request("other").ttl(LONG).no_wait().acquire();
         holders(&rig.servers, "name") == 0
     };
     assert!(eventually(LIMIT, removed));

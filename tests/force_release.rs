@@ -6,7 +6,7 @@ mod support;
 use std::time::Duration;
 
 use redlatch::{
-    ExtendError, ForceReleaseError, InspectError, Inspection, LockClient, Lost, Released,
+    ExtendError, ForceReleaseError, InspectError, Inspection, LockClient, LockLost, Released,
 };
 use support::cli::Value;
 use support::eventually;
@@ -164,7 +164,7 @@ fn who_had_the_lock_is_told_and_does_the_next_no_harm() {
     let next = take(&other, "job", LONG);
     // Who had it is told when it asks, and does no harm to the next.
     assert_eq!(released.release().unwrap(), Released::TooLate);
-    assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(Lost::Gone));
+    assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(LockLost::Gone));
     assert_eq!(next.release().unwrap(), Released::InTime);
 
     // A key on one node is enough to say that there was one; any string may be another program's.
@@ -192,9 +192,9 @@ fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
         servers[1].command(&["DEL", "data"]);
         servers[1].command(words);
         let error = force(&client, "data").unwrap_err();
-        let ForceReleaseError::NotALock { endpoints } = &error else { panic!("{error}") };
-        assert_eq!(endpoints.len(), 1);
-        assert!(error.to_string().contains(&*endpoints[0]), "{error}");
+        let ForceReleaseError::NotALock { urls } = &error else { panic!("{error}") };
+        assert_eq!(urls.len(), 1);
+        assert!(error.to_string().contains(&*urls[0]), "{error}");
         assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
         // A lock beside it is taken all the same, and that stays.
         servers[0].command(&["SET", "data", "lock", "PX", "60000"]);
@@ -210,7 +210,7 @@ fn a_fencing_counter_is_not_taken() {
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let first = client.request("job").ttl(LONG).fenced().acquire().unwrap().unwrap();
     assert!(force(&other, "job").unwrap());
-    let next = other.request("job").ttl(LONG).fenced().one_attempt().acquire().unwrap().unwrap();
+    let next = other.request("job").ttl(LONG).fenced().no_wait().acquire().unwrap().unwrap();
     assert!(next.fencing_token() > first.fencing_token(), "the late writer can be told apart");
     assert_eq!(first.release().unwrap(), Released::TooLate);
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ResourceError};
 use redlatch::{
-    ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState, Problem,
-    Released,
+    ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState,
+    NodeError, Released,
 };
 use support::locks::{LIMIT, LONG, holders, patient, take, thorough, value};
 use support::servers::Servers;
@@ -32,11 +32,11 @@ fn free_or_held_and_by_whom() {
     let free = look(&other, "job");
     assert_eq!(free.state, LockState::Free);
     for (view, url) in free.nodes.iter().zip(servers.urls()) {
-        assert!(view.endpoint.starts_with(&url), "{} is {url}", view.endpoint);
+        assert!(view.url.starts_with(&url), "{} is {url}", view.url);
         assert_eq!((&view.holder, view.agrees), (&Ok(None), false));
     }
 
-    let request = client.request("job").ttl(LONG).owner("host-7:cron\n\0").one_attempt();
+    let request = client.request("job").ttl(LONG).owner("host-7:cron\n\0").no_wait();
     let lock = request.acquire().unwrap().unwrap();
     let held = look(&other, "job");
     let LockState::Held(holder) = &held.state else { panic!("{held:?}") };
@@ -53,7 +53,7 @@ fn free_or_held_and_by_whom() {
     let lock = take(&client, "job", LONG);
     assert_eq!(self::holder(&other, "job").owner, None, "nobody said so");
     drop(lock);
-    let both = client.request_all(["a", "b"]).owner("me").one_attempt().acquire().unwrap();
+    let both = client.request_all(["a", "b"]).owner("me").no_wait().acquire().unwrap();
     assert_eq!(self::holder(&other, "b").owner.as_deref(), Some(&b"me"[..]));
     drop(both);
 }
@@ -131,7 +131,10 @@ fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
     let agreeing: Vec<bool> = seen.nodes.iter().map(|view| view.agrees).collect();
     assert_eq!(agreeing, [true, true, false]);
     let problem = seen.nodes[2].holder.as_ref().unwrap_err();
-    assert!(matches!(problem, Problem::Disconnected(_) | Problem::Unreachable { .. }), "{problem}");
+    assert!(
+        matches!(problem, NodeError::Disconnected(_) | NodeError::Unreachable { .. }),
+        "{problem}"
+    );
 
     servers[1].kill();
     let InspectError::NoQuorum(error) = client.inspect("job").unwrap_err() else { panic!() };
@@ -156,7 +159,7 @@ fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
     let seen = look(&hurried, "job");
     assert!(start.elapsed() < LIMIT);
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
-    assert!(matches!(seen.nodes[0].holder, Err(Problem::TimedOut(_))), "{seen:?}");
+    assert!(matches!(seen.nodes[0].holder, Err(NodeError::TimedOut(_))), "{seen:?}");
     servers[0].resume();
     drop(lock);
 }
@@ -165,7 +168,7 @@ fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
 fn nothing_that_is_printed_shows_the_token() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
-    let request = client.request("job").ttl(LONG).owner("me").one_attempt();
+    let request = client.request("job").ttl(LONG).owner("me").no_wait();
     let shown_request = format!("{request:?}");
     let lock = request.acquire().unwrap().unwrap();
     let value = value(&servers[0], "job").expect("it is held");
@@ -189,14 +192,14 @@ fn labels_are_as_long_as_agreed_and_no_longer() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let longest = vec![b'x'; 256];
-    let lock = client.request("job").owner(&longest).one_attempt().acquire().unwrap().unwrap();
+    let lock = client.request("job").owner(&longest).no_wait().acquire().unwrap().unwrap();
     assert_eq!(holder(&client, "job").owner.as_ref(), Some(&longest));
     assert_eq!(lock.release().unwrap(), Released::InTime);
     let refused = client.request("job").owner([b'x'; 257]).acquire().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
     assert_eq!(refused, LockError::Resource(too_long));
     // An empty label is none.
-    let lock = client.request("job").owner("").one_attempt().acquire().unwrap();
+    let lock = client.request("job").owner("").no_wait().acquire().unwrap();
     assert_eq!(holder(&client, "job").owner, None);
     drop(lock);
 }
@@ -208,7 +211,7 @@ fn this_thread_has_a_name() {
     let label = |name: &str| {
         let client = client.clone();
         let work = move || {
-            let request = client.request("job").owned_by_this_thread().one_attempt();
+            let request = client.request("job").owned_by_this_thread().no_wait();
             let lock = request.acquire().unwrap().unwrap();
             let owner = holder(&client, "job").owner.expect("it says so");
             lock.release().unwrap();

@@ -6,8 +6,8 @@
 
 mod support;
 
-use redlatch::error::{NodeAnswer, Phase, Problem};
-use redlatch::{Builder, LockClient, LockError, LockGuard, Lost, Released};
+use redlatch::error::{NodeAnswer, NodeError, Phase};
+use redlatch::{Builder, LockClient, LockError, LockGuard, LockLost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::gettid;
 use std::env;
@@ -69,7 +69,7 @@ fn builder(urls: &str, silent: &Peer) -> Builder {
 
 /// What another thread sees while one is stopped that drives, or would: how long it took to take a
 /// lock, and what became of one that is kept alive.
-fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), Lost>) {
+fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLost>) {
     assert!(eventually(LIMIT, || client.try_lock("warm", LONG).is_ok()));
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn without_a_thread_for_the_connections() {
     let (took, held) = beside_a_stopped_caller(&client);
     println!("took {took:?}, {held:?}");
     assert!(took > STOPPED_FOR / 2, "{took:?}");
-    assert_eq!(held, Err(Lost::Expired));
+    assert_eq!(held, Err(LockLost::Expired));
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn with_that_thread_stopped() {
     thread::sleep(Duration::from_millis(20));
     expect_to_be_left_alone(&client, left, dropped);
     let lost = kept.wait_lost(LIMIT);
-    assert_eq!(lost, Some(Lost::Expired));
+    assert_eq!(lost, Some(LockLost::Expired));
     assert!(start.elapsed() < STOPPED_FOR, "it is told while the thread is stopped");
     // What was left for it is sent when it goes on, in its order: then all is as if it had been.
     assert!(eventually(LIMIT, || client.try_lock("after", LONG).is_ok()));
@@ -160,7 +160,7 @@ fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGu
         panic!("nobody can have asked");
     };
     in_time(start);
-    let queued = NodeAnswer::Failed(Problem::TimedOut(Phase::Queued));
+    let queued = NodeAnswer::Failed(NodeError::TimedOut(Phase::Queued));
     assert_eq!(error.reports().len(), 2);
     assert!(error.reports().iter().all(|report| report.answer == queued), "{error}");
     let start = Instant::now();

@@ -27,7 +27,7 @@ fn client(servers: &Servers) -> LockClient {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
-    let request = client.request(resource).ttl(TTL).keep_alive().one_attempt();
+    let request = client.request(resource).ttl(TTL).keep_alive().no_wait();
     request.acquire().expect("a majority answers").expect("nobody else holds the lock")
 }
 
@@ -153,7 +153,7 @@ fn a_leaked_guard_is_renewed_until_its_time_is_over() {
     guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
     std::mem::forget(guard);
     let (why, when) = told.recv_timeout(LIMIT).unwrap();
-    assert_eq!(why, redlatch::Lost::Expired);
+    assert_eq!(why, redlatch::LockLost::Expired);
     assert!(when - start > 2 * TTL && when - start < 3 * TTL + LIMIT, "{:?}", when - start);
     assert!(gone(&servers, "leaked"), "it expires by itself");
     assert!(told.recv_timeout(TTL).is_err(), "once");

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{Builder, LockClient, LockGuard, Lost};
+use redlatch::{Builder, LockClient, LockGuard, LockLost};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{LIMIT, LONG, fresh, gone, pause, resume, take};
@@ -22,7 +22,7 @@ fn settings(servers: &Servers) -> Builder {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
-    let request = client.request(resource).ttl(TTL).keep_alive().one_attempt();
+    let request = client.request(resource).ttl(TTL).keep_alive().no_wait();
     request.acquire().expect("a majority answers").expect("nobody else holds the lock")
 }
 
@@ -70,11 +70,11 @@ fn a_callback_that_blocks_holds_up_no_renewal_and_the_next_is_called_after_it() 
     let second = take(&client, "second", TTL / 4);
     let (sender, told) = channel();
     second.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
-    assert_eq!(second.wait_lost(LIMIT), Some(Lost::Expired), "this needs no callback");
+    assert_eq!(second.wait_lost(LIMIT), Some(LockLost::Expired), "this needs no callback");
     assert!(told.recv_timeout(2 * TTL).is_err(), "one after another");
     assert_eq!(kept.ensure_held(), Ok(()), "it was renewed all the while");
     drop(block);
-    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     let (sender, told) = channel();
     let panics = take(&client, "panics", TTL / 4);
     panics.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
-    assert_eq!(panics.wait_lost(LIMIT), Some(Lost::Expired));
+    assert_eq!(panics.wait_lost(LIMIT), Some(LockLost::Expired));
 
     // A guard of another lock, and the last of a client.
     let own = settings(&servers).build().unwrap();
@@ -96,7 +96,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
             sender.send(lost).unwrap();
         })
         .unwrap();
-    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
     assert!(gone(&servers, "held"), "its guard was dropped");
     drop(watched);
 
@@ -108,7 +108,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
         })
         .unwrap();
     hand.send((own_watched, own)).unwrap();
-    assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn renewals_and_nodes_that_go_are_told_when_it_happens() {
     let mut servers = Servers::start(3);
     let journal = Journal::default();
     let client = settings(&servers).on_event(journal.pen()).build().unwrap();
-    let nodes: Vec<_> = client.nodes().iter().map(|node| node.endpoint.to_string()).collect();
+    let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
     let guard = keep(&client, "kept");
     journal.of_locks();
     // Nobody calls anything from here on.

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, ExtendError, LockClient, LockGuard, Lost, Released};
+use redlatch::{Builder, ExtendError, LockClient, LockGuard, LockLost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
@@ -25,12 +25,12 @@ fn settings(servers: &Servers) -> Builder {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
-    let request = client.request(resource).ttl(ttl).keep_alive().one_attempt();
+    let request = client.request(resource).ttl(ttl).keep_alive().no_wait();
     request.acquire().expect("a majority answers").expect("nobody else holds the lock")
 }
 
 /// What `on_lost` was called with, and when.
-fn watch(guard: &LockGuard) -> Receiver<(Lost, Instant)> {
+fn watch(guard: &LockGuard) -> Receiver<(LockLost, Instant)> {
     let (sender, receiver) = channel();
     guard.on_lost(move |lost| _ = sender.send((lost, Instant::now()))).expect("there is a thread");
     receiver
@@ -38,14 +38,14 @@ fn watch(guard: &LockGuard) -> Receiver<(Lost, Instant)> {
 
 /// Has been told once, and all that could tell again is gone.
 #[track_caller]
-fn assert_told_once(told: &Receiver<(Lost, Instant)>, expected: Lost) {
+fn assert_told_once(told: &Receiver<(LockLost, Instant)>, expected: LockLost) {
     assert_eq!(told.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
     assert_not_told(told);
 }
 
 /// The callback is dropped, called or not, so that nobody will be told from here on.
 #[track_caller]
-fn assert_not_told(told: &Receiver<(Lost, Instant)>) {
+fn assert_not_told(told: &Receiver<(LockLost, Instant)>) {
     assert_eq!(told.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
 }
 
@@ -61,16 +61,16 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     let left = guard.remaining();
     let end = Instant::now() + left;
     let (lost, when) = told.recv_timeout(LIMIT).unwrap();
-    assert_eq!(lost, Lost::Expired);
+    assert_eq!(lost, LockLost::Expired);
     assert!(when + Duration::from_millis(5) >= end, "not before its validity has ended");
     assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
-    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     assert_eq!(guard.remaining(), Duration::ZERO);
     resume(&servers, 3);
     // Whatever the nodes answer now, it does not come back.
     thread::sleep(TTL);
-    assert_eq!(guard.ensure_held(), Err(Lost::Expired));
-    assert_eq!(guard.wait_lost(Duration::ZERO), Some(Lost::Expired));
+    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
+    assert_eq!(guard.wait_lost(Duration::ZERO), Some(LockLost::Expired));
     assert_not_told(&told);
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "stopped"));
@@ -85,9 +85,9 @@ fn a_lock_whose_key_a_majority_has_lost_is_gone_with_the_next_renewal() {
     let told = watch(&guard);
     let start = Instant::now();
     servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
-    assert_told_once(&told, Lost::Gone);
+    assert_told_once(&told, LockLost::Gone);
     assert!(start.elapsed() < ttl + LIMIT);
-    assert_eq!(guard.ensure_held(), Err(Lost::Gone));
+    assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "deleted"));
@@ -119,15 +119,15 @@ fn a_lock_that_nobody_keeps_alive_is_watched_as_well() {
     let end = Instant::now() + guard.remaining();
     for told in [first, second] {
         let (lost, when) = told.recv_timeout(LIMIT).unwrap();
-        assert_eq!(lost, Lost::Expired);
+        assert_eq!(lost, LockLost::Expired);
         assert!(when + Duration::from_millis(5) >= end);
         assert_not_told(&told);
     }
     assert_eq!(scripts(), before, "it was extended by its holder alone");
 
     // One who asks only now is told at once.
-    assert_told_once(&watch(&guard), Lost::Expired);
-    assert!(matches!(guard.extend(TTL), Err(ExtendError::Lost(Lost::Expired))));
+    assert_told_once(&watch(&guard), LockLost::Expired);
+    assert!(matches!(guard.extend(TTL), Err(ExtendError::Lost(LockLost::Expired))));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_loss_that_the_holder_s_own_extension_finds_is_told_at_once() {
     let told = [watch(&guards[1]), watch(&guards[2])];
     for (guard, key) in guards.iter_mut().zip(["late", "early", "kept"]) {
         servers.iter().for_each(|server| _ = server.command(&["DEL", key]));
-        assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone))), "{key}");
-        assert_eq!(guard.ensure_held(), Err(Lost::Gone));
+        assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))), "{key}");
+        assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     }
-    told.iter().for_each(|told| assert_told_once(told, Lost::Gone));
-    assert_told_once(&watch(&guards[0]), Lost::Gone);
+    told.iter().for_each(|told| assert_told_once(told, LockLost::Gone));
+    assert_told_once(&watch(&guards[0]), LockLost::Gone);
 }
 
 /// Keeps alive for so long that it renews nothing during a test.
@@ -176,13 +176,13 @@ fn a_loss_can_be_waited_for() {
     let start = Instant::now();
     assert_eq!(kept.wait_lost(2 * TTL), None);
     assert!(start.elapsed() >= 2 * TTL, "it waits for as long as it was told to");
-    assert_eq!(plain.wait_lost(Duration::MAX), Some(Lost::Expired));
+    assert_eq!(plain.wait_lost(Duration::MAX), Some(LockLost::Expired));
     let plain = take(&client, "again", TTL);
     assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
     thread::scope(|scope| {
         let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX));
         servers.iter().for_each(|server| _ = server.command(&["DEL", "kept"]));
-        assert_eq!(waiting.join().unwrap(), Some(Lost::Gone));
+        assert_eq!(waiting.join().unwrap(), Some(LockLost::Gone));
     });
 }
 
@@ -203,7 +203,7 @@ fn a_callback_that_panics_or_wants_the_lock_harms_nobody() {
         .unwrap();
     let told = watch(&guard);
     servers.iter().for_each(|server| _ = server.command(&["DEL", "mischief"]));
-    assert_eq!(told.recv_timeout(LIMIT).unwrap().0, Lost::Gone);
+    assert_eq!(told.recv_timeout(LIMIT).unwrap().0, LockLost::Gone);
     assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(Released::InTime));
     thread::sleep(2 * TTL);
     assert_eq!(bystander.ensure_held(), Ok(()), "others are kept alive all the while");

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockGuard, Lost};
+use redlatch::{Builder, LockClient, LockGuard, LockLost};
 use support::eventually;
 use support::locks::{LIMIT, calls, fresh, holders, pause, resume, take};
 use support::servers::Servers;
@@ -34,7 +34,7 @@ fn keep_many(client: &LockClient, ttl: Duration) -> Vec<LockGuard> {
     let keep = |index: usize| {
         let request = client.request(format!("many:{index}")).ttl(ttl).keep_alive();
         request
-            .one_attempt()
+            .no_wait()
             .acquire()
             .expect("a majority answers")
             .expect("nobody else holds the lock")
@@ -103,7 +103,7 @@ fn figures_of_a_thousand_locks_kept_for_a_minute() {
         watchdogs(),
         100.0 * spent.as_secs_f64() / took.as_secs_f64(),
     );
-    assert_eq!((held, losses.try_recv().ok()), (LOCKS, None::<Lost>));
+    assert_eq!((held, losses.try_recv().ok()), (LOCKS, None::<LockLost>));
     assert_eq!(watchdogs(), 1);
     drop(guards);
     assert!(eventually(LIMIT, || holders(&servers, "many:999") == 0));
@@ -135,7 +135,7 @@ fn figures_of_losses_with_all_nodes_stopped() {
         thread::sleep(end.saturating_duration_since(Instant::now()));
         woken.push(thread::spawn(move || end.elapsed()).join().unwrap());
         told.push(lost.recv_timeout(LIMIT).unwrap().saturating_duration_since(end));
-        assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+        assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
         resume(&servers, 5);
     }
     for (what, mut late) in [("told", told), ("a thread that just sleeps", woken)] {

@@ -289,7 +289,7 @@ fn connections_are_named_for_whoever_looks_at_the_server() {
 fn building_a_client_connects_to_nothing() {
     let server = Server::start(&[]);
     let before = server.command(&["INFO", "stats"]).field("total_connections_received");
-    let client = LockClient::connect([server.url(), "redis://127.0.0.1:1".to_owned()]).unwrap();
+    let client = LockClient::new([server.url(), "redis://127.0.0.1:1".to_owned()]).unwrap();
     let mut plain = Client::connect(server.port()).unwrap();
     let after = plain.command(&["INFO", "stats"]).field("total_connections_received");
     let count = |text: Option<String>| text.unwrap().parse::<u64>().unwrap();

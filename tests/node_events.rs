@@ -13,9 +13,9 @@ use support::servers::Servers;
 
 /// Takes and gives back a lock, and says what has been told about the node until then.
 #[track_caller]
-fn after_a_lock(client: &LockClient, journal: &Journal, endpoint: &str) -> Vec<&'static str> {
+fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'static str> {
     take(client, "any", LONG).release().expect("a majority answers");
-    journal.of_node(endpoint)
+    journal.of_node(url)
 }
 
 #[test]
@@ -24,34 +24,34 @@ fn a_node_that_is_killed_and_restarted_goes_once_and_comes_once() {
     let journal = Journal::default();
     let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
     let client = builder.on_event(journal.pen()).build().unwrap();
-    let endpoints: Vec<_> = client.nodes().iter().map(|node| node.endpoint.to_string()).collect();
-    for endpoint in &endpoints {
-        assert_eq!(journal.of_node(endpoint), ["node_up"]);
+    let urls: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
+    for url in &urls {
+        assert_eq!(journal.of_node(url), ["node_up"]);
     }
     servers[0].kill();
     for _ in 0..50 {
-        after_a_lock(&client, &journal, &endpoints[0]);
+        after_a_lock(&client, &journal, &urls[0]);
     }
     // More than the pauses between two tries to connect.
     let tried = || {
-        after_a_lock(&client, &journal, &endpoints[0]);
+        after_a_lock(&client, &journal, &urls[0]);
         client.nodes()[0].last_error.as_ref().is_some_and(|it| it.to_string().contains("refused"))
     };
     assert!(eventually(LIMIT, tried));
-    assert_eq!(journal.of_node(&endpoints[0]), ["node_up", "node_down"]);
+    assert_eq!(journal.of_node(&urls[0]), ["node_up", "node_down"]);
     let down = journal.entries().iter().find(|entry| entry.name == "node_down").cloned();
     let down = down.expect("it is there").text;
-    assert!(down.contains(&endpoints[0]) && down.contains("connection"), "{down}");
+    assert!(down.contains(&urls[0]) && down.contains("connection"), "{down}");
 
     servers[0].restart();
-    let is_up = || after_a_lock(&client, &journal, &endpoints[0]).len() > 2;
+    let is_up = || after_a_lock(&client, &journal, &urls[0]).len() > 2;
     assert!(eventually(LIMIT, is_up));
     for _ in 0..50 {
-        after_a_lock(&client, &journal, &endpoints[0]);
+        after_a_lock(&client, &journal, &urls[0]);
     }
-    assert_eq!(journal.of_node(&endpoints[0]), ["node_up", "node_down", "node_up"]);
-    for endpoint in &endpoints[1..] {
-        assert_eq!(journal.of_node(endpoint), ["node_up"], "nothing happened to it");
+    assert_eq!(journal.of_node(&urls[0]), ["node_up", "node_down", "node_up"]);
+    for url in &urls[1..] {
+        assert_eq!(journal.of_node(url), ["node_up"], "nothing happened to it");
     }
 }
 
@@ -64,9 +64,9 @@ fn a_node_that_was_never_there_is_down_once() {
     let journal = Journal::default();
     let builder = patient(urls).restart_guard(false).on_event(journal.pen());
     let client = builder.build().unwrap();
-    let endpoint = client.nodes()[2].endpoint.to_string();
+    let url = client.nodes()[2].url.to_string();
     for _ in 0..50 {
-        assert_eq!(after_a_lock(&client, &journal, &endpoint), ["node_down"]);
+        assert_eq!(after_a_lock(&client, &journal, &url), ["node_down"]);
     }
 }
 
@@ -77,16 +77,16 @@ fn a_node_that_is_stopped_is_slow_once_until_it_answers_again() {
     let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
     let builder = builder.node_timeout(Duration::from_secs(1)).on_event(journal.pen());
     let client = builder.build().unwrap();
-    let endpoint = client.nodes()[0].endpoint.to_string();
+    let url = client.nodes()[0].url.to_string();
     for times in 1..=2 {
-        let before = journal.of_node(&endpoint).len();
+        let before = journal.of_node(&url).len();
         servers[0].pause();
-        let is_slow = || after_a_lock(&client, &journal, &endpoint).len() > before;
+        let is_slow = || after_a_lock(&client, &journal, &url).len() > before;
         assert!(eventually(LIMIT, is_slow));
         for _ in 0..20 {
-            after_a_lock(&client, &journal, &endpoint);
+            after_a_lock(&client, &journal, &url);
         }
-        let told = journal.of_node(&endpoint);
+        let told = journal.of_node(&url);
         assert_eq!(told[0], "node_up");
         assert_eq!(told[1..], vec!["node_slow"; times], "the majority answers meanwhile");
         let slow = journal.entries().iter().rfind(|entry| entry.name == "node_slow").cloned();
@@ -109,18 +109,18 @@ fn what_happened_while_nobody_called_is_told_with_the_next_call() {
     let journal = Journal::default();
     let builder = patient(servers.urls()).restart_guard(false).on_event(journal.pen());
     let client = builder.build().unwrap();
-    let endpoint = client.nodes()[0].endpoint.to_string();
+    let url = client.nodes()[0].url.to_string();
     servers[0].restart();
-    assert_eq!(journal.of_node(&endpoint), ["node_up"]);
+    assert_eq!(journal.of_node(&url), ["node_up"]);
     // With a drop as well, which waits for nothing.
     let guard = take(&client, "any", LONG);
-    assert_eq!(journal.of_node(&endpoint), ["node_up", "node_down", "node_up"]);
+    assert_eq!(journal.of_node(&url), ["node_up", "node_down", "node_up"]);
     servers[0].kill();
     drop(guard);
     let is_told = || {
         drop(client.try_lock("other", LONG));
-        journal.of_node(&endpoint).len() == 4
+        journal.of_node(&url).len() == 4
     };
     assert!(eventually(LIMIT, is_told));
-    assert_eq!(journal.of_node(&endpoint)[3], "node_down");
+    assert_eq!(journal.of_node(&url)[3], "node_down");
 }

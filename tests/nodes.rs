@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{LockClient, LockError, NoQuorum, NodeStatus, Problem, Released};
+use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released};
 use support::cli::{Value, encode};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
@@ -30,7 +30,7 @@ fn asked(url: &str) -> NoQuorum {
 fn answered(url: &str, text: &str) -> ServerErrorKind {
     let error = asked(url);
     match &error.reports()[0].answer {
-        NodeAnswer::Failed(Problem::Server(error)) if error.text.starts_with(text) => error.kind,
+        NodeAnswer::Failed(NodeError::Server(error)) if error.text.starts_with(text) => error.kind,
         other => panic!("{other:?}"),
     }
 }
@@ -232,8 +232,8 @@ fn each_node_speaks_for_itself() {
     assert!(words[2].starts_with("server error: OOM command not allowed"), "{error}");
     assert_eq!(words[3..], ["refused", "granted"]);
     for (report, server) in error.reports().iter().zip(servers.iter()) {
-        assert_eq!(*report.endpoint, format!("redis://127.0.0.1:{}/0", server.port()));
-        assert!(error.to_string().contains(&*report.endpoint));
+        assert_eq!(*report.url, format!("redis://127.0.0.1:{}/0", server.port()));
+        assert!(error.to_string().contains(&*report.url));
     }
     assert!(gone(&servers[4..], "lock:asked"));
 }
@@ -244,7 +244,7 @@ fn the_status_of_each_node() {
     let client = patient(servers.urls()).build().unwrap();
     let version = servers[0].command(&["INFO", "server"]).field("redis_version");
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
-        assert_eq!(*status.endpoint, format!("redis://127.0.0.1:{}/0", server.port()));
+        assert_eq!(*status.url, format!("redis://127.0.0.1:{}/0", server.port()));
         assert!(status.is_connected && status.last_error.is_none());
         assert_eq!(status.server.as_deref(), Some("redis"));
         assert_eq!(status.version, version);
@@ -253,7 +253,7 @@ fn the_status_of_each_node() {
     }
     servers[1].kill();
     let is_down = |status: &NodeStatus| {
-        let refused = matches!(status.last_error, Some(Problem::Unreachable { .. }));
+        let refused = matches!(status.last_error, Some(NodeError::Unreachable { .. }));
         !status.is_connected && status.uptime.is_none() && refused && status.version == version
     };
     assert!(eventually(LIMIT, || is_down(&client.nodes()[1])));

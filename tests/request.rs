@@ -16,12 +16,12 @@ fn a_request_says_how_long_to_wait() {
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let held = take(&other, "held", LONG);
     let ways: [fn(LockRequest<'_>) -> LockRequest<'_>; 5] = [
-        |request| request.one_attempt(),
+        |request| request.no_wait(),
         |request| request.wait_for(Duration::ZERO),
         |request| request.wait_for(SHORT),
         |request| request.wait_until(Instant::now() + SHORT),
         // The last word counts.
-        |request| request.wait_forever().one_attempt(),
+        |request| request.wait_forever().no_wait(),
     ];
     for way in ways {
         let start = Instant::now();
@@ -50,7 +50,7 @@ fn a_request_that_says_nothing_of_a_ttl_gets_ten_seconds() {
 fn a_lock_that_leaves_too_little_validity_is_not_asked_for() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    let request = client.request("tight").ttl(Duration::from_millis(100)).one_attempt();
+    let request = client.request("tight").ttl(Duration::from_millis(100)).no_wait();
     // A hundred milliseconds leave 97: a hundredth for drift, and two for the grain of expiry.
     assert!(request.clone().min_validity(Duration::from_millis(10)).acquire().unwrap().is_some());
     let refused = request.clone().min_validity(Duration::from_millis(98)).acquire().unwrap_err();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
-use redlatch::{ExtendError, LockClient, LockError, NodeStatus, Problem, Released};
+use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus, Released};
 use support::eventually;
 use support::locks::{LIMIT, LONG, calls, connected, gone, holders, patient, take, value};
 use support::queue::finish;
@@ -41,7 +41,7 @@ fn default(nodes: &Nodes) -> LockClient {
 #[test]
 fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute() {
     let servers = Servers::start(3);
-    let client = LockClient::connect(servers.urls()).unwrap();
+    let client = LockClient::new(servers.urls()).unwrap();
     let minute = Duration::from_secs(60);
     let has_asked = || quarantines(&client).iter().all(Option::is_some);
     assert!(eventually(LIMIT, has_asked));
@@ -67,7 +67,7 @@ fn who_waits_is_served_when_the_quarantine_is_over() {
     match client.try_lock("fresh", ttl) {
         Err(LockError::NoQuorum(error)) => {
             for report in error.reports() {
-                let NodeAnswer::Failed(Problem::Quarantined { left }) = report.answer else {
+                let NodeAnswer::Failed(NodeError::Quarantined { left }) = report.answer else {
                     panic!("{error}");
                 };
                 assert!(!left.is_zero() && left <= max_ttl);
@@ -147,7 +147,7 @@ fn a_majority_that_restarts_has_lost_the_lock_and_gives_it_to_nobody() {
 }
 
 #[test]
-fn a_lock_is_handed_over_by_nodes_that_hold_it_though_they_are_quarantined() {
+fn a_lock_is_handed_off_by_nodes_that_hold_it_though_they_are_quarantined() {
     // The first and the second restart, and are given the key again by an extension. The second
     // forgets it once more, and all that it could do for the next in line is to plant it.
     for (is_forgotten, is_served) in [(false, true), (true, false)] {

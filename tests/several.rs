@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{ExtendError, LockClient, LockError, LockGuard, Lost, Released};
+use redlatch::{ExtendError, LockClient, LockError, LockGuard, LockLost, Released};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, value};
 use support::queue::{finish, stand};
@@ -14,14 +14,14 @@ use support::servers::Servers;
 /// Takes locks that have to be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
-    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
     taken.expect("a majority answers").expect("nobody else holds any of them")
 }
 
 /// Are they held by others?
 #[track_caller]
 fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
-    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
     taken.expect("a majority answers").is_none()
 }
 
@@ -55,7 +55,7 @@ fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
-    let guard = client.request_all(names).ttl(LONG).one_attempt().acquire().unwrap().unwrap();
+    let guard = client.request_all(names).ttl(LONG).no_wait().acquire().unwrap().unwrap();
     for name in names {
         assert_eq!(holders(&servers, name), 3);
     }
@@ -100,7 +100,7 @@ fn what_a_minority_holds_is_in_nobodys_way() {
 fn they_are_extended_together() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30)).one_attempt();
+    let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30)).no_wait();
     let mut both = request.acquire().unwrap().unwrap();
     both.extend(LONG).unwrap();
     assert!(both.remaining() > Duration::from_secs(40));
@@ -134,7 +134,7 @@ fn with_one_of_them_lost_on_a_majority_all_are_lost() {
     let mut both = take_all(&client, &["a", "b"]);
     lose("a");
     let stolen = take(&other, "a", LONG);
-    assert_eq!(both.extend(LONG).unwrap_err(), ExtendError::Lost(Lost::Gone));
+    assert_eq!(both.extend(LONG).unwrap_err(), ExtendError::Lost(LockLost::Gone));
     assert!(both.ensure_held().is_err() && both.remaining().is_zero());
     drop(both);
     assert!(gone(&servers, "b"));
@@ -171,9 +171,9 @@ fn bad_input_is_told_before_anything_is_sent() {
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
 
     // As much as there may be, fenced as well; and duplicates, which are one.
-    let most = client.request_all((0..64).map(name)).fenced().one_attempt().acquire().unwrap();
+    let most = client.request_all((0..64).map(name)).fenced().no_wait().acquire().unwrap();
     assert_eq!(most.expect("they are free").release().unwrap(), Released::InTime);
-    let most = client.request_all([long(b'a'), long(b'b')]).fenced().one_attempt();
+    let most = client.request_all([long(b'a'), long(b'b')]).fenced().no_wait();
     assert_eq!(most.acquire().unwrap().unwrap().release().unwrap(), Released::InTime);
     let twice = take_all(&client, &["a", "b", "a", "a"]);
     assert_eq!(twice.resources().count(), 2);
@@ -209,7 +209,7 @@ fn who_waits_waits_no_longer_than_agreed() {
 #[test]
 fn threads_that_want_the_same_set_hand_it_on() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).hand_over_limit(u32::MAX, LONG);
+    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let held = take_all(&client, &["a", "b"]);
     let waiting = {

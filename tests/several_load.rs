@@ -113,7 +113,7 @@ fn overlapping_sets_in_any_order_neither_block_each_other_nor_lose_an_update() {
 fn threads_of_one_client_with_one_set_lose_no_update() {
     let servers = Servers::start(3);
     let counters = Counters::default();
-    let client = patient(servers.urls()).hand_over_limit(5, LONG).build().unwrap();
+    let client = patient(servers.urls()).handoff_limit(5, LONG).build().unwrap();
     let other = patient(servers.urls()).build().unwrap();
     thread::scope(|scope| {
         for number in 0..6 {

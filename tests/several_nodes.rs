@@ -5,7 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{LockClient, LockError, LockGuard, NodeStatus, Problem, Released};
+use redlatch::{LockClient, LockError, LockGuard, NodeError, NodeStatus, Released};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, holders, patient, thorough, value};
 use support::servers::Servers;
@@ -13,7 +13,7 @@ use support::servers::Servers;
 /// Takes locks that have to be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
-    let taken = client.request_all(resources).ttl(LONG).one_attempt().acquire();
+    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
     taken.expect("a majority answers").expect("nobody else holds any of them")
 }
 
@@ -71,7 +71,7 @@ fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
     assert!(gone(&servers, "a"));
     servers[0].kill();
     servers[1].kill();
-    let request = client.request_all(["a", "b"]).ttl(LONG).one_attempt();
+    let request = client.request_all(["a", "b"]).ttl(LONG).no_wait();
     let error = request.acquire().unwrap_err();
     assert!(matches!(&error, LockError::NoQuorum(error) if error.reports().len() == 3), "{error}");
     assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
@@ -103,7 +103,7 @@ fn nodes_of_a_cluster_say_that_they_are() {
     let LockError::NoQuorum(error) = error else { panic!("{error}") };
     let NodeAnswer::Failed(problem) = &error.reports()[0].answer else { panic!("{error}") };
     let kind = match problem {
-        Problem::Server(error) => error.kind,
+        NodeError::Server(error) => error.kind,
         other => panic!("{other}"),
     };
     assert!(matches!(kind, ServerErrorKind::CrossSlot | ServerErrorKind::ClusterDown), "{error}");
@@ -156,13 +156,13 @@ fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
         // It would wait for ever, but this is for ever.
         let LockError::NoQuorum(error) = request.acquire().unwrap_err() else { panic!() };
         let is_counter = |index: usize| match &error.reports()[index].answer {
-            NodeAnswer::Failed(Problem::Server(error)) => error.kind == ServerErrorKind::Counter,
+            NodeAnswer::Failed(NodeError::Server(error)) => error.kind == ServerErrorKind::Counter,
             _ => false,
         };
         assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
         assert!(gone(&servers, "a") && gone(&servers, name));
         // A lock that is not fenced does not care.
-        let plain = client.request_all(["a", name]).ttl(LONG).one_attempt().acquire().unwrap();
+        let plain = client.request_all(["a", name]).ttl(LONG).no_wait().acquire().unwrap();
         assert_eq!(plain.expect("it is free").release().unwrap(), Released::InTime);
         assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");
         servers.iter().for_each(|server| drop(server.command(&["DEL", &counter])));

@@ -6,7 +6,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
-use redlatch::{LockClient, LockError, NoQuorum, Problem};
+use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
 use support::peer::Peer;
@@ -38,7 +38,7 @@ fn asked(urls: &[String; 3]) -> NoQuorum {
 
 /// Three peers that all do this, and the first one's report.
 #[track_caller]
-fn problem_with(start: impl Fn() -> Peer) -> Problem {
+fn problem_with(start: impl Fn() -> Peer) -> NodeError {
     let peers = [start(), start(), start()];
     let error = asked(&[peers[0].url(), peers[1].url(), peers[2].url()]);
     match &error.reports()[0].answer {
@@ -50,8 +50,8 @@ fn problem_with(start: impl Fn() -> Peer) -> Problem {
 #[test]
 fn what_is_no_redis_is_called_what_it_is() {
     let other = |start: fn() -> Peer, expected| {
-        assert_eq!(problem_with(start), Problem::NotRedis(expected));
-        assert!(Problem::NotRedis(expected).is_permanent());
+        assert_eq!(problem_with(start), NodeError::NotRedis(expected));
+        assert!(NodeError::NotRedis(expected).is_permanent());
     };
     other(Peer::http, OtherProtocol::Http);
     other(Peer::ssh, OtherProtocol::Ssh);
@@ -64,11 +64,11 @@ fn what_is_no_redis_is_called_what_it_is() {
 
 #[test]
 fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
-    assert_eq!(problem_with(Peer::silent), Problem::TimedOut(Phase::Greeting));
-    assert!(matches!(problem_with(Peer::closing), Problem::Disconnected(_)));
+    assert_eq!(problem_with(Peer::silent), NodeError::TimedOut(Phase::Greeting));
+    assert!(matches!(problem_with(Peer::closing), NodeError::Disconnected(_)));
     // The reset may be there before the connection is seen to be made.
     let reset = problem_with(Peer::resetting);
-    let is_reset = matches!(reset, Problem::Disconnected(_) | Problem::Unreachable { .. });
+    let is_reset = matches!(reset, NodeError::Disconnected(_) | NodeError::Unreachable { .. });
     assert!(is_reset, "{reset:?}");
     let answers: [&[u8]; 8] = [
         b"\0\0\0\0",
@@ -82,11 +82,11 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
     ];
     for bytes in answers {
         let problem = problem_with(|| Peer::answering(bytes));
-        assert!(matches!(problem, Problem::Protocol(_)), "{problem:?}");
+        assert!(matches!(problem, NodeError::Protocol(_)), "{problem:?}");
     }
     for bytes in [&b"+OK\r\n"[..], b":1\r\n", b"*0\r\n", b"_\r\n", b"$5\r\nhello\r\n"] {
         let problem = problem_with(|| Peer::answering(bytes));
-        assert!(matches!(problem, Problem::UnexpectedReply(_)), "{problem:?}");
+        assert!(matches!(problem, NodeError::UnexpectedReply(_)), "{problem:?}");
     }
     // One that says everything back, the password too.
     let parrot = || {
@@ -96,10 +96,10 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
             conversation.stay_silent();
         })
     };
-    assert!(matches!(problem_with(parrot), Problem::UnexpectedReply(_)));
+    assert!(matches!(problem_with(parrot), NodeError::UnexpectedReply(_)));
     let quoting = format!("-ERR no {SECRET}, please\r\n");
     match problem_with(|| Peer::answering(quoting.as_bytes())) {
-        Problem::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
+        NodeError::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
         other => panic!("{other:?}"),
     }
 }
@@ -111,7 +111,7 @@ fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
     let error = client.lock("renamed", LONG).unwrap_err();
     assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
-    let NodeAnswer::Failed(Problem::Server(error)) = &error.reports()[0].answer else { panic!() };
+    let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
     take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
 }

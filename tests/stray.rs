@@ -209,7 +209,7 @@ fn an_error_that_comes_unasked_is_the_node_s_and_costs_no_vote() {
         // What it said is not lost.
         for status in statuses {
             let entries = stage.journal.entries();
-            let mut told = entries.iter().filter(|entry| *entry.about == *status.endpoint);
+            let mut told = entries.iter().filter(|entry| *entry.about == *status.url);
             let is_told = told.any(|entry| entry.text.contains(word));
             let is_kept = status.last_error.is_some_and(|error| error.to_string().contains(word));
             assert!(is_told || is_kept, "{word}, closed: {is_closed}: {:?}", *entries);

@@ -19,7 +19,7 @@ mod linux {
     use std::process::{Child, Command, Stdio};
     use std::time::{Duration, Instant};
 
-    use redlatch::{ExtendError, Lost, Released};
+    use redlatch::{ExtendError, LockLost, Released};
     use rustix::process::geteuid;
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -90,9 +90,9 @@ mod linux {
         let time = Some(LinkNameSpaceType::Time);
         move_into_link_name_space(namespace.as_fd(), time).expect("there is but one thread");
 
-        assert_eq!(guard.ensure_held(), Err(Lost::Expired), "before anything else");
+        assert_eq!(guard.ensure_held(), Err(LockLost::Expired), "before anything else");
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Expired)));
+        assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Expired)));
         assert!(start.elapsed() < HOUR, "other clocks have not noticed anything");
         assert_eq!(guard.release(), Ok(Released::TooLate));
         // The connections were silent for an hour, and are good or replaced.

@@ -113,13 +113,13 @@ fn arrows_between_layers_run_one_way() {
     let above = [
         ("resp", vec!["engine", "node", "net", "client", "guard", "config", "clock", "error"]),
         ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error", "event"]),
-        ("node", vec!["net", "client", "guard", "config", "error", "endpoint", "event"]),
+        ("node", vec!["net", "client", "guard", "config", "error", "node_url", "event"]),
         ("net", vec!["client", "guard", "config", "error", "event", "line"]),
         ("line", vec!["net", "node", "resp", "client", "guard", "config", "error", "event"]),
         ("event", vec!["engine", "resp", "client", "config", "line"]),
         ("watchdog", vec!["client", "guard", "config", "node", "resp", "event"]),
         ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
-        ("endpoint", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
+        ("node_url", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
         ("clock", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
     ];
     for (layer, forbidden) in above {
@@ -232,8 +232,7 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
 #[test]
 fn the_readme_and_the_crate_share_one_example() {
     let example = |text: &str| -> Vec<String> {
-        let lines =
-            text.lines().skip_while(|line| !line.contains("let client = LockClient::connect"));
+        let lines = text.lines().skip_while(|line| !line.contains("let client = LockClient::new"));
         let lines = lines.take_while(|line| !line.contains("# Ok") && !line.contains("Ok(())"));
         lines.map(|line| line.trim_start_matches("//!").trim().to_owned()).collect()
     };

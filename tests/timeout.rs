@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NoQuorum, Problem, Released};
+use redlatch::{LockClient, LockError, NoQuorum, NodeError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -132,7 +132,7 @@ fn a_stopped_majority_is_reported_within_the_budget() {
     assert!(start.elapsed() >= SHORT_ROUND && start.elapsed() < SHORT_ROUND + MARGIN);
     assert_eq!((error.answered(), error.needed(), error.reports().len()), (2, 3, 5));
     for report in &error.reports()[..3] {
-        let timed_out = NodeAnswer::Failed(Problem::TimedOut(Phase::Answering));
+        let timed_out = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
         assert_eq!(report.answer, timed_out);
     }
     for report in &error.reports()[3..] {
@@ -157,7 +157,7 @@ fn nodes_that_are_stopped_before_they_were_ever_reached_time_out_as_well() {
     let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let error = no_quorum(client.try_lock("cold", LONG));
     // The kernel accepts for them; they say nothing.
-    let greeting = NodeAnswer::Failed(Problem::TimedOut(Phase::Greeting));
+    let greeting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
     assert_eq!(error.reports()[0].answer, greeting);
     resume(&servers, 2);
     assert!(eventually(LIMIT, || client.try_lock("cold", LONG).is_ok_and(|it| it.is_some())));
@@ -234,14 +234,14 @@ fn a_grant_that_comes_when_its_validity_is_over_is_no_lock() {
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     let ttl = Duration::from_millis(200);
     match client.try_lock("late", ttl) {
-        Err(LockError::TooLate { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
+        Err(LockError::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
         other => panic!("{other:?}"),
     }
     // So it is with one that leaves less than was asked to be left.
     let least = LONG - Duration::from_millis(200);
     let builder = patient(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
     let client = connected(builder.build().unwrap());
-    assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooLate { .. })));
+    assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooSlow { .. })));
     assert!(gone(&servers, "little"));
 }
 

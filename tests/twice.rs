@@ -85,7 +85,7 @@ fn several_are_taken_together_or_not_at_all() {
     let other = thorough(servers.urls());
     for _ in 0..10 {
         let both = |client: &LockClient| {
-            let request = client.request_all(["a", "b"]).ttl(LONG).one_attempt();
+            let request = client.request_all(["a", "b"]).ttl(LONG).no_wait();
             request.acquire().expect("a majority answers")
         };
         let theirs = take(&other, "b", LONG);

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockError, LockGuard, Lost};
+use redlatch::{LockClient, LockError, LockGuard, LockLost};
 use support::eventually;
 use support::locks::{LIMIT, fresh, gone, holders, pause, resume, take, thorough};
 use support::servers::Servers;
@@ -67,7 +67,7 @@ fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
     // With the lock lost, and nodes that answer to no release.
     let came = client.with_lock("error", TTL, |held| {
         pause(&servers, 3);
-        assert_eq!(held.wait_lost(LIMIT), Some(Lost::Expired));
+        assert_eq!(held.wait_lost(LIMIT), Some(LockLost::Expired));
         error()
     });
     assert_eq!(came.unwrap().unwrap_err().kind(), std::io::ErrorKind::NotFound);
@@ -108,7 +108,7 @@ fn a_request_is_run_with_all_that_was_asked_for() {
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
     let held = take(&thorough(servers.urls()), "fenced", TTL * 10);
-    let refused = request.one_attempt().run(|_| panic!("it does not run without the lock"));
+    let refused = request.no_wait().run(|_| panic!("it does not run without the lock"));
     assert_eq!(refused, Ok(None::<()>));
     drop(held);
 }

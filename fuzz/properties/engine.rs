@@ -15,7 +15,7 @@ mod release;
 
 use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Draw, Drift, Lease, Rules, Token, Ttl};
+use redlatch::internal::engine::{Drift, Entropy, Lease, Rules, Token, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,13 +81,13 @@ impl<'a> Client<'a> {
     }
 
     /// Random numbers, of which the token was never drawn before.
-    fn draw(&mut self) -> Draw {
+    fn draw(&mut self) -> Entropy {
         self.draws += 1;
-        let mut bytes = [0; Draw::LEN];
+        let mut bytes = [0; Entropy::LEN];
         bytes[..8].copy_from_slice(&self.draws.to_be_bytes());
         let seed = self.input.bytes(2);
         bytes[Token::LEN..][..seed.len()].copy_from_slice(seed);
-        Draw::from_bytes(bytes)
+        Entropy::from_bytes(bytes)
     }
 
     /// Until when a lock may be relied on that was asked for at `started`. That is

@@ -62,11 +62,11 @@ pub(crate) fn check(data: &[u8]) {
 fn request(kind: u8, serial: u64, now: Time) -> Request {
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a usual factor"));
     let mut request = Request::ping(&rules, now);
-    let verbs = [Verb::Plant, Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant, Verb::Ping];
+    let verbs = [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore, Verb::Ping];
     request.verb = verbs[usize::from(kind) % verbs.len()];
     request.token = token(serial);
-    if kind / 64 == 1 && request.verb == Verb::Plant {
-        request.verb = Verb::HandOver;
+    if kind / 64 == 1 && request.verb == Verb::Acquire {
+        request.verb = Verb::Handoff;
         request.predecessor = Some(Predecessor::new(token(serial.wrapping_sub(1))));
     }
     request.key = Arc::clone(&KEYS[usize::from(kind / 64)]);

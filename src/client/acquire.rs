@@ -1,6 +1,6 @@
 //! Taking a lock: the four ways are one.
 
-use super::account::Account;
+use super::event_recorder::EventRecorder;
 use super::request::Terms;
 use super::{LastRound, LockClient, draw};
 use crate::clock::{self, Time};
@@ -8,7 +8,7 @@ use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
-use crate::line::{Joined, Lines, Place};
+use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ impl LockClient {
         extras: Option<Arc<Extras>>,
         terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
-        if self.is_foreign() {
+        if self.is_forked() {
             return Err(LockError::OtherProcess);
         }
-        if !self.is_heard() {
+        if !self.has_listener() {
             return self.take(key, extras, terms, |acquire| self.run(acquire));
         }
-        let mut account = Account::begin(self, &key[self.shared.key_prefix.len()..]);
+        let mut account = EventRecorder::begin(self, &key[self.shared.key_prefix.len()..]);
         let result = self.take(key, extras, terms, |acquire| account.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             account.conclude(&result);
@@ -58,15 +58,15 @@ impl LockClient {
         let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
             Some(extras) => {
                 let name = name_of_set(key, &extras.more_keys);
-                self.stand_in_line(&self.shared.set_lines, &name, patience, acquire)
+                self.enqueue(&self.shared.set_lines, &name, patience, acquire)
             }
-            None => self.stand_in_line(&self.shared.lines, key, patience, acquire),
+            None => self.enqueue(&self.shared.lines, key, patience, acquire),
         };
         let Some((place, acquire)) = stood? else {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
-        if self.is_known_foreign() {
+        if self.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
         match outcome {
@@ -78,7 +78,7 @@ impl LockClient {
             }
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
-            Acquired::TooLate(took) => Err(LockError::TooLate { took, ttl: ttl.as_duration() }),
+            Acquired::TooSlow(took) => Err(LockError::TooSlow { took, ttl: ttl.as_duration() }),
             Acquired::NoEntropy => Err(LockError::NoEntropy),
             Acquired::SameServer => {
                 let (first, second) = last.twins.unwrap_or_else(|| ("?".into(), "?".into()));
@@ -90,13 +90,13 @@ impl LockClient {
     /// Waits until no other thread of this client is before this one, and prepares to take the lock
     /// over if it is handed on. `None` if time was over before that, with another thread holding
     /// the lock; an error if that thread is this one.
-    fn stand_in_line(
+    fn enqueue(
         &self,
-        lines: &Arc<Lines>,
+        lines: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
         patience: Patience,
         mut acquire: Acquire,
-    ) -> Result<Option<(Option<Place>, Acquire)>, LockError> {
+    ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.shared.listener.is_some() && Listener::is_telling() {
             // The call that is being told about may have the place before this one in line.
             return Ok(Some((None, acquire)));

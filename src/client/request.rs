@@ -163,7 +163,7 @@ impl<'a> LockRequest<'a> {
 
     /// Makes one attempt, and does not wait if others hold the lock. A split vote is put again, as
     /// [`LockClient::try_lock`] says.
-    pub fn one_attempt(mut self) -> Self {
+    pub fn no_wait(mut self) -> Self {
         self.terms.wait = Wait::Not;
         self
     }

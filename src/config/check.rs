@@ -1,9 +1,9 @@
 //! What the settings must be like.
 
 use super::{Builder, Config, KEY_MAX};
-use crate::endpoint::{Endpoint, redact};
 use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
+use crate::node_url::{NodeUrl, redact};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,13 +18,13 @@ const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Builder {
     pub(super) fn check(self) -> Result<Config, ConfigError> {
-        let endpoints = endpoints(&self.urls)?;
+        let urls = node_urls(&self.urls)?;
         let Some(drift) = Drift::from_factor(self.drift_factor) else {
             let reason =
                 format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
             return Err(ConfigError::Setting { name: "drift_factor", reason });
         };
-        let mut rules = Rules::new(endpoints.len(), drift);
+        let mut rules = Rules::new(urls.len(), drift);
         rules.node_timeout = self.node_timeout;
         rules.min_validity = self.min_validity;
         (rules.retry_base, rules.retry_cap) = self.retry;
@@ -33,7 +33,7 @@ impl Builder {
         self.check_names()?;
         let fencing_expiry = self.check_fencing_expiry()?;
         Ok(Config {
-            endpoints,
+            urls,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,
             key_prefix: self.key_prefix,
@@ -41,7 +41,7 @@ impl Builder {
             wait_for_all: self.wait_for_all,
             io_thread: self.io_thread,
             restart_guard: self.restart_guard,
-            hand_over_limit: self.hand_over_limit,
+            handoff_limit: self.handoff_limit,
             fencing_expiry,
             listener: self.listener,
         })
@@ -101,22 +101,22 @@ impl Builder {
     }
 }
 
-fn endpoints(urls: &[String]) -> Result<Vec<Endpoint>, ConfigError> {
-    if urls.is_empty() {
+fn node_urls(texts: &[String]) -> Result<Vec<NodeUrl>, ConfigError> {
+    if texts.is_empty() {
         return Err(ConfigError::NoNodes);
     }
-    if urls.len() > NODES_MAX {
-        return Err(ConfigError::TooManyNodes(urls.len()));
+    if texts.len() > NODES_MAX {
+        return Err(ConfigError::TooManyNodes(texts.len()));
     }
-    let mut endpoints: Vec<Endpoint> = Vec::new();
-    for url in urls {
-        let endpoint = Endpoint::parse(url).map_err(ConfigError::Endpoint)?;
-        if let Some(first) = endpoints.iter().position(|other| other.same_server(&endpoint)) {
+    let mut urls: Vec<NodeUrl> = Vec::new();
+    for text in texts {
+        let url = NodeUrl::parse(text).map_err(ConfigError::Url)?;
+        if let Some(first) = urls.iter().position(|other| other.same_server(&url)) {
             // As they were written: in their canonical form two spellings would look like one.
-            let (first, second) = (redact(&urls[first]), redact(url));
+            let (first, second) = (redact(&texts[first]), redact(text));
             return Err(ConfigError::Duplicate { first, second });
         }
-        endpoints.push(endpoint);
+        urls.push(url);
     }
-    Ok(endpoints)
+    Ok(urls)
 }

@@ -1,7 +1,7 @@
 //! Settings about the threads that share a client.
 
 use super::Builder;
-use crate::line::HandOverLimit;
+use crate::wait_queue::HandoffLimit;
 use std::time::Duration;
 
 impl Builder {
@@ -14,8 +14,8 @@ impl Builder {
     /// when either bound is reached, the lock is released, and the next in line pauses for up to 20
     /// ms before it asks the nodes, so that others may have it first. The time counts from when the
     /// lock was taken. With a count of zero it is never handed on, and every thread in line pauses.
-    pub fn hand_over_limit(mut self, count: u32, time: Duration) -> Self {
-        self.hand_over_limit = HandOverLimit { count, time };
+    pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
+        self.handoff_limit = HandoffLimit { count, time };
         self
     }
 

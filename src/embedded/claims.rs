@@ -86,9 +86,9 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     for (key, is_found) in counters.iter().zip(found) {
         raise(call, (key, is_found), fence.to_string().as_bytes(), life)?;
     }
-    let is_planted = i64::from(held < locks.len());
+    let is_new = i64::from(held < locks.len());
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
-    Ok(OwnedReply::Array([proof, is_planted, fence].map(OwnedReply::Integer).into()))
+    Ok(OwnedReply::Array([proof, is_new, fence].map(OwnedReply::Integer).into()))
 }
 
 /// Does the key end, or has it ended, sooner than in so many milliseconds?

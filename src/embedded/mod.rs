@@ -14,7 +14,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let nodes = Nodes::start(3)?;
-//! let client = LockClient::connect(nodes.urls())?;
+//! let client = LockClient::new(nodes.urls())?;
 //! let ttl = Duration::from_secs(10);
 //!
 //! nodes.stop(0); // a minority is down: locks can still be had

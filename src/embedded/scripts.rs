@@ -98,7 +98,7 @@ fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer
     let run = match *script {
         script if script == script::RELEASE => release,
         script if script == script::EXTEND => claims::extend,
-        script if script == script::HAND_OVER => hand_over,
+        script if script == script::HANDOFF => handoff,
         script if script == script::CLAIM => claims::claim,
         script if script == script::FENCE => claims::fence,
         script if script == script::RELEASE_ALL => claims::release_all,
@@ -122,8 +122,8 @@ pub(super) fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
     call.database().remove(now_ms, key)
 }
 
-/// `hand_over.lua`, with its line numbers.
-fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+/// `handoff.lua`, with its line numbers.
+fn handoff(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [before, token, ttl, _]) = (words.keys, words.argv) else {
         return Err(claims::malformed());
     };
@@ -133,8 +133,8 @@ fn hand_over(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         return Ok(claims::no(proof));
     }
     put(call, key, token, ttl, 5)?;
-    let is_planted = i64::from(held.is_none());
-    Ok(OwnedReply::Array([proof, is_planted].map(OwnedReply::Integer).into()))
+    let is_new = i64::from(held.is_none());
+    Ok(OwnedReply::Array([proof, is_new].map(OwnedReply::Integer).into()))
 }
 
 /// `SET key value PX ttl`, in this line of a script.

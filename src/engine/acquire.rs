@@ -12,7 +12,7 @@ mod failing;
 mod fencing;
 mod split;
 
-use super::{Backoff, Ballot, Draw, Extras, Input, Jitter, Lease, NodeSet};
+use super::{Backoff, Ballot, Entropy, Extras, Input, Jitter, Lease, NodeSet};
 use super::{Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
@@ -43,7 +43,7 @@ pub enum Acquired {
     Unanswered,
     /// A majority granted it, but only when this much time had passed since it was asked for, and
     /// too little validity was left.
-    TooLate(Duration),
+    TooSlow(Duration),
     /// Two of the nodes are one server, so there is no majority to be had.
     SameServer,
     /// There were no random numbers for a token.
@@ -141,7 +141,7 @@ impl Acquire {
         self
     }
 
-    fn begin(&mut self, now: Time, draw: Draw) {
+    fn begin(&mut self, now: Time, draw: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // Whoever was to begin the last attempt has overslept. Another one would not end in
             // time.
@@ -155,7 +155,7 @@ impl Acquire {
         self.attempts += 1;
         let before = self.predecessor.as_ref();
         let request = Request {
-            verb: if before.is_some() { Verb::HandOver } else { Verb::Plant },
+            verb: if before.is_some() { Verb::Handoff } else { Verb::Acquire },
             key: Arc::clone(&self.key),
             token: draw.token,
             extras: self.extras.clone(),

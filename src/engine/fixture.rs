@@ -8,11 +8,11 @@ pub(super) fn rules(nodes: usize) -> Arc<Rules> {
 }
 
 /// Random numbers that are not.
-pub(super) fn draw(number: u64) -> Draw {
-    let mut bytes = [0; Draw::LEN];
+pub(super) fn draw(number: u64) -> Entropy {
+    let mut bytes = [0; Entropy::LEN];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     bytes[20..].copy_from_slice(&number.to_le_bytes());
-    Draw::from_bytes(bytes)
+    Entropy::from_bytes(bytes)
 }
 
 /// `y` granted, `n` refused, `f` failed, `-` not in yet. Written to all of them.
@@ -64,18 +64,18 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         Self(operation)
     }
 
-    pub(super) fn attempt(&mut self, now: u64, draw: Draw) -> Request {
+    pub(super) fn attempt(&mut self, now: u64, draw: Entropy) -> Request {
         self.attempt_at(Time::from_millis(now), draw)
     }
 
-    pub(super) fn attempt_at(&mut self, now: Time, draw: Draw) -> Request {
+    pub(super) fn attempt_at(&mut self, now: Time, draw: Entropy) -> Request {
         assert!(self.wait() <= now);
         self.0.handle(now, Input::Attempt(draw));
         self.request()
     }
 
     /// Begins an attempt that is too late to be one.
-    pub(super) fn oversleep(&mut self, now: u64, draw: Draw) {
+    pub(super) fn oversleep(&mut self, now: u64, draw: Entropy) {
         self.0.handle(Time::from_millis(now), Input::Attempt(draw));
     }
 

@@ -39,7 +39,7 @@ pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, Predecessor};
 pub use lease::Lease;
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};
-pub use token::{Draw, Token};
+pub use token::{Entropy, Token};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::clock::Time;
@@ -87,9 +87,9 @@ impl Rules {
 #[non_exhaustive]
 pub enum Verb {
     /// Set the key if there is none.
-    Plant,
+    Acquire,
     /// Give the key of the lock before to this one, also where nobody holds it.
-    HandOver,
+    Handoff,
     /// Let the key live on if it is ours.
     Extend,
     /// Delete the key if it is ours, and say whether it was.
@@ -97,7 +97,7 @@ pub enum Verb {
     /// The same, for an attempt that failed or a guard that was dropped: nobody waits for it.
     Undo,
     /// Set the key again on a node that lost it, while a majority is known to hold it.
-    Replant,
+    Restore,
     /// Raise the counters to the fencing token if the key is ours.
     Fence,
     /// Look at the key, whosever it is.
@@ -112,13 +112,13 @@ impl Verb {
     /// Is somebody waiting for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        !matches!(self, Self::Undo | Self::Replant)
+        !matches!(self, Self::Undo | Self::Restore)
     }
 
     /// Does it take the lock for a new token?
     #[must_use]
     pub fn is_acquisition(self) -> bool {
-        matches!(self, Self::Plant | Self::HandOver)
+        matches!(self, Self::Acquire | Self::Handoff)
     }
 
     /// Does it take the key away?
@@ -150,8 +150,8 @@ pub struct Request {
     /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
     /// the removal does not arrive, which is how long the removal stays worth sending.
     pub ttl: Ttl,
-    /// The longest ttl that was sent for this key and token so far. For a hand-over, that of the
-    /// lock before counts as well: so long its key may live where the hand-over does not arrive.
+    /// The longest ttl that was sent for this key and token so far. For a handoff, that of the
+    /// lock before counts as well: so long its key may live where the handoff does not arrive.
     pub ttl_longest: Ttl,
     /// When the operation began: before anything was written.
     pub started: Time,
@@ -240,7 +240,7 @@ impl Ballot {
 #[non_exhaustive]
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
-    Attempt(Draw),
+    Attempt(Entropy),
     /// There are no random numbers to begin an attempt with.
     NoEntropy,
     /// The nodes have been asked; this is what they said.

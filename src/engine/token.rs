@@ -36,7 +36,7 @@ impl fmt::Debug for Token {
 /// What an attempt needs from outside: random numbers, drawn together, and the wall clock.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Draw {
+pub struct Entropy {
     /// Whose the lock will be.
     pub token: Token,
     /// Where the pause after this attempt comes from, if it fails.
@@ -45,7 +45,7 @@ pub struct Draw {
     pub wall: u64,
 }
 
-impl Draw {
+impl Entropy {
     /// How many random bytes an attempt takes.
     pub const LEN: usize = Token::LEN + 8;
 
@@ -72,8 +72,8 @@ mod tests {
 
     #[test]
     fn every_drawn_byte_is_used_once() {
-        let bytes: [u8; Draw::LEN] = std::array::from_fn(|index| index as u8);
-        let draw = Draw::from_bytes(bytes).at(7);
+        let bytes: [u8; Entropy::LEN] = std::array::from_fn(|index| index as u8);
+        let draw = Entropy::from_bytes(bytes).at(7);
         assert_eq!(draw.token.as_bytes(), &bytes[..20]);
         assert_eq!(draw.seed.to_le_bytes(), bytes[20..]);
         assert_eq!(draw.wall, 7);

@@ -57,7 +57,7 @@ impl Error for NoQuorum {}
 /// The lock is not held any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Lost {
+pub enum LockLost {
     /// The time has passed for which it was granted.
     Expired,
     /// So many nodes have lost its key or given it to another that the rest is no majority.
@@ -67,7 +67,7 @@ pub enum Lost {
     OtherProcess,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for LockLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "the lock is lost: its validity has passed",
@@ -79,7 +79,7 @@ impl fmt::Display for Lost {
     }
 }
 
-impl Error for Lost {}
+impl Error for LockLost {}
 
 /// Why a resource's name cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,12 +196,12 @@ impl Error for TtlError {}
 /// The operating system had no thread to give to the one that watches over locks, or that one is in
 /// another process, of which this is a forked child.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NoThread {
+pub struct SpawnError {
     kind: io::ErrorKind,
     why: String,
 }
 
-impl NoThread {
+impl SpawnError {
     pub(crate) fn new(error: &io::Error) -> Self {
         Self { kind: error.kind(), why: error.to_string() }
     }
@@ -218,10 +218,10 @@ impl NoThread {
     }
 }
 
-impl fmt::Display for NoThread {
+impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "no thread to watch over locks: {}", self.why)
     }
 }
 
-impl Error for NoThread {}
+impl Error for SpawnError {}

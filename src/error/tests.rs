@@ -1,7 +1,7 @@
 //! Every public error, with each thing that can be inside it: what a chain of them says.
 
 use super::*;
-use crate::endpoint::Endpoint;
+use crate::node_url::NodeUrl;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,20 +35,20 @@ impl Error for Caused {
 
 fn no_quorum() -> NoQuorum {
     let server = ServerError::parse(b"LOADING the dataset", None);
-    let problems = [Problem::Server(server), Problem::Protocol(ProtocolError::TooDeep)];
+    let problems = [NodeError::Server(server), NodeError::Protocol(ProtocolError::TooDeep)];
     let report = |problem| NodeReport {
-        endpoint: "redis://a:6379/0".into(),
+        url: "redis://a:6379/0".into(),
         answer: NodeAnswer::Failed(problem),
     };
     NoQuorum::new(problems.into_iter().map(report).collect())
 }
 
 fn configuration() -> Vec<Box<dyn Error>> {
-    let bad = Endpoint::parse("redis://").expect_err("there is no host");
+    let bad = NodeUrl::parse("redis://").expect_err("there is no host");
     vec![
         Box::new(bad.fault().clone()),
         Box::new(bad.clone()),
-        Box::new(ConfigError::Endpoint(bad)),
+        Box::new(ConfigError::Url(bad)),
         Box::new(ConfigError::NoNodes),
         Box::new(ConfigError::TooManyNodes(65)),
         Box::new(ConfigError::Duplicate { first: "a".to_owned(), second: "b".to_owned() }),
@@ -61,7 +61,7 @@ fn configuration() -> Vec<Box<dyn Error>> {
 fn locking() -> Vec<Box<dyn Error>> {
     let (ttl, took) = (SECOND, SECOND);
     let (first, second): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-    let no_thread = NoThread::new(&io::Error::other(Caused));
+    let no_thread = SpawnError::new(&io::Error::other(Caused));
     vec![
         Box::new(ResourceError::Empty),
         Box::new(LockError::Resource(ResourceError::Reserved)),
@@ -69,13 +69,13 @@ fn locking() -> Vec<Box<dyn Error>> {
         Box::new(LockError::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
         Box::new(no_quorum()),
         Box::new(LockError::NoQuorum(no_quorum())),
-        Box::new(LockError::TooLate { took, ttl }),
+        Box::new(LockError::TooSlow { took, ttl }),
         Box::new(LockError::SameServer { first, second }),
         Box::new(LockError::HeldByThisThread),
         Box::new(LockError::NoEntropy),
         Box::new(no_thread.clone()),
-        Box::new(LockError::NoThread(no_thread)),
-        Box::new(NoThread::elsewhere()),
+        Box::new(LockError::Spawn(no_thread)),
+        Box::new(SpawnError::elsewhere()),
         Box::new(LockError::TooManyKept { kept: 2, most: 2, ttl, round: took }),
         Box::new(LockError::OtherProcess),
     ]
@@ -86,25 +86,25 @@ fn the_others() -> Vec<Box<dyn Error>> {
     vec![
         Box::new(ExtendError::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
         Box::new(ExtendError::OtherProcess),
-        Box::new(Lost::OtherProcess),
-        Box::new(Lost::Gone),
-        Box::new(ExtendError::Lost(Lost::Expired)),
+        Box::new(LockLost::OtherProcess),
+        Box::new(LockLost::Gone),
+        Box::new(ExtendError::Lost(LockLost::Expired)),
         Box::new(ExtendError::NoQuorum(no_quorum())),
         Box::new(ExtendError::HeldTooLong { held: SECOND, max_hold: SECOND }),
         Box::new(InspectError::Resource(ResourceError::None)),
         Box::new(InspectError::NoQuorum(no_quorum())),
         Box::new(InspectError::OtherProcess),
-        Box::new(ForceReleaseError::NotALock { endpoints: vec!["a".into()] }),
+        Box::new(ForceReleaseError::NotALock { urls: vec!["a".into()] }),
         Box::new(ForceReleaseError::NoQuorum(no_quorum())),
         Box::new(ForceReleaseError::OtherProcess),
         Box::new(ReleaseError::NoQuorum(no_quorum())),
         Box::new(ReleaseError::OtherProcess),
-        Box::new(Problem::OtherProcess),
+        Box::new(NodeError::OtherProcess),
         Box::new(server.clone()),
-        Box::new(Problem::Server(server)),
+        Box::new(NodeError::Server(server)),
         Box::new(ProtocolError::TooDeep),
-        Box::new(Problem::Protocol(ProtocolError::TooDeep)),
-        Box::new(Problem::TimedOut(Phase::Answering)),
+        Box::new(NodeError::Protocol(ProtocolError::TooDeep)),
+        Box::new(NodeError::TimedOut(Phase::Answering)),
     ]
 }
 

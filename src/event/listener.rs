@@ -7,9 +7,9 @@
 //! is told by the watchdog's notifier.
 
 use super::Event;
-use crate::net::Mailbox;
+use crate::net::ChangeQueue;
 use crate::node::NodeState;
-use crate::origin::Origin;
+use crate::owner_process::OwnerProcess;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{RefUnwindSafe, UnwindSafe};
@@ -28,24 +28,24 @@ pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 pub(crate) struct Listener {
     callback: Arc<Callback>,
     /// What has changed about the nodes, and was not told yet.
-    mailbox: Arc<Mailbox>,
+    mailbox: Arc<ChangeQueue>,
     /// Where it is told. A callback may fork, and the child has nothing to tell.
-    origin: Arc<Origin>,
+    origin: Arc<OwnerProcess>,
 }
 
 impl Listener {
     pub(crate) fn new(callback: Arc<Callback>) -> Self {
-        Self { callback, mailbox: Arc::default(), origin: Arc::new(Origin::here()) }
+        Self { callback, mailbox: Arc::default(), origin: Arc::new(OwnerProcess::here()) }
     }
 
     /// The same for one client, whose nodes have a mailbox of their own.
-    pub(crate) fn of_client(&self, origin: &Arc<Origin>) -> Self {
+    pub(crate) fn of_client(&self, origin: &Arc<OwnerProcess>) -> Self {
         let (callback, origin) = (Arc::clone(&self.callback), Arc::clone(origin));
         Self { callback, mailbox: Arc::default(), origin }
     }
 
     /// Where to leave what changes about the nodes.
-    pub(crate) fn mailbox(&self) -> Arc<Mailbox> {
+    pub(crate) fn mailbox(&self) -> Arc<ChangeQueue> {
         Arc::clone(&self.mailbox)
     }
 
@@ -59,7 +59,7 @@ impl Listener {
     pub(crate) fn tell(&self, event: &Event<'_>) {
         if !Self::is_telling() {
             self.tell_changes();
-            if !self.origin.is_known_foreign() {
+            if !self.origin.is_known_forked() {
                 self.call(event);
             }
         }
@@ -71,11 +71,11 @@ impl Listener {
             return;
         }
         self.mailbox.drain(|change| {
-            let endpoint = &*change.endpoint;
+            let url = &*change.url;
             self.call(&match &change.state {
-                NodeState::Up => Event::NodeUp { endpoint },
-                NodeState::Down(problem) => Event::NodeDown { endpoint, problem },
-                NodeState::Slow(silent) => Event::NodeSlow { endpoint, silent: *silent },
+                NodeState::Up => Event::NodeUp { url },
+                NodeState::Down(problem) => Event::NodeDown { url, problem },
+                NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });
     }
@@ -84,7 +84,7 @@ impl Listener {
     fn call(&self, event: &Event<'_>) -> bool {
         let _telling = Telling::begin();
         (self.callback)(event);
-        !self.origin.is_foreign()
+        !self.origin.is_forked()
     }
 }
 

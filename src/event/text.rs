@@ -2,14 +2,14 @@
 
 use super::Event;
 use crate::guard::Released;
-use crate::node::{NodeAnswer, NodeReport, Problem};
+use crate::node::{NodeAnswer, NodeError, NodeReport};
 use std::fmt;
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.resource(), self.endpoint()) {
+        match (self.resource(), self.url()) {
             (Some(resource), _) => write!(f, "'{}' ", resource.escape_ascii())?,
-            (None, endpoint) => write!(f, "{} ", endpoint.unwrap_or_default())?,
+            (None, url) => write!(f, "{} ", url.unwrap_or_default())?,
         }
         match self {
             Self::Attempt { number, outcome, took, .. } => {
@@ -19,7 +19,7 @@ impl fmt::Display for Event<'_> {
                 write!(f, "waits for {left:.1?}: quarantined, as started less than max_ttl ago")?;
                 write!(f, " (setting restart_guard):")?;
                 for (index, report) in quarantined(reports).enumerate() {
-                    write!(f, "{} {}", if index == 0 { "" } else { "," }, report.endpoint)?;
+                    write!(f, "{} {}", if index == 0 { "" } else { "," }, report.url)?;
                 }
                 Ok(())
             }
@@ -33,12 +33,12 @@ impl fmt::Display for Event<'_> {
             Self::Failed { attempts, waited, error, .. } => {
                 write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
             }
-            Self::Extended { took, validity, is_renewal, .. } => {
-                let how = renewal(*is_renewal);
+            Self::Extended { took, validity, is_automatic, .. } => {
+                let how = renewal(*is_automatic);
                 write!(f, "extended{how}: took {took:.1?}, valid for {validity:.1?}")
             }
-            Self::NotExtended { took, validity, error, is_renewal, .. } => {
-                let how = renewal(*is_renewal);
+            Self::NotExtended { took, validity, error, is_automatic, .. } => {
+                let how = renewal(*is_automatic);
                 write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
             Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
@@ -60,13 +60,13 @@ impl fmt::Display for Event<'_> {
 /// The nodes whose grants do not count yet.
 fn quarantined(reports: &[NodeReport]) -> impl Iterator<Item = &NodeReport> {
     let is_it = |report: &&NodeReport| {
-        matches!(report.answer, NodeAnswer::Failed(Problem::Quarantined { .. }))
+        matches!(report.answer, NodeAnswer::Failed(NodeError::Quarantined { .. }))
     };
     reports.iter().filter(is_it)
 }
 
-fn renewal(is_renewal: bool) -> &'static str {
-    if is_renewal { " (renewal)" } else { "" }
+fn renewal(is_automatic: bool) -> &'static str {
+    if is_automatic { " (renewal)" } else { "" }
 }
 
 /// As its text: resources are bytes, and lists of numbers help nobody.

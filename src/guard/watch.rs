@@ -3,8 +3,8 @@
 use super::LockGuard;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Rules, Ttl};
-use crate::error::{ExtendError, Lost, NoQuorum, NoThread};
-use crate::watchdog::{Hold, Share};
+use crate::error::{ExtendError, LockLost, NoQuorum, SpawnError};
+use crate::watchdog::{CapacityShare, SharedLease};
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -31,14 +31,17 @@ impl LockGuard {
     /// # Errors
     ///
     /// There was no thread to call it, and `callback` will not be called. A forked child has none.
-    pub fn on_lost(&self, callback: impl FnOnce(Lost) + Send + 'static) -> Result<(), NoThread> {
-        if self.client.is_foreign() {
-            return Err(NoThread::elsewhere());
+    pub fn on_lost(
+        &self,
+        callback: impl FnOnce(LockLost) + Send + 'static,
+    ) -> Result<(), SpawnError> {
+        if self.client.is_forked() {
+            return Err(SpawnError::elsewhere());
         }
         self.client.start_notifier()?;
         let hold = self.hold.get_or_init(|| {
-            let gone = self.is_gone.then_some(Lost::Gone);
-            Arc::new(Hold::new(self.lease.clone(), gone))
+            let gone = self.is_gone.then_some(LockLost::Gone);
+            Arc::new(SharedLease::new(self.lease.clone(), gone))
         });
         if hold.tell(Box::new(callback)) {
             self.client.look_at(Arc::clone(hold));
@@ -50,9 +53,9 @@ impl LockGuard {
     ///
     /// Needs no thread but the caller's. If that overslept, `Some` says so.
     #[must_use]
-    pub fn wait_lost(&self, timeout: Duration) -> Option<Lost> {
-        if self.client.is_foreign() {
-            return Some(Lost::OtherProcess);
+    pub fn wait_lost(&self, timeout: Duration) -> Option<LockLost> {
+        if self.client.is_forked() {
+            return Some(LockLost::OtherProcess);
         }
         if let Some(hold) = self.hold.get() {
             return hold.wait(clock::now, timeout);
@@ -72,13 +75,13 @@ impl LockGuard {
     }
 
     /// The guard of a lock that the watchdog knows of.
-    pub(crate) fn sharing(mut self, hold: Arc<Hold>) -> Self {
+    pub(crate) fn sharing(mut self, hold: Arc<SharedLease>) -> Self {
         self.hold = hold.into();
         self
     }
 
     /// The same, with what keeping it alive takes.
-    pub(crate) fn counting(mut self, share: Arc<Share>) -> Self {
+    pub(crate) fn counting(mut self, share: Arc<CapacityShare>) -> Self {
         self.share = Some(share);
         self
     }
@@ -103,7 +106,7 @@ impl LockGuard {
     /// Extends a lock that the watchdog knows of, and may be extending as well.
     pub(super) fn extend_shared(
         &self,
-        hold: &Arc<Hold>,
+        hold: &Arc<SharedLease>,
         rules: &Arc<Rules>,
         ttl: Ttl,
     ) -> Result<(), ExtendError> {
@@ -161,7 +164,7 @@ mod tests {
     /// A lock of a minute that the watchdog shares, and that may not be held for longer. Its node
     /// is not there, so nothing is ever sent.
     fn guard() -> LockGuard {
-        let client = LockClient::connect(["redis://127.0.0.1:1"]).unwrap();
+        let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
         let (now, ttl) = (clock::now(), ttl(60_000));
         let lease = Lease {
             key: Arc::from(*b"key"),
@@ -174,7 +177,7 @@ mod tests {
             ttl_longest: ttl,
             nodes: NodeSet::EMPTY,
         };
-        let hold = Arc::new(Hold::new(lease.clone(), None));
+        let hold = Arc::new(SharedLease::new(lease.clone(), None));
         LockGuard::new(client, lease, 0, None, Some(Duration::from_secs(60))).sharing(hold)
     }
 

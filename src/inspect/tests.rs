@@ -5,27 +5,27 @@ use super::*;
 /// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `?` no
 /// answer.
 fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
-    let sightings: Vec<_> = nodes.split(' ').map(sighting).collect();
-    let report = |sighting: &Option<Sighting>| NodeReport {
-        endpoint: Arc::from("node"),
-        answer: match sighting {
+    let snapshots: Vec<_> = nodes.split(' ').map(snapshot).collect();
+    let report = |snapshot: &Option<KeySnapshot>| NodeReport {
+        url: Arc::from("node"),
+        answer: match snapshot {
             Some(_) => NodeAnswer::Granted,
-            None => NodeAnswer::Failed(Problem::Overloaded),
+            None => NodeAnswer::Failed(NodeError::Overloaded),
         },
     };
-    let reports = sightings.iter().map(report).collect();
-    Inspection::of(Arc::from(&b"key"[..]), &sightings, reports)
+    let reports = snapshots.iter().map(report).collect();
+    Inspection::of(Arc::from(&b"key"[..]), &snapshots, reports)
 }
 
-fn sighting(text: &str) -> Option<Sighting> {
+fn snapshot(text: &str) -> Option<KeySnapshot> {
     let (value, left) = text.split_at(1);
     match value {
         "?" => None,
-        "." => Some(Sighting { value: None, left: -2 }),
+        "." => Some(KeySnapshot { value: None, left: -2 }),
         _ => {
             let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
             let left = if left == "-" { -1 } else { left.parse().unwrap() };
-            Some(Sighting { value: Some(value), left })
+            Some(KeySnapshot { value: Some(value), left })
         }
     }
 }
@@ -65,7 +65,7 @@ fn each_node_is_shown_with_what_it_holds_and_without_the_token() {
     let seen = inspection("a10 a20 b5 a7 ?").unwrap_or_else(|_| panic!("a majority answered"));
     let agrees: Vec<bool> = seen.nodes.iter().map(|node| node.agrees).collect();
     assert_eq!(agrees, [true, true, false, true, false]);
-    assert_eq!(seen.nodes[4].holder, Err(Problem::Overloaded));
+    assert_eq!(seen.nodes[4].holder, Err(NodeError::Overloaded));
     assert!(!format!("{seen:?}").contains("97, 97"), "a token could release the lock");
 }
 
@@ -75,9 +75,9 @@ fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() 
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
-    let lock = |length: usize, left| Sighting { value: Some(vec![b'x'; length]), left };
+    let lock = |length: usize, left| KeySnapshot { value: Some(vec![b'x'; length]), left };
     assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
     assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");
     assert!(!is_lock(&lock(SHOWN_MAX, 1)), "the rest of it is not known");
-    assert!(!is_lock(&lock(20, -1)) && !is_lock(&Sighting { value: None, left: -2 }));
+    assert!(!is_lock(&lock(20, -1)) && !is_lock(&KeySnapshot { value: None, left: -2 }));
 }

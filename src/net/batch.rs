@@ -5,16 +5,16 @@
 //! in one place only. So its seats stand behind a leader: a call to any of them, or an outcome, is
 //! a call to that.
 
-use super::seat::Seat;
-use super::turn::{Drive, Turn, Wake};
+use super::follower::Follower;
+use super::leader_followers::{Drive, LeaderFollowers, Wake};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The seats of a thread that has many requests at a time, used again and again.
 pub(super) struct Batch<O> {
-    leader: Arc<Seat<O>>,
-    seats: Vec<Arc<Seat<O>>>,
+    leader: Arc<Follower<O>>,
+    seats: Vec<Arc<Follower<O>>>,
     /// The numbers of those whose requests are not decided.
     open: Vec<usize>,
     /// The numbers of the others.
@@ -23,7 +23,7 @@ pub(super) struct Batch<O> {
 
 impl<O> Batch<O> {
     /// No requests yet. `turn` knows where to find the thread.
-    pub(super) fn new<D: Drive<Outcome = O>, W: Wake>(turn: &Turn<D, W>) -> Self {
+    pub(super) fn new<D: Drive<Outcome = O>, W: Wake>(turn: &LeaderFollowers<D, W>) -> Self {
         let leader = turn.lock_seats().take();
         Self { leader, seats: Vec::new(), open: Vec::new(), free: Vec::new() }
     }
@@ -35,14 +35,14 @@ impl<O> Batch<O> {
     /// # Panics
     ///
     /// The driver panicked.
-    pub(super) fn begin<D, W>(&mut self, turn: &Turn<D, W>, request: D::Request) -> usize
+    pub(super) fn begin<D, W>(&mut self, turn: &LeaderFollowers<D, W>, request: D::Request) -> usize
     where
         D: Drive<Outcome = O>,
         W: Wake,
     {
         turn.expect_sound();
         let number = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(Arc::new(Seat::behind(&self.leader)));
+            self.seats.push(Arc::new(Follower::behind(&self.leader)));
             self.seats.len() - 1
         });
         turn.open(request, Arc::clone(&self.seats[number]));
@@ -65,7 +65,7 @@ impl<O> Batch<O> {
     /// The driver panicked, in this thread or in another.
     pub(super) fn collect<D, W>(
         &mut self,
-        turn: &Turn<D, W>,
+        turn: &LeaderFollowers<D, W>,
         limit: Duration,
         mut each: impl FnMut(usize, O),
     ) -> bool
@@ -95,7 +95,7 @@ impl<O> Batch<O> {
     /// Waits no longer for this request: what it comes to after all is for nobody.
     pub(super) fn abandon(&mut self, number: usize) {
         self.open.retain(|other| *other != number);
-        self.seats[number] = Arc::new(Seat::behind(&self.leader));
+        self.seats[number] = Arc::new(Follower::behind(&self.leader));
         self.free.push(number);
     }
 }

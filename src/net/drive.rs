@@ -1,6 +1,6 @@
 //! What whoever has the turn drives, and what wakes it.
 
-use super::seat::Seat;
+use super::follower::Follower;
 use std::sync::Arc;
 
 /// What has the sockets.
@@ -14,7 +14,7 @@ pub(super) trait Drive {
     fn look(&mut self);
 
     /// Begins a round for the one on this seat.
-    fn open(&mut self, request: Self::Request, seat: Arc<Seat<Self::Outcome>>);
+    fn open(&mut self, request: Self::Request, seat: Arc<Follower<Self::Outcome>>);
 
     /// Sends something that nobody waits for.
     fn post(&mut self, request: Self::Request);
@@ -31,7 +31,7 @@ pub(super) trait Drive {
     fn abandon(&mut self);
 
     /// One of those whose rounds are still open.
-    fn waiter(&self) -> Option<&Arc<Seat<Self::Outcome>>>;
+    fn waiter(&self) -> Option<&Arc<Follower<Self::Outcome>>>;
 }
 
 /// Wakes a driver that sleeps in [`Drive::step`].

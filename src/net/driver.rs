@@ -1,15 +1,15 @@
 //! The sockets of all nodes and one poll over them. It decides nothing about locks: what to write
 //! and what the replies mean is for [`Rounds`] to say.
 
+use super::change_queue::ChangeQueue;
+use super::follower::Follower;
+use super::leader_followers::Drive;
 use super::link::Link;
-use super::mailbox::Mailbox;
 use super::resolver::Resolver;
-use super::seat::Seat;
-use super::turn::Drive;
 use crate::clock::{self, Time};
-use crate::endpoint::Address;
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{NodeStatus, Returns, Rounds};
+use crate::node_url::Address;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(super) struct Driver {
     poll: Poll,
     events: Events,
     links: Vec<Link>,
-    rounds: Rounds<Arc<Seat<Delivery>>>,
+    rounds: Rounds<Arc<Follower<Delivery>>>,
     resolver: Resolver,
     buffer: Box<[u8]>,
     /// When last it was noted what had arrived.
@@ -53,7 +53,7 @@ pub(super) struct Driver {
     /// How long a node may take to answer that it has removed what it was told to.
     patience: Duration,
     /// Where to leave what changes about the nodes, if somebody wants to know.
-    mailbox: Option<Arc<Mailbox>>,
+    mailbox: Option<Arc<ChangeQueue>>,
     is_abandoned: bool,
 }
 
@@ -61,9 +61,9 @@ impl Driver {
     /// A driver without connections, and what wakes it.
     pub(super) fn new(
         links: Vec<Link>,
-        rounds: Rounds<Arc<Seat<Delivery>>>,
+        rounds: Rounds<Arc<Follower<Delivery>>>,
         patience: Duration,
-        mailbox: Option<Arc<Mailbox>>,
+        mailbox: Option<Arc<ChangeQueue>>,
     ) -> io::Result<(Self, Arc<Waker>)> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -195,7 +195,7 @@ impl Drive for Driver {
         }
     }
 
-    fn open(&mut self, request: Request, seat: Arc<Seat<Delivery>>) {
+    fn open(&mut self, request: Request, seat: Arc<Follower<Delivery>>) {
         self.make_room(&request);
         self.read_before(&request);
         self.rounds.open(clock::now(), request, seat);
@@ -235,7 +235,7 @@ impl Drive for Driver {
         self.is_abandoned = true;
     }
 
-    fn waiter(&self) -> Option<&Arc<Seat<Delivery>>> {
+    fn waiter(&self) -> Option<&Arc<Follower<Delivery>>> {
         self.rounds.waiters().next()
     }
 }

@@ -3,9 +3,9 @@
 use super::resolver::{Found, Resolver};
 use super::stream::{Stream, Target, literal};
 use crate::clock;
-use crate::endpoint::Address;
 use crate::engine::Node;
-use crate::node::{Phase, Problem, Rounds};
+use crate::node::{NodeError, Phase, Rounds};
+use crate::node_url::Address;
 use mio::event::Event;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
@@ -89,7 +89,7 @@ impl Link {
             other => {
                 self.lookup = Lookup::None;
                 let text = other.err().map_or("no address".to_owned(), |error| error.to_string());
-                rounds.closed(clock::now(), self.node, Problem::Unresolved(text));
+                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
     }
@@ -109,7 +109,7 @@ impl Link {
             match result {
                 Ok(0) => {
                     let text = "closed by the server".to_owned();
-                    rounds.closed(now, self.node, Problem::Disconnected(text));
+                    rounds.closed(now, self.node, NodeError::Disconnected(text));
                     return;
                 }
                 Ok(count) => {
@@ -125,7 +125,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    rounds.closed(now, self.node, Problem::Disconnected(error.to_string()));
+                    rounds.closed(now, self.node, NodeError::Disconnected(error.to_string()));
                     return;
                 }
             }
@@ -146,7 +146,7 @@ impl Link {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let problem = Problem::Disconnected(error.to_string());
+                    let problem = NodeError::Disconnected(error.to_string());
                     rounds.closed(clock::now(), self.node, problem);
                     return;
                 }
@@ -229,7 +229,7 @@ impl Link {
             Ok(()) => self.lookup = Lookup::Running,
             Err(error) => {
                 let text = format!("no thread to look it up: {error}");
-                rounds.closed(clock::now(), self.node, Problem::Unresolved(text));
+                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
     }
@@ -268,7 +268,7 @@ impl Link {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        let problem = Problem::Unreachable { kind: error.kind(), text: error.to_string() };
+        let problem = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
         rounds.closed(clock::now(), self.node, problem);
     }
 }

@@ -17,35 +17,35 @@
 //! | `resolver` | names, away from the thread that drives |
 
 mod batch;
+mod change_queue;
 mod drive;
 mod driver;
-mod hands;
+mod follower;
 mod inbox;
+mod io_thread;
+mod leader;
+mod leader_followers;
 mod link;
-mod mailbox;
 mod resolver;
-mod seat;
-mod service;
 mod stream;
 mod sync;
-mod turn;
 
+pub(crate) use change_queue::ChangeQueue;
 pub(crate) use driver::Delivery;
-pub(crate) use mailbox::Mailbox;
 
 use crate::clock::{self, Time};
-use crate::endpoint::Address;
 use crate::engine::{Request, Verb};
-use crate::node::{NodeStatus, Phase, Problem, Returns, Rounds, Session};
+use crate::node::{NodeError, NodeStatus, Phase, Returns, Rounds, Session};
+use crate::node_url::Address;
 use batch::Batch;
 use driver::{Driver, LINGER_ROUNDS};
+use io_thread::IoThread;
+use leader_followers::{LeaderFollowers, Wake};
 use mio::Waker;
-use service::Service;
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use turn::{Turn, Wake};
 
 /// How long after its deadline a round is waited for at most, where a thread of its own drives: it
 /// ends the round at its deadline if it is not stopped, and this is what the scheduler may add.
@@ -54,9 +54,9 @@ const MARGIN: Duration = Duration::from_millis(20);
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Net {
-    turn: Arc<Turn<Driver, Arc<Waker>>>,
+    turn: Arc<LeaderFollowers<Driver, Arc<Waker>>>,
     /// Dropped after what it drives. `None` if the callers drive.
-    service: Option<Service>,
+    service: Option<IoThread>,
     /// What the nodes are called, in their order.
     names: Vec<Arc<str>>,
 }
@@ -74,7 +74,7 @@ impl Net {
         nodes: Vec<(Address, Session)>,
         wait_for_all: bool,
         patience: Duration,
-        mailbox: Option<Arc<Mailbox>>,
+        mailbox: Option<Arc<ChangeQueue>>,
         is_served: bool,
     ) -> io::Result<Self> {
         let (addresses, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
@@ -85,10 +85,10 @@ impl Net {
         }
         let links = driver::links(addresses);
         let (driver, waker) = Driver::new(links, rounds, patience, mailbox)?;
-        let turn = Arc::new(Turn::new(driver, waker, is_served));
+        let turn = Arc::new(LeaderFollowers::new(driver, waker, is_served));
         // The driver lingers before that thread ends.
         let longest = patience * LINGER_ROUNDS + MARGIN;
-        let service = is_served.then(|| Service::start(&turn, longest)).transpose()?;
+        let service = is_served.then(|| IoThread::start(&turn, longest)).transpose()?;
         Ok(Self { turn, service, names })
     }
 
@@ -106,14 +106,14 @@ impl Net {
 
 impl Net {
     /// What is known of the nodes where nobody can ask.
-    pub(crate) fn unknown(&self, problem: &Problem) -> Vec<NodeStatus> {
+    pub(crate) fn unknown(&self, problem: &NodeError) -> Vec<NodeStatus> {
         let names = self.names.iter();
         names.map(|name| NodeStatus::unknown(Arc::clone(name), problem.clone())).collect()
     }
 
     /// What a request comes to that the thread which drives has not come back with.
     fn undelivered(&self, verb: Verb) -> Delivery {
-        let problem = Problem::TimedOut(Phase::Queued);
+        let problem = NodeError::TimedOut(Phase::Queued);
         let is_ping = verb == Verb::Ping;
         let statuses = if is_ping { self.unknown(&problem) } else { Vec::new() };
         Delivery { returns: Returns::silence(&self.names, verb, &problem), statuses }

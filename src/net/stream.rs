@@ -1,6 +1,6 @@
 //! A connection's socket. Nothing outside this file knows what kind it is.
 
-use crate::endpoint::Address;
+use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};

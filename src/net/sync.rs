@@ -1,5 +1,5 @@
 //! What `turn` and `seat` synchronise with. A model checker puts its own in this file's place: see
-//! tests/turn_model.
+//! tests/leader_model.
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,18 +26,18 @@ pub(super) fn wait_while<'a, T>(
 
 /// What one thread may have at a time, and nobody waits for.
 #[derive(Debug)]
-pub(super) struct Baton<T>(Mutex<T>);
+pub(super) struct LeaderLock<T>(Mutex<T>);
 
 /// The baton in somebody's hands.
-pub(super) type Taken<'a, T> = MutexGuard<'a, T>;
+pub(super) type LeaderLockGuard<'a, T> = MutexGuard<'a, T>;
 
-impl<T> Baton<T> {
+impl<T> LeaderLock<T> {
     pub(super) fn new(value: T) -> Self {
         Self(Mutex::new(value))
     }
 
     /// Takes it, if nobody has it. Whether one who had it panicked is for the caller to know.
-    pub(super) fn try_take(&self) -> Option<Taken<'_, T>> {
+    pub(super) fn try_take(&self) -> Option<LeaderLockGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(taken) => Some(taken),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),

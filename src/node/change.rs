@@ -1,6 +1,6 @@
 //! What changes about the nodes, for those who want to be told: who came, who went, who is silent.
 
-use super::problem::Problem;
+use super::node_error::NodeError;
 use crate::engine::{Node, NodeSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ pub const CHANGES_MAX: usize = 256;
 #[non_exhaustive]
 pub struct NodeChange {
     /// The node's URL, without the password.
-    pub endpoint: Arc<str>,
+    pub url: Arc<str>,
     /// How it stands now.
     pub state: NodeState,
 }
@@ -27,7 +27,7 @@ pub enum NodeState {
     /// It has answered the greeting.
     Up,
     /// Its connection was lost, or could not be made.
-    Down(Problem),
+    Down(NodeError),
     /// It has been silent for so long, with something to answer.
     Slow(Duration),
 }
@@ -81,7 +81,7 @@ impl Watch {
     }
 
     /// There is no connection.
-    pub(super) fn lost(&mut self, node: Node, name: &Arc<str>, problem: &Problem) {
+    pub(super) fn lost(&mut self, node: Node, name: &Arc<str>, problem: &NodeError) {
         self.up.remove(node);
         self.slow.remove(node);
         if !self.down.contains(node) {
@@ -111,7 +111,7 @@ impl Watch {
     }
 
     fn tell(&mut self, name: &Arc<str>, state: NodeState) {
-        self.changes.push(NodeChange { endpoint: Arc::clone(name), state });
+        self.changes.push(NodeChange { url: Arc::clone(name), state });
     }
 }
 
@@ -123,7 +123,7 @@ mod tests {
     fn no_more_is_kept_than_somebody_may_ever_read_and_the_latest_stays() {
         let mut changes = Changes::default();
         let change = |millis| NodeChange {
-            endpoint: "redis://node".into(),
+            url: "redis://node".into(),
             state: NodeState::Slow(Duration::from_millis(millis)),
         };
         (0..1_000).for_each(|number| changes.push(change(number)));

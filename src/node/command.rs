@@ -6,8 +6,8 @@ mod several;
 
 pub use several::COUNTER_SUFFIX;
 
-use super::problem::Problem;
-use super::report::Sighting;
+use super::node_error::NodeError;
+use super::report::KeySnapshot;
 use super::script::{self, Script};
 use super::server_error::{ServerError, ServerErrorKind, quoted};
 use crate::engine::{Extras, Request, Token, Verb, Vote};
@@ -61,11 +61,11 @@ impl KnownScripts {
 pub(super) fn script(request: &Request) -> Option<Script> {
     let has_more = request.has_more_keys();
     match request.verb {
-        Verb::Plant | Verb::HandOver if has_more || request.counters_ttl().is_some() => {
+        Verb::Acquire | Verb::Handoff if has_more || request.counters_ttl().is_some() => {
             Some(script::CLAIM)
         }
-        Verb::Replant if has_more => Some(script::CLAIM),
-        Verb::HandOver => Some(script::HAND_OVER),
+        Verb::Restore if has_more => Some(script::CLAIM),
+        Verb::Handoff => Some(script::HANDOFF),
         Verb::Extend if has_more => Some(script::EXTEND_ALL),
         Verb::Extend => Some(script::EXTEND),
         Verb::Release | Verb::Undo if has_more => Some(script::RELEASE_ALL),
@@ -73,7 +73,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Verb::Fence => Some(script::FENCE),
         Verb::Inspect => Some(script::INSPECT),
         Verb::Remove => Some(script::REMOVE),
-        Verb::Plant | Verb::Replant | Verb::Ping => None,
+        Verb::Acquire | Verb::Restore | Verb::Ping => None,
     }
 }
 
@@ -85,22 +85,22 @@ pub enum Meaning {
     Vote(Vote),
     /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
     /// node's memory of who did.
-    Planted,
+    GrantedNew,
     /// The node granted the lock, and these are its counter and whether nobody held it before.
     Claimed {
         /// Was there a key that did not exist?
-        is_planted: bool,
+        is_new: bool,
         /// The largest of its counters, if it has any.
         counter: u64,
     },
     /// What the node holds under the key.
-    Seen(Sighting),
+    Seen(KeySnapshot),
     /// The node does not know the script: to be sent again by its source.
     UnknownScript,
     /// It is an error of the server's, and no vote. The conversation goes on.
-    Failed(Problem),
+    Failed(NodeError),
     /// It is no answer to this request. The conversation cannot be trusted any more.
-    Nonsense(Problem),
+    Nonsense(NodeError),
 }
 
 /// Appends `request` to `out`. `number` is what a script is to answer, as proof that it answers
@@ -121,7 +121,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     match request.verb {
         _ if several::takes(script) => several::encode(request, (verb, name), proof, out),
         Verb::Extend => encode_command(out, &[verb, name, b"1", key, &value, ttl, proof]),
-        Verb::HandOver => {
+        Verb::Handoff => {
             let before = before(request);
             encode_command(out, &[verb, name, b"1", key, &before, &value, ttl, proof]);
         }
@@ -176,14 +176,14 @@ pub fn meaning(
     secret: Option<&[u8]>,
 ) -> Meaning {
     let script = script(request);
-    let nonsense = || Meaning::Nonsense(Problem::UnexpectedReply(describe(reply, secret)));
+    let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     match (script, reply) {
         (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
         (None, Reply::Simple(b"PONG")) if request.verb == Verb::Ping => {
             Meaning::Vote(Vote::Granted)
         }
-        (None, Reply::Simple(b"OK")) if request.verb != Verb::Ping => Meaning::Planted,
+        (None, Reply::Simple(b"OK")) if request.verb != Verb::Ping => Meaning::GrantedNew,
         (None, Reply::Null) if request.verb != Verb::Ping => Meaning::Vote(Vote::Refused),
         (Some(script), Reply::Array(list)) => {
             several::meaning(script, number, list).unwrap_or_else(nonsense)
@@ -209,7 +209,7 @@ fn error_meaning(error: ServerError) -> Meaning {
         ServerErrorKind::NoScript => Meaning::UnknownScript,
         // Something under the lock's key that is no lock: certainly not ours.
         ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
-        _ => Meaning::Failed(Problem::Server(error)),
+        _ => Meaning::Failed(NodeError::Server(error)),
     }
 }
 

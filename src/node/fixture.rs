@@ -1,7 +1,7 @@
 //! What the tests of this layer share: requests, the greeting of a server, and a session or several
 //! driven by literal bytes and times.
 
-use super::{Answer, Problem, Session, SessionOptions, Ticket};
+use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
 use crate::engine::{Extras, Node, NodeSet, Request, Rules, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Talk {
 
     pub(super) fn lose(&mut self) {
         self.sent.clear();
-        self.session.closed(self.now, Problem::Disconnected("gone".to_owned()));
+        self.session.closed(self.now, NodeError::Disconnected("gone".to_owned()));
     }
 
     pub(super) fn pass(&mut self, millis: u64) {
@@ -140,7 +140,7 @@ impl Talk {
     }
 
     /// Why the only answer is none.
-    pub(super) fn problem(&mut self) -> Problem {
+    pub(super) fn problem(&mut self) -> NodeError {
         let mut answers = self.answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         let answer = answers.remove(0);

@@ -21,7 +21,7 @@
 use super::command::describe;
 use super::former::{self, Former};
 use super::identity::{Identity, Introduction};
-use super::problem::Problem;
+use super::node_error::NodeError;
 use super::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Reply, encode_command};
 
@@ -84,7 +84,7 @@ pub struct Handshake {
     identity: Identity,
     former: Former,
     /// The first answer that makes the node unusable.
-    problem: Option<Problem>,
+    problem: Option<NodeError>,
 }
 
 impl Handshake {
@@ -124,7 +124,7 @@ impl Handshake {
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<(Identity, Former)>, Problem> {
+    ) -> Result<Option<(Identity, Former)>, NodeError> {
         let stage = self.stage();
         self.next += 1;
         match reply {
@@ -155,17 +155,17 @@ impl Handshake {
     /// Was this greeting ended by something that is no answer about the connections before this
     /// one, and may always be said by this server?
     #[must_use]
-    pub fn is_misunderstood(&self, problem: &Problem) -> bool {
+    pub fn is_misunderstood(&self, problem: &NodeError) -> bool {
         let is_odd = match problem {
-            Problem::UnexpectedReply(_) => true,
-            Problem::Server(error) => error.kind == ServerErrorKind::Other,
+            NodeError::UnexpectedReply(_) => true,
+            NodeError::Server(error) => error.kind == ServerErrorKind::Other,
             _ => false,
         };
         is_odd && self.next >= STAGES.len()
     }
 
     /// What the server complained about so far, for a connection that it closes after that.
-    pub fn complaint(&mut self) -> Option<Problem> {
+    pub fn complaint(&mut self) -> Option<NodeError> {
         self.problem.take()
     }
 
@@ -198,7 +198,7 @@ impl Handshake {
         let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.former.is_empty();
         // The first counts: after a wrong password, everything is refused.
         if is_fatal && self.problem.is_none() {
-            self.problem = Some(Problem::Server(error));
+            self.problem = Some(NodeError::Server(error));
         }
     }
 
@@ -207,14 +207,14 @@ impl Handshake {
         stage: Stage,
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
-    ) -> Result<(), Problem> {
+    ) -> Result<(), NodeError> {
         match (stage, reply) {
             (Stage::Auth | Stage::Select | Stage::SetName, Reply::Simple(b"OK")) => Ok(()),
             (Stage::Hello, Reply::Map(list) | Reply::Array(list)) => {
                 let is_resp3 = matches!(reply, Reply::Map(_));
                 let introduction = Introduction::read(list).filter(|it| it.fits(is_resp3));
                 let introduction = introduction
-                    .ok_or_else(|| Problem::UnexpectedReply(describe(reply, secret)))?;
+                    .ok_or_else(|| NodeError::UnexpectedReply(describe(reply, secret)))?;
                 self.identity.connection = introduction.connection;
                 Ok(())
             }
@@ -225,7 +225,7 @@ impl Handshake {
                 self.identity = Identity { connection, ..identity };
                 Ok(())
             }
-            _ => Err(Problem::UnexpectedReply(describe(reply, secret))),
+            _ => Err(NodeError::UnexpectedReply(describe(reply, secret))),
         }
     }
 }

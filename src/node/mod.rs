@@ -10,14 +10,14 @@
 
 mod change;
 pub mod command;
-mod debts;
 #[cfg(test)]
 mod fixture;
 mod flight;
 mod former;
 pub mod handshake;
 mod identity;
-mod problem;
+mod node_error;
+mod pending_releases;
 mod report;
 mod rounds;
 pub mod script;
@@ -27,14 +27,14 @@ mod session;
 mod waiting;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
-pub use debts::DEBTS_MAX;
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, Former};
 pub use handshake::Credentials;
 pub use identity::Identity;
-pub(crate) use problem::OTHER_PROCESS;
-pub use problem::{OtherProtocol, Phase, Problem};
-pub use report::{NodeAnswer, NodeReport, NodeStatus, Sighting};
+pub(crate) use node_error::OTHER_PROCESS;
+pub use node_error::{NodeError, OtherProtocol, Phase};
+pub use pending_releases::DEBTS_MAX;
+pub use report::{KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
 pub use rounds::{Returns, Rounds};
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};

@@ -1,6 +1,6 @@
 //! What the user is told about each node.
 
-use super::problem::Problem;
+use super::node_error::NodeError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct NodeReport {
     /// The node's URL, without the password.
-    pub endpoint: Arc<str>,
+    pub url: Arc<str>,
     /// Its answer.
     pub answer: NodeAnswer,
 }
 
 impl fmt::Display for NodeReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.endpoint, self.answer)
+        write!(f, "{}: {}", self.url, self.answer)
     }
 }
 
@@ -30,7 +30,7 @@ pub enum NodeAnswer {
     /// It answered that it did not: the lock is another's there, or gone.
     Refused,
     /// It gave no answer that counts.
-    Failed(Problem),
+    Failed(NodeError),
     /// The round was decided before its answer came.
     Pending,
     /// It was not asked: nothing was ever written to it about this lock, so it does not hold it.
@@ -52,7 +52,7 @@ impl fmt::Display for NodeAnswer {
 /// What a node holds under a lock's key.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Sighting {
+pub struct KeySnapshot {
     /// The key's value, if there is one.
     pub value: Option<Vec<u8>>,
     /// How many milliseconds it has to live: -1 if it has no end, -2 if there is none.
@@ -60,10 +60,10 @@ pub struct Sighting {
 }
 
 /// Whoever knows the token in a value can release the lock.
-impl fmt::Debug for Sighting {
+impl fmt::Debug for KeySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.value.as_ref().map(Vec::len);
-        f.debug_struct("Sighting").field("bytes", &length).field("left", &self.left).finish()
+        f.debug_struct("KeySnapshot").field("bytes", &length).field("left", &self.left).finish()
     }
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for Sighting {
 #[non_exhaustive]
 pub struct NodeStatus {
     /// The node's URL, without the password.
-    pub endpoint: Arc<str>,
+    pub url: Arc<str>,
     /// Is there a connection that can be used at once?
     pub is_connected: bool,
     /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known
@@ -91,14 +91,14 @@ pub struct NodeStatus {
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
     /// What went wrong last, if that was after the connection was made or there is none.
-    pub last_error: Option<Problem>,
+    pub last_error: Option<NodeError>,
 }
 
 impl NodeStatus {
     /// What is known of a node that cannot be asked.
-    pub(crate) fn unknown(endpoint: Arc<str>, problem: Problem) -> Self {
+    pub(crate) fn unknown(url: Arc<str>, problem: NodeError) -> Self {
         Self {
-            endpoint,
+            url,
             is_connected: false,
             server: None,
             version: None,

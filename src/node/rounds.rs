@@ -3,21 +3,21 @@
 //! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
 //! is over for whoever waits for it as soon as it is decided; answers that come later find their
 //! ticket gone and count for nothing. One kind of round lives on after that: an extension that a
-//! majority confirmed puts the key back (see [`Verb::Replant`]) on every node that answers, however
+//! majority confirmed puts the key back (see [`Verb::Restore`]) on every node that answers, however
 //! late, that it has lost it.
 //!
 //! `W` is whatever the owner needs to find the one who waits.
 
 mod deadlines;
 mod entry;
-mod replanting;
-mod twins;
+mod restoring;
+mod same_server;
 mod watching;
 
 pub use entry::Returns;
 
 use super::change::Watch;
-use super::problem::Problem;
+use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
@@ -160,7 +160,7 @@ impl<W> Rounds<W> {
     }
 
     /// A node's connection was lost, or could not be made.
-    pub fn closed(&mut self, now: Time, node: Node, problem: Problem) {
+    pub fn closed(&mut self, now: Time, node: Node, problem: NodeError) {
         self.sessions[node.index()].closed(now, problem);
         self.collect(now, node);
     }
@@ -218,7 +218,7 @@ impl<W> Rounds<W> {
             self.round_trips[node.index()] = took.or(self.round_trips[node.index()]);
             self.settle(now, slot, false);
         } else {
-            self.replant(now, slot, node);
+            self.restore(now, slot, node);
             if self.entries[slot].tally.is_complete() {
                 self.leave(slot);
             }
@@ -237,9 +237,9 @@ impl<W> Rounds<W> {
         self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
         self.awaited -= 1;
 
-        if entry.is_to_replant() {
+        if entry.is_to_restore() {
             let (tally, refused) = (entry.tally, entry.tally.refused);
-            refused.iter().for_each(|node| self.replant(now, slot, node));
+            refused.iter().for_each(|node| self.restore(now, slot, node));
             if !tally.is_complete() {
                 return;
             }

@@ -52,8 +52,8 @@ pub const EXTEND: Script =
 /// Gives the lock's key to another token if it still holds ours, or if nobody holds it: `KEYS[1]`
 /// the key, `ARGV[1]` our token, `ARGV[2]` the other, `ARGV[3]` its time to live in milliseconds,
 /// `ARGV[4]` the number. Answers a list: the number, and 1 if there was no key, 0 if it was ours.
-pub const HAND_OVER: Script = Script {
-    source: include_str!("hand_over.lua"),
+pub const HANDOFF: Script = Script {
+    source: include_str!("handoff.lua"),
     sha1: "d4d43b4c75a685d76af75b4586a2fcf9c9193946",
 };
 
@@ -108,7 +108,7 @@ pub const REMOVE: Script =
 
 /// Every script of this library.
 pub const ALL: [Script; 9] =
-    [RELEASE, EXTEND, HAND_OVER, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE];
+    [RELEASE, EXTEND, HANDOFF, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE];
 
 #[cfg(test)]
 mod tests {

@@ -226,7 +226,7 @@ impl ServerErrorKind {
         Self::Other
     }
 
-    /// See `Problem::is_permanent`.
+    /// See `NodeError::is_permanent`.
     pub(super) fn is_permanent(self) -> bool {
         matches!(
             self,

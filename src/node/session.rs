@@ -20,22 +20,22 @@
 
 mod memory;
 mod options;
-mod owing;
+mod pending;
 mod replies;
 mod room;
-mod standing;
+mod status;
 mod trust;
 
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
-use super::debts::Debts;
 use super::flight::Flight;
 use super::former::Former;
 use super::handshake::Handshake;
 use super::identity::Identity;
-use super::problem::{Phase, Problem};
+use super::node_error::{NodeError, Phase};
+use super::pending_releases::PendingReleases;
 use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
@@ -57,7 +57,7 @@ pub struct Session {
     scripts: KnownScripts,
     /// Requests that wait for the connection to be ready, or for room on it.
     waiting: Waiting,
-    debts: Debts,
+    pending_releases: PendingReleases,
     answers: VecDeque<Answer>,
     backoff: Backoff,
     /// When a command was last answered.
@@ -75,7 +75,7 @@ pub struct Session {
     former: Former,
     has_greeted: bool,
     memory: Memory,
-    problem: Option<Problem>,
+    problem: Option<NodeError>,
 }
 
 #[derive(Debug)]
@@ -101,7 +101,7 @@ impl Session {
             input: Vec::new(),
             scripts: KnownScripts::default(),
             waiting: Waiting::default(),
-            debts: Debts::default(),
+            pending_releases: PendingReleases::default(),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
             is_silent: false,
@@ -128,13 +128,14 @@ impl Session {
                 self.write(now, ticket, request.clone());
             }
             State::Down { retry_at } if now < *retry_at => {
-                let problem = self.problem.clone().unwrap_or(Problem::TimedOut(Phase::Connecting));
+                let problem =
+                    self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.clone(), &problem, false);
             }
             _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
                 Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
-                _ => self.lose(now, ticket, request.clone(), &Problem::Overloaded, false),
+                _ => self.lose(now, ticket, request.clone(), &NodeError::Overloaded, false),
             },
         }
     }
@@ -142,14 +143,14 @@ impl Session {
     /// Nobody waits for this answer any more. If the request has not been sent yet, it never will
     /// be, except a removal. Answers whether that is so.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        self.waiting.cancel(ticket) || self.debts.unwait(ticket)
+        self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
 
     /// Is there a reason to connect, and has the pause since the last try passed?
     #[must_use]
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
-        now >= retry_at && !(self.waiting.is_empty() && self.debts.is_empty())
+        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
     }
 
     /// Is there no connection, and none under way? Then the socket is to be closed.
@@ -180,7 +181,7 @@ impl Session {
     }
 
     /// The connection was lost, or could not be made.
-    pub fn closed(&mut self, now: Time, problem: Problem) {
+    pub fn closed(&mut self, now: Time, problem: NodeError) {
         let problem = match &mut self.state {
             State::Down { .. } => return,
             // A server that turns a client away says why, and then closes.
@@ -206,7 +207,7 @@ impl Session {
         while let Some((ticket, request)) = self.waiting.pop() {
             self.lose(now, Some(ticket), request, &problem, false);
         }
-        for ticket in self.debts.unwait_all() {
+        for ticket in self.pending_releases.unwait_all() {
             self.fail(ticket, &problem, false);
         }
     }
@@ -257,12 +258,12 @@ impl Session {
     /// arrived must be passed on before, or a node would be called silent that is not.
     pub fn tick(&mut self, now: Time) {
         self.is_silent |= !self.is_alive(now, self.options.patience);
-        for ticket in self.debts.expire(now) {
-            self.fail(ticket, &Problem::TimedOut(self.phase()), false);
+        for ticket in self.pending_releases.expire(now) {
+            self.fail(ticket, &NodeError::TimedOut(self.phase()), false);
         }
         if let Some((limit, phase)) = self.patience() {
             if now >= limit {
-                self.closed(now, Problem::TimedOut(phase));
+                self.closed(now, NodeError::TimedOut(phase));
             }
         }
         self.fill(now);
@@ -273,7 +274,9 @@ impl Session {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
-            State::Down { retry_at } if !(self.waiting.is_empty() && self.debts.is_empty()) => {
+            State::Down { retry_at }
+                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
+            {
                 Some(retry_at)
             }
             _ => {

@@ -49,7 +49,7 @@ pub(crate) struct Demand {
 
 /// The share of a lock that is kept alive, until it is given up or lost.
 #[derive(Debug)]
-pub(crate) struct Share {
+pub(crate) struct CapacityShare {
     load: Arc<Load>,
     demand: Demand,
     is_over: AtomicBool,
@@ -87,12 +87,12 @@ impl Load {
     /// # Errors
     ///
     /// As [`admit`](Self::admit).
-    pub(crate) fn keep(self: &Arc<Self>, demand: Demand) -> Result<Share, LockError> {
+    pub(crate) fn keep(self: &Arc<Self>, demand: Demand) -> Result<CapacityShare, LockError> {
         let mut state = self.lock();
         state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Ok(Share { load: Arc::clone(self), demand, is_over: AtomicBool::new(false) })
+        Ok(CapacityShare { load: Arc::clone(self), demand, is_over: AtomicBool::new(false) })
     }
 
     /// A round took so long.
@@ -126,7 +126,7 @@ fn capacity(round: Duration) -> Option<u64> {
     u64::try_from(most.checked_div(round.as_nanos())?).ok()
 }
 
-impl Share {
+impl CapacityShare {
     /// The lock is not kept alive any more. Saying it again changes nothing.
     pub(crate) fn end(&self) {
         if !self.is_over.swap(true, Ordering::Relaxed) {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     /// How many such locks are admitted.
-    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<Share>, LockError) {
+    fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<CapacityShare>, LockError) {
         let mut shares = Vec::new();
         loop {
             match load.keep(demand) {

@@ -9,12 +9,12 @@
 //! One may fork. The child has a copy of this thread and no other, and what is still to be told is
 //! for its parent to tell: there the thread ends, and drops nothing.
 
-use super::hold::{Hold, Standing};
 use super::schedule::Schedule;
+use super::shared_lease::{LeaseStatus, SharedLease};
 use crate::callback::contain;
 use crate::clock;
-use crate::error::{ExtendError, NoThread};
-use crate::origin::Origin;
+use crate::error::{ExtendError, SpawnError};
+use crate::owner_process::OwnerProcess;
 use crossbeam_channel::{Receiver, RecvError, RecvTimeoutError, Sender, unbounded};
 use std::fmt;
 use std::mem;
@@ -28,15 +28,15 @@ use std::time::Duration;
 pub(super) const NEWS_MAX: usize = 16 * 1024;
 
 /// Who is told what the thread that renews has done.
-pub(crate) type Tell = Box<dyn Fn(&News) + Send + Sync>;
+pub(crate) type Tell = Box<dyn Fn(&BackgroundEvent) + Send + Sync>;
 
 /// What there is to tell apart from losses.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum BackgroundEvent {
     /// The nodes were asked something: there may be news about them.
     Nodes,
     /// A lock was renewed, or was not.
-    Renewal {
+    AutoExtension {
         /// The lock's key.
         key: Arc<[u8]>,
         /// How long it took.
@@ -52,15 +52,15 @@ pub(crate) enum News {
 #[derive(Debug)]
 pub(super) enum Notice {
     /// Look at this lock, now and when its validity ends.
-    Look(Arc<Hold>),
+    Look(Arc<SharedLease>),
     /// Tell this, if somebody listens.
-    Tell(News),
+    Tell(BackgroundEvent),
 }
 
 /// What hands the thread its work, and starts it when there is some.
 pub(super) struct Notifier {
     tell: Option<Arc<Tell>>,
-    origin: Arc<Origin>,
+    origin: Arc<OwnerProcess>,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -70,17 +70,17 @@ struct Thread {
 }
 
 impl Notifier {
-    pub(super) fn new(tell: Option<Tell>, origin: Arc<Origin>) -> Self {
+    pub(super) fn new(tell: Option<Tell>, origin: Arc<OwnerProcess>) -> Self {
         Self { tell: tell.map(Arc::new), origin, thread: Mutex::new(None) }
     }
 
     /// Does somebody listen to news?
-    pub(super) fn is_heard(&self) -> bool {
+    pub(super) fn has_listener(&self) -> bool {
         self.tell.is_some()
     }
 
     /// Starts the thread, if it does not run.
-    pub(super) fn start(&self) -> Result<(), NoThread> {
+    pub(super) fn start(&self) -> Result<(), SpawnError> {
         let mut thread = self.lock();
         if thread.as_ref().is_some_and(|thread| !thread.handle.is_finished()) {
             return Ok(());
@@ -89,7 +89,7 @@ impl Notifier {
         let (tell, origin) = (self.tell.clone(), Arc::clone(&self.origin));
         let desk = Desk { inbox: outbox, ends: Schedule::new(), tell, origin };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
-        let handle = builder.spawn(|| desk.run()).map_err(|error| NoThread::new(&error))?;
+        let handle = builder.spawn(|| desk.run()).map_err(|error| SpawnError::new(&error))?;
         *thread = Some(Thread { inbox, handle });
         Ok(())
     }
@@ -113,9 +113,9 @@ impl Notifier {
 struct Desk {
     inbox: Receiver<Notice>,
     /// Locks with callbacks, by when they end as far as is known.
-    ends: Schedule<Arc<Hold>>,
+    ends: Schedule<Arc<SharedLease>>,
     tell: Option<Arc<Tell>>,
-    origin: Arc<Origin>,
+    origin: Arc<OwnerProcess>,
 }
 
 impl Desk {
@@ -179,13 +179,13 @@ impl Desk {
     }
 
     /// Tells of a loss, or waits for it.
-    fn look(&mut self, hold: Arc<Hold>) -> ControlFlow<()> {
+    fn look(&mut self, hold: Arc<SharedLease>) -> ControlFlow<()> {
         match hold.standing(clock::now()) {
-            Standing::Held(end) => self.ends.put(end, Duration::ZERO, hold),
-            Standing::Lost(lost, callbacks) => {
+            LeaseStatus::Held(end) => self.ends.put(end, Duration::ZERO, hold),
+            LeaseStatus::Lost(lost, callbacks) => {
                 return self.each(callbacks, |desk, callback| desk.call(|| callback(lost)));
             }
-            Standing::Released => {}
+            LeaseStatus::Released => {}
         }
         ControlFlow::Continue(())
     }
@@ -193,26 +193,28 @@ impl Desk {
     /// Calls what is not ours, and does not go on where that has forked and this is the child.
     fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
         contain(call);
-        if self.origin.is_foreign() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if self.origin.is_forked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
 impl fmt::Debug for Notifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Notifier").field("is_heard", &self.is_heard()).finish_non_exhaustive()
+        f.debug_struct("Notifier")
+            .field("has_listener", &self.has_listener())
+            .finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Lost;
+    use crate::error::LockLost;
     use crate::watchdog::fixture::hold_until;
     use std::sync::mpsc::{channel, sync_channel};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    fn soon(millis: u64) -> Arc<Hold> {
+    fn soon(millis: u64) -> Arc<SharedLease> {
         hold_until(clock::now().after(Duration::from_millis(millis)))
     }
 
@@ -224,11 +226,11 @@ mod tests {
             news.send("news").unwrap();
             panic!("on purpose");
         });
-        let notifier = Notifier::new(Some(tell), Arc::new(Origin::here()));
+        let notifier = Notifier::new(Some(tell), Arc::new(OwnerProcess::here()));
         notifier.start().unwrap();
         let hold = soon(100);
         let last = sender.clone();
-        let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), Lost::Expired));
+        let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LockLost::Expired));
         assert!(hold.tell(Box::new(lost)));
         notifier.notify(Notice::Look(Arc::clone(&hold)));
         // It is busy until the news are there, and the lock has ended.
@@ -236,8 +238,8 @@ mod tests {
         let busy = soon(0);
         assert!(busy.tell(Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::Look(busy));
-        (0..2).for_each(|_| notifier.notify(Notice::Tell(News::Nodes)));
-        assert_eq!(hold.wait(clock::now, LIMIT), Some(Lost::Expired));
+        (0..2).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
+        assert_eq!(hold.wait(clock::now, LIMIT), Some(LockLost::Expired));
         enter.send(()).unwrap();
         let next = || told.recv_timeout(LIMIT).unwrap();
         assert_eq!([next(), next(), next()], ["news", "news", "lost"]);
@@ -248,14 +250,14 @@ mod tests {
 
     #[test]
     fn what_waits_to_be_told_is_bounded_but_for_losses() {
-        let notifier = Notifier::new(Some(Box::new(|_| {})), Arc::new(Origin::here()));
-        notifier.notify(Notice::Tell(News::Nodes));
+        let notifier = Notifier::new(Some(Box::new(|_| {})), Arc::new(OwnerProcess::here()));
+        notifier.notify(Notice::Tell(BackgroundEvent::Nodes));
         notifier.start().unwrap();
         let (enter, entered) = sync_channel::<()>(0);
         let first = soon(0);
         assert!(first.tell(Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::Look(first));
-        (0..2 * NEWS_MAX).for_each(|_| notifier.notify(Notice::Tell(News::Nodes)));
+        (0..2 * NEWS_MAX).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
         let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
         assert!(waiting() <= NEWS_MAX, "{}", waiting());
         let (sender, told) = channel();
@@ -263,6 +265,6 @@ mod tests {
         assert!(hold.tell(Box::new(move |lost| sender.send(lost).unwrap())));
         notifier.notify(Notice::Look(hold));
         enter.send(()).unwrap();
-        assert_eq!(told.recv_timeout(LIMIT), Ok(Lost::Expired));
+        assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
     }
 }

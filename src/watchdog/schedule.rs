@@ -1,6 +1,6 @@
 //! Locks, in the order in which something is to be done with them.
 
-use super::hold::Hold;
+use super::shared_lease::SharedLease;
 use crate::clock::Time;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -23,7 +23,7 @@ struct Alarm<T> {
     lock: T,
 }
 
-impl<T: AsRef<Hold>> Schedule<T> {
+impl<T: AsRef<SharedLease>> Schedule<T> {
     pub(super) fn new() -> Self {
         Self { alarms: BinaryHeap::new(), sweep_at: 0 }
     }
@@ -99,7 +99,7 @@ mod tests {
 
     const SLACK: Duration = Duration::from_millis(100);
 
-    fn ends(taken: &[Arc<Hold>]) -> Vec<Time> {
+    fn ends(taken: &[Arc<SharedLease>]) -> Vec<Time> {
         taken.iter().map(|hold| hold.valid_until()).collect()
     }
 

@@ -81,7 +81,7 @@ impl Generator {
 
     /// A script about one key: one of four.
     fn script(&mut self, wait: &mut bool) -> Words {
-        let scripts = [script::RELEASE, script::EXTEND, script::HAND_OVER, script::REMOVE];
+        let scripts = [script::RELEASE, script::EXTEND, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key(), self.value()]);
@@ -156,9 +156,9 @@ impl Generator {
     }
 
     fn script_command(&mut self) -> Words {
-        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, script::HAND_OVER.sha1]);
+        let sha1 = self.pick(&[script::RELEASE.sha1, script::EXTEND.sha1, script::HANDOFF.sha1]);
         let source =
-            self.pick(&[script::RELEASE.source, script::EXTEND.source, script::HAND_OVER.source]);
+            self.pick(&[script::RELEASE.source, script::EXTEND.source, script::HANDOFF.source]);
         let mut words = vec![b"SCRIPT".to_vec()];
         match self.below(3) {
             0 => words.extend([b"EXISTS".to_vec(), sha1]),

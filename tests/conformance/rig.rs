@@ -135,7 +135,7 @@ impl Sequence {
 const SCRIPTS: [(&str, script::Script); 9] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
-    ("hand_over", script::HAND_OVER),
+    ("handoff", script::HANDOFF),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
     ("release_all", script::RELEASE_ALL),

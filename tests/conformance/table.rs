@@ -12,7 +12,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("keys", include_str!("sequences/keys.txt")),
     ("release", include_str!("sequences/release.txt")),
     ("extend", include_str!("sequences/extend.txt")),
-    ("hand_over", include_str!("sequences/hand_over.txt")),
+    ("handoff", include_str!("sequences/handoff.txt")),
     ("claim", include_str!("sequences/claim.txt")),
     ("counters", include_str!("sequences/counters.txt")),
     ("fence", include_str!("sequences/fence.txt")),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
-use redlatch::{ExtendError, Lost, Released};
+use redlatch::{ExtendError, LockLost, Released};
 
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough};
@@ -73,7 +73,7 @@ fn a_server_s_clock_that_jumps_forward_ends_its_part_early_and_a_majority_s_the_
 
     clocks.set(1, 60);
     clocks.set(2, 60);
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone))));
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))));
     assert!(guard.remaining().is_zero());
     drop(guard);
     assert!(gone(&clocks.servers, "forward"));
@@ -92,7 +92,7 @@ fn a_server_s_clock_that_jumps_back_lengthens_no_lock() {
         assert!(guard.remaining() <= ttl);
         // The servers keep the key for another hour, and the client the lock for its seconds.
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-        assert_eq!(guard.ensure_held(), Err(Lost::Expired));
+        assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
         assert!(clocks.servers.iter().any(|server| pttl(server, "back") > 1_000_000));
         drop(guard.release());
         assert!(gone(&clocks.servers, "back"), "what is released is gone whatever the time");

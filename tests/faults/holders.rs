@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, exit};
 use std::time::{Duration, Instant};
 
-use redlatch::{ExtendError, LockClient, Lost, Released};
+use redlatch::{ExtendError, LockClient, LockLost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough};
@@ -63,9 +63,9 @@ fn as_a_holder() {
     std::io::stdin().read_line(&mut String::new()).unwrap();
     match ending.as_str() {
         "stopped" => {
-            assert_eq!(guard.ensure_held(), Err(Lost::Expired), "before anything else");
+            assert_eq!(guard.ensure_held(), Err(LockLost::Expired), "before anything else");
             assert_eq!(guard.remaining(), Duration::ZERO);
-            assert_eq!(guard.extend(TTL), Err(ExtendError::Lost(Lost::Expired)));
+            assert_eq!(guard.extend(TTL), Err(ExtendError::Lost(LockLost::Expired)));
             assert_eq!(guard.release(), Ok(Released::TooLate));
         }
         // Ends without dropping anything.

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, NoQuorum, Problem};
+use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 
 use super::is_to_be_had;
 use super::support::cli::{Client, Value};
@@ -82,7 +82,7 @@ fn as_a_client_of_a_slow_name() {
     for _ in 0..15 {
         let (start, error) = (Instant::now(), no_quorum(&alone));
         assert!(start.elapsed() < minutes / 10);
-        let waiting = NodeAnswer::Failed(Problem::TimedOut(Phase::Resolving));
+        let waiting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Resolving));
         assert_eq!(error.reports()[0].answer, waiting, "{error}");
     }
     assert!(threads() <= before + 2, "one for each of the two nodes of this name");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{ExtendError, LockClient, LockError, Lost, NoQuorum, Problem, Released};
+use redlatch::{ExtendError, LockClient, LockError, LockLost, NoQuorum, NodeError, Released};
 
 use super::support::cli::Value;
 use super::support::eventually;
@@ -35,7 +35,7 @@ fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
     shown(&error);
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let is_it = |answer: &NodeAnswer| match answer {
-        NodeAnswer::Failed(Problem::Server(error)) => error.kind == expected,
+        NodeAnswer::Failed(NodeError::Server(error)) => error.kind == expected,
         _ => false,
     };
     assert_eq!(error.reports().iter().filter(|report| is_it(&report.answer)).count(), 2, "{error}");
@@ -110,8 +110,8 @@ fn a_key_that_was_evicted_from_a_majority_is_a_lock_that_is_lost() {
     guard.extend(LONG).unwrap();
     assert!(guard.ensure_held().is_ok(), "one of three is not a majority");
     evict(&servers[1]);
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(Lost::Gone))));
-    assert_eq!((guard.remaining(), guard.ensure_held()), (Duration::ZERO, Err(Lost::Gone)));
+    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))));
+    assert_eq!((guard.remaining(), guard.ensure_held()), (Duration::ZERO, Err(LockLost::Gone)));
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "evicted"));
 }

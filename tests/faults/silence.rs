@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{LockClient, LockError, Problem, Released};
+use redlatch::{LockClient, LockError, NodeError, Released};
 use socket2::{Domain, Socket, Type};
 
 use super::support::eventually;
@@ -68,7 +68,7 @@ fn a_majority_whose_connections_are_half_open_is_reported_in_time_and_replaced()
     let start = Instant::now();
     match client.try_lock("half-open", LONG) {
         Err(LockError::NoQuorum(error)) => {
-            let silent = NodeAnswer::Failed(Problem::TimedOut(Phase::Answering));
+            let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
             assert!(error.reports()[..2].iter().all(|report| report.answer == silent), "{error}");
             assert_eq!(error.answered(), 1, "an open connection is no answer");
         }

@@ -12,7 +12,7 @@ fn a_callback_that_meets_the_loss_is_called_once() {
             let begin = |lease| extended.replace(lease).is_none();
             world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
             let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
-            assert_eq!(lost, Err(Lost::Gone));
+            assert_eq!(lost, Err(LockLost::Gone));
             world.look();
         });
         let told = Arc::clone(&world.told);
@@ -34,8 +34,8 @@ fn one_who_waits_for_the_loss_is_woken_by_it() {
         let begin = |lease| extended.replace(lease).is_none();
         world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
         let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
-        assert_eq!(lost, Err(Lost::Gone));
-        assert_eq!(holder.join().unwrap(), Some(Lost::Gone));
-        assert_eq!(world.hold.check(at(RENEWAL)), Err(Lost::Gone));
+        assert_eq!(lost, Err(LockLost::Gone));
+        assert_eq!(holder.join().unwrap(), Some(LockLost::Gone));
+        assert_eq!(world.hold.check(at(RENEWAL)), Err(LockLost::Gone));
     });
 }

@@ -1,5 +1,5 @@
-//! Model-checks what a guard and the watchdog share: `watchdog/hold.rs`, compiled against loom's
-//! locks and run through every order in which renewal, release, drop and loss can meet.
+//! Model-checks what a guard and the watchdog share: `watchdog/shared_lease.rs`, compiled against
+//! loom's locks and run through every order in which renewal, release, drop and loss can meet.
 //!
 //! The nodes are a list of what they were sent, in their order. Time is a number that one of the
 //! threads sets forward, so that each thread may have read the clock long before it acts on that.
@@ -9,9 +9,9 @@
     reason = "a lock is poisoned only where the model has failed already"
 )]
 
-#[path = "../../src/watchdog/hold.rs"]
+#[path = "../../src/watchdog/shared_lease.rs"]
 #[allow(dead_code, reason = "the model has no schedule")]
-mod hold;
+mod shared_lease;
 
 mod losses;
 mod sync;
@@ -24,19 +24,19 @@ mod clock {
 }
 
 mod error {
-    pub(crate) use redlatch::Lost;
+    pub(crate) use redlatch::LockLost;
 }
 
 use clock::Time;
 use engine::{
-    Acquire, Acquired, Ballot, Draw, Drift, Extend, Extended, Input, Lease, Node, NodeSet,
+    Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, Input, Lease, Node, NodeSet,
     Operation, Patience, Rules, Step, Tally, Ttl, Vote,
 };
-use error::Lost;
-use hold::{Hold, Standing};
+use error::LockLost;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
+use shared_lease::{LeaseStatus, SharedLease};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ enum Sent {
 
 /// A lock of a second that was asked for at 0, and all that has to do with it.
 struct World {
-    hold: Hold,
+    hold: SharedLease,
     nodes: Mutex<Vec<Sent>>,
     millis: AtomicU64,
     told: Arc<AtomicUsize>,
@@ -73,7 +73,7 @@ fn lease() -> Lease {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
     let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Patience::Once);
     assert!(matches!(acquire.poll(), Step::Wait(_)));
-    acquire.handle(at(0), Input::Attempt(Draw::from_bytes([7; Draw::LEN])));
+    acquire.handle(at(0), Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])));
     assert!(matches!(acquire.poll(), Step::Send(_)));
     let mut ballot = Ballot::new(Tally::new(1));
     assert!(ballot.tally.cast(Node::new(0), Vote::Granted));
@@ -87,7 +87,7 @@ fn lease() -> Lease {
 impl World {
     fn new() -> Arc<Self> {
         let told = Arc::new(AtomicUsize::new(0));
-        let (hold, counter) = (Hold::new(lease(), None), Arc::clone(&told));
+        let (hold, counter) = (SharedLease::new(lease(), None), Arc::clone(&told));
         let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
         assert!(hold.tell(Box::new(tell)), "the first is to be looked at");
         let millis = AtomicU64::new(RENEWAL);
@@ -121,7 +121,7 @@ impl World {
 
     /// What the notifier does when its alarm goes off, or when it is handed the lock.
     fn look(&self) {
-        if let Standing::Lost(lost, callbacks) = self.hold.standing(self.now()) {
+        if let LeaseStatus::Lost(lost, callbacks) = self.hold.standing(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
     }
@@ -217,12 +217,12 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         // The guard is gone; what was lost before is still told.
         world.look();
         match world.hold.standing(world.now()) {
-            Standing::Lost(lost, rest) => {
-                assert_eq!((lost, rest.len(), world.told()), (Lost::Expired, 0, 1));
+            LeaseStatus::Lost(lost, rest) => {
+                assert_eq!((lost, rest.len(), world.told()), (LockLost::Expired, 0, 1));
                 assert!(lease.valid_until <= world.now(), "its release says that it is too late");
             }
-            Standing::Released => assert_eq!(world.told(), 0),
-            Standing::Held(_) => panic!("it was given up"),
+            LeaseStatus::Released => assert_eq!(world.told(), 0),
+            LeaseStatus::Held(_) => panic!("it was given up"),
         }
     });
 }
@@ -274,6 +274,6 @@ fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept()
         let Step::Done(outcome) = own.poll() else { panic!("it has its answer") };
         let settled = world.hold.settle(at(END), outcome);
         assert_eq!(settled.is_ok(), renewed, "{settled:?}");
-        assert_eq!(settled.err(), (!renewed).then_some(Lost::Expired));
+        assert_eq!(settled.err(), (!renewed).then_some(LockLost::Expired));
     });
 }

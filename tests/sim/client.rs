@@ -25,7 +25,7 @@ use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, Node, Request, Rules};
 use redlatch::internal::node::{
-    Credentials, DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+    Credentials, DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, Rounds, Session, SessionOptions,
 };
 use std::io;
 use std::sync::Arc;
@@ -192,7 +192,7 @@ impl Client {
                 Read::Empty => return,
                 Read::Finished => {
                     stage.say(|| format!("client {:?}: node {index} has closed", self.name));
-                    let problem = Problem::Disconnected("closed by the server".to_owned());
+                    let problem = NodeError::Disconnected("closed by the server".to_owned());
                     self.rounds.closed(now, node, problem);
                     return;
                 }
@@ -204,9 +204,10 @@ impl Client {
         for index in 0..self.links.len() {
             self.align(stage, index);
             self.write(stage, index);
-            let (in_flight, debts) = self.rounds.session(Node::new(index)).load();
-            if in_flight > IN_FLIGHT_MAX || debts > DEBTS_MAX {
-                let text = format!("client {:?}: {in_flight} {debts} at {index}", self.name);
+            let (in_flight, pending_releases) = self.rounds.session(Node::new(index)).load();
+            if in_flight > IN_FLIGHT_MAX || pending_releases > DEBTS_MAX {
+                let text =
+                    format!("client {:?}: {in_flight} {pending_releases} at {index}", self.name);
                 stage.checker.accuse(Invariant::Resources, text);
             }
         }
@@ -239,7 +240,7 @@ impl Client {
             Setup::Refused => {
                 self.links[index] = Link::None;
                 let kind = io::ErrorKind::ConnectionRefused;
-                let problem = Problem::Unreachable { kind, text: "refused".to_owned() };
+                let problem = NodeError::Unreachable { kind, text: "refused".to_owned() };
                 self.rounds.closed(now, node, problem);
             }
         }

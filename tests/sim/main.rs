@@ -88,7 +88,7 @@ fn expect_promises_kept(seeds: Range<u64>) {
         // Fewer need not have a bit of everything.
         assert!(tally.grants > histories, "nor those in which few do");
         assert!(tally.extensions > histories / 10, "nor those in which nobody keeps one");
-        assert!(tally.hand_overs > histories / 10, "nor those in which nobody hands one over");
+        assert!(tally.handoffs > histories / 10, "nor those in which nobody hands one over");
         assert!(tally.fenced > histories / 10, "nor those without fencing tokens");
         assert!(tally.of_several > histories / 10, "nor those without locks of several resources");
         assert!(tally.kinds() >= KINDS_MIN, "nor those in which nothing happens: {tally}");

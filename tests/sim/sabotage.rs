@@ -29,7 +29,7 @@ pub(crate) enum Sabotage {
     /// The nodes delete without comparing.
     ReleaseWithoutComparing,
     /// A lock that is handed over is believed to begin anew, without asking the nodes.
-    HandOverAssumed,
+    HandoffAssumed,
     /// The nodes answer twice.
     AnsweredTwice,
     /// The nodes say that they have ended a connection, and have not.
@@ -63,7 +63,7 @@ pub(crate) const ALL: [(Sabotage, Invariant); 26] = [
     (Sabotage::ClockStopsInSuspend, Invariant::MutualExclusion),
     (Sabotage::TimeoutIgnored, Invariant::Deadline),
     (Sabotage::ReleaseWithoutComparing, Invariant::Ownership),
-    (Sabotage::HandOverAssumed, Invariant::MutualExclusion),
+    (Sabotage::HandoffAssumed, Invariant::MutualExclusion),
     (Sabotage::KillIgnored, Invariant::Residue),
     (Sabotage::ExtensionShortens, Invariant::MutualExclusion),
     (Sabotage::ExtensionShortens, Invariant::Validity),

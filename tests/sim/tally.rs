@@ -10,7 +10,7 @@ pub(crate) struct Tally {
     pub(crate) events: u64,
     pub(crate) grants: u64,
     pub(crate) extensions: u64,
-    pub(crate) hand_overs: u64,
+    pub(crate) handoffs: u64,
     /// Grants with a fencing token, and of several resources at once.
     pub(crate) fenced: u64,
     pub(crate) of_several: u64,
@@ -43,7 +43,7 @@ impl Tally {
         self.events += other.events;
         self.grants += other.grants;
         self.extensions += other.extensions;
-        self.hand_overs += other.hand_overs;
+        self.handoffs += other.handoffs;
         self.fenced += other.fenced;
         self.of_several += other.of_several;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
@@ -52,10 +52,9 @@ impl Tally {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { histories, events, grants, extensions, hand_overs, fenced, of_several, .. } =
-            self;
+        let Self { histories, events, grants, extensions, handoffs, fenced, of_several, .. } = self;
         write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
-        write!(f, "{extensions} extensions, {hand_overs} hand-overs, ")?;
+        write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
         write!(f, "{fenced} fenced, {of_several} of several; faults:")?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };

@@ -4,22 +4,22 @@
 //! The loop is cut open wherever real time would pass: sleeping until an attempt, being scheduled
 //! between reading the clock and writing, waiting for a ballot, being scheduled after it came.
 
-mod line;
 mod lock;
 mod mistakes;
 mod operation;
 mod operator;
+mod wait_queue;
 
 use crate::checker::{Invariant, Name, name};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::queue::Event;
 use crate::stage::Stage;
-use line::Waiting;
 use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Ballot, Draw, Input, Lease, NodeSet, Request, Step};
+use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
 use redlatch::internal::node::Returns;
+use wait_queue::Waiting;
 
 #[derive(Debug)]
 pub(crate) struct Worker {
@@ -40,7 +40,7 @@ pub(crate) struct Worker {
     hitches: u64,
     paused_before: u64,
     /// Of use to mistakes only: the first token, and who voted for the attempt before.
-    first_token: Option<[u8; Draw::LEN]>,
+    first_token: Option<[u8; Entropy::LEN]>,
     stale: NodeSet,
 }
 
@@ -107,7 +107,7 @@ impl Worker {
 
     /// The driver hands out what a round came to.
     pub(crate) fn hand(&mut self, returns: Returns, hitch: u64) {
-        let values = returns.sightings.into_iter().filter_map(|seen| seen?.value);
+        let values = returns.snapshots.into_iter().filter_map(|seen| seen?.value);
         self.hitches += hitch;
         self.state = State::Handed(returns.ballot, values.collect());
     }

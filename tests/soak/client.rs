@@ -103,7 +103,7 @@ impl Process {
                 }
                 Ok(None) => self.tally.add("held by others"),
                 Err(LockError::NoQuorum(_)) => self.tally.add("no quorum"),
-                Err(LockError::TooLate { .. }) => self.tally.add("too late"),
+                Err(LockError::TooSlow { .. }) => self.tally.add("too late"),
                 Err(error) => panic!("{error}"),
             }
             thread::sleep(chance.millis(0..=3));

@@ -26,7 +26,7 @@ pub struct Entry {
 impl Entry {
     pub fn of(event: &Event<'_>) -> Self {
         let resource = event.resource().map(|resource| String::from_utf8_lossy(resource));
-        let about = resource.map(String::from).or(event.endpoint().map(str::to_owned));
+        let about = resource.map(String::from).or(event.url().map(str::to_owned));
         let about = about.expect("an event is about a resource or a node");
         let entry = Self { name: event.name(), about, text: shown(event), ..Self::default() };
         match *event {
@@ -77,9 +77,9 @@ impl Journal {
     }
 
     /// What has been told about this node, in its order.
-    pub fn of_node(&self, endpoint: &str) -> Vec<&'static str> {
+    pub fn of_node(&self, url: &str) -> Vec<&'static str> {
         let entries = self.entries();
-        entries.iter().filter(|entry| entry.about == endpoint).map(|entry| entry.name).collect()
+        entries.iter().filter(|entry| entry.about == url).map(|entry| entry.name).collect()
     }
 }
 

@@ -15,7 +15,7 @@ use super::ballot::{ballot, is_majority};
 use super::{Client, duration};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Ballot, Draw, Input, Lease, NodeSet, Operation, Patience, Predecessor,
+    Acquire, Acquired, Ballot, Entropy, Input, Lease, NodeSet, Operation, Patience, Predecessor,
     Request, Step, Token, Ttl, Verb,
 };
 use std::collections::VecDeque;
@@ -30,7 +30,7 @@ struct Attempts {
     /// The lock that is to be handed over, until that has been tried.
     predecessor: Option<Lease>,
     /// What was drawn for the attempt that has begun, and when it did.
-    begun: Option<(Draw, Time)>,
+    begun: Option<(Entropy, Time)>,
     /// When the first one did, and how many there were.
     first: Option<Time>,
     count: u32,
@@ -138,7 +138,7 @@ impl Attempts {
         assert_eq!((&request.key, request.ttl), (&self.key, self.ttl));
         assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
         let before = self.predecessor.as_ref();
-        let verb = if before.is_some() { Verb::HandOver } else { Verb::Plant };
+        let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
         assert_eq!(request.verb, verb);
         assert_eq!(request.predecessor, before.map(|lease| Predecessor::new(lease.token)));
         assert!(before.is_none_or(|lease| request.ttl_longest >= lease.ttl_longest));
@@ -241,7 +241,7 @@ impl Attempts {
     fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
-        request.verb == Verb::Plant
+        request.verb == Verb::Acquire
             && !is_majority(may_grant, nodes)
             && is_majority(tally.granted.union(tally.refused), nodes)
             && !tally.granted.is_empty()
@@ -261,9 +261,9 @@ impl Attempts {
     }
 
     /// The lock that was to be handed over is given up where it was not.
-    fn owe_predecessor(&mut self, handed_over: NodeSet) {
+    fn owe_predecessor(&mut self, handed_off: NodeSet) {
         let Some(lease) = self.predecessor.take() else { return };
-        let nodes = lease.nodes.without(handed_over);
+        let nodes = lease.nodes.without(handed_off);
         if !nodes.is_empty() {
             self.owed.push_back((lease.token, nodes, lease.ttl_longest));
         }
@@ -284,7 +284,7 @@ impl Attempts {
             }
             Acquired::Contended => Outcome::Contended,
             Acquired::Unanswered => Outcome::Unanswered,
-            Acquired::TooLate(took) => Outcome::TooLate(took),
+            Acquired::TooSlow(took) => Outcome::TooLate(took),
             Acquired::SameServer => Outcome::SameServer,
             Acquired::NoEntropy => Outcome::NoEntropy,
         };

@@ -4,7 +4,8 @@ use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Token, Vote};
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Phase, Problem, Session, SessionOptions, Ticket,
+    DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, Session, SessionOptions,
+    Ticket,
 };
 use redlatch::internal::resp::{Reply, decode};
 use std::collections::{BTreeSet, VecDeque};
@@ -62,7 +63,7 @@ impl Conversation {
                 self.session.received(self.now, bytes);
             }
             3 => self.connect(what / 9),
-            4 => self.session.closed(self.now, Problem::Disconnected("gone".to_owned())),
+            4 => self.session.closed(self.now, NodeError::Disconnected("gone".to_owned())),
             5 => {
                 self.now = self.now.after(pause(what / 9));
                 self.session.tick(self.now);
@@ -169,7 +170,7 @@ impl Conversation {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            // A PING has none; a hand-over names the token of the lock before, and then its own.
+            // A PING has none; a handoff names the token of the lock before, and then its own.
             let token = words.iter().rfind(|word| word.len() == Token::LEN);
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
@@ -198,12 +199,12 @@ impl Conversation {
     }
 
     fn check_limits(&mut self) {
-        let (in_flight, debts) = self.session.load();
+        let (in_flight, pending_releases) = self.session.load();
         if !self.session.is_down() {
             // There is one for each lock, of which the input may list any number.
-            self.debts_max = self.debts_max.max(debts + IN_FLIGHT_MAX);
+            self.debts_max = self.debts_max.max(pending_releases + IN_FLIGHT_MAX);
         }
-        assert!(in_flight <= IN_FLIGHT_MAX && debts <= self.debts_max);
+        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= self.debts_max);
         assert!(self.session.output().len() <= 2 * IN_FLIGHT_BYTES_MAX);
     }
 
@@ -212,7 +213,7 @@ impl Conversation {
         if self.session.is_down() {
             self.session.connecting(self.now, Phase::Connecting);
         }
-        self.session.closed(self.now, Problem::Disconnected("the end".to_owned()));
+        self.session.closed(self.now, NodeError::Disconnected("the end".to_owned()));
         self.take_answers();
         assert!(self.waiting.is_empty(), "never answered: {:?}", self.waiting);
     }

@@ -4,7 +4,7 @@ use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Node;
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_MAX, Phase, Problem, Rounds, Session, SessionOptions,
+    DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, Rounds, Session, SessionOptions,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) fn check(mut input: Input<'_>) {
             }
             3 => rounds.received(now, node, input.bytes(usize::from(detail))),
             4 => connect(&mut rounds, now, node, detail),
-            5 => rounds.closed(now, node, Problem::Disconnected("gone".to_owned())),
+            5 => rounds.closed(now, node, NodeError::Disconnected("gone".to_owned())),
             6 => {
                 now = now.after(pause(input.byte().unwrap_or(0)));
                 rounds.tick(now);
@@ -93,8 +93,8 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         let count = session.output().len();
         session.wrote(count / 2);
         session.wrote(count - count / 2);
-        let (in_flight, debts) = session.load();
+        let (in_flight, pending_releases) = session.load();
         // So long is no input that more are owed.
-        assert!(in_flight <= IN_FLIGHT_MAX && debts <= DEBTS_MAX);
+        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= DEBTS_MAX);
     }
 }

@@ -18,7 +18,7 @@ impl Acquire {
         let failure = if ballot.same_server {
             Acquired::SameServer
         } else if ballot.tally.granted_by_majority() == Verdict::Won {
-            Acquired::TooLate(now.since(started))
+            Acquired::TooSlow(now.since(started))
         } else if self.is_contended(&request, ballot) {
             Acquired::Contended
         } else {
@@ -33,9 +33,9 @@ impl Acquire {
 
     /// The lock before has been given up by its holder: it is to be removed wherever it may still
     /// be and was not handed over.
-    pub(super) fn give_up_predecessor(&mut self, now: Time, handed_over: NodeSet) {
+    pub(super) fn give_up_predecessor(&mut self, now: Time, handed_off: NodeSet) {
         let Some(mut lease) = self.predecessor.take() else { return };
-        lease.nodes = lease.nodes.without(handed_over);
+        lease.nodes = lease.nodes.without(handed_off);
         let is_anywhere = !lease.nodes.is_empty();
         self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }

@@ -17,7 +17,7 @@ fn acquire(patience: Patience) -> Script<Acquire> {
 fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
     let mut acquire = acquire(Patience::Once);
     let request = acquire.attempt(1_000, draw(1));
-    assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Plant, 1_000));
+    assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Acquire, 1_000));
     assert_eq!(request.deadline, Time::from_millis(1_050));
     let outcome = acquire.answer(1_007, ballot("yyy--"));
     let Acquired::Held(lease) = outcome.done() else { panic!() };
@@ -56,7 +56,7 @@ fn a_majority_that_comes_too_late_is_undone() {
         let rest = acquire.answer(now, ballot("yyyyy"));
         if late {
             assert_eq!(rest.undo().token, draw(1).token);
-            assert!(matches!(rest.done(), Acquired::TooLate(_)));
+            assert!(matches!(rest.done(), Acquired::TooSlow(_)));
         } else {
             assert!(matches!(rest.done(), Acquired::Held(_)));
         }
@@ -160,13 +160,13 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
 }
 
 #[test]
-fn a_lock_is_handed_over_in_one_round() {
+fn a_lock_is_handed_off_in_one_round() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
-    assert_eq!((request.verb, request.token), (Verb::HandOver, draw(1).token));
+    assert_eq!((request.verb, request.token), (Verb::Handoff, draw(1).token));
     let before = request.predecessor.expect("the lock before");
     assert_eq!((before.token, before.extras), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
@@ -176,7 +176,7 @@ fn a_lock_is_handed_over_in_one_round() {
 }
 
 #[test]
-fn a_failed_hand_over_takes_back_both_locks_and_goes_on_as_usual() {
+fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(rules(5), key, ttl, Patience::Forever).succeeding(lease(0, 500));
@@ -187,7 +187,7 @@ fn a_failed_hand_over_takes_back_both_locks_and_goes_on_as_usual() {
     assert_eq!(rest.undo().token, lease(0, 500).token);
     rest.wait();
     let request = script.attempt(300, draw(2));
-    assert_eq!((request.verb, request.predecessor), (Verb::Plant, None));
+    assert_eq!((request.verb, request.predecessor), (Verb::Acquire, None));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn nodes_that_are_one_server_grant_nothing() {
 }
 
 /// Hands a lock over that may be on these nodes, with another ttl, and answers what is sent then.
-fn hand_over(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
+fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let mut before = lease(0, 5_000);
     before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
@@ -250,30 +250,30 @@ fn hand_over(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
 }
 
 #[test]
-fn a_node_that_the_hand_over_was_not_written_to_is_to_remove_the_lock_before() {
+fn a_node_that_the_handoff_was_not_written_to_is_to_remove_the_lock_before() {
     let mut partial = ballot("yyyff");
     partial.sent.remove(super::super::Node::new(3));
     partial.sent.remove(super::super::Node::new(4));
     // Node 4 may hold it, node 5 was down before.
-    let (mut script, _) = hand_over("yyyyf", partial);
+    let (mut script, _) = handoff("yyyyf", partial);
     let undo = script.undo();
     assert_eq!((undo.token, undo.ttl.as_millis()), (lease(0, 5_000).token, 5_000));
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
     // With nobody left out, nothing more is written.
-    let (mut script, _) = hand_over("yyyyy", ballot("yyyf-"));
+    let (mut script, _) = handoff("yyyyy", ballot("yyyf-"));
     assert!(matches!(script.done(), Acquired::Held(_)));
 }
 
 #[test]
-fn a_hand_over_says_for_how_long_the_lock_before_may_stay() {
-    let (_, request) = hand_over("yyyyy", ballot("yyyyy"));
+fn a_handoff_says_for_how_long_the_lock_before_may_stay() {
+    let (_, request) = handoff("yyyyy", ballot("yyyyy"));
     assert_eq!(request.ttl.as_millis(), 1_000);
     assert_eq!(request.ttl_longest.as_millis(), 5_000);
 }
 
 #[test]
-fn a_hand_over_that_the_deadline_cuts_short_means_that_another_thread_held_the_lock() {
+fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_lock() {
     let deadline = Patience::Until(Time::from_millis(101));
     let start = || {
         let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();

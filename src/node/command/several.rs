@@ -2,7 +2,7 @@
 
 use super::{Meaning, before, decimal, value};
 use crate::engine::{FENCE_MAX, Request, Ttl, Verb, Vote};
-use crate::node::report::Sighting;
+use crate::node::report::KeySnapshot;
 use crate::node::script::{self, Script};
 use crate::resp::{Elements, Reply, encode_command};
 
@@ -16,7 +16,7 @@ pub(super) fn takes(script: Script) -> bool {
 
 /// Is what this script answers a list, unless it refuses?
 pub(super) fn has_list(script: Script) -> bool {
-    [script::CLAIM, script::HAND_OVER, script::INSPECT].contains(&script)
+    [script::CLAIM, script::HANDOFF, script::INSPECT].contains(&script)
 }
 
 /// Appends a request to run this script. `proof` is what its answer is to begin with.
@@ -37,7 +37,7 @@ pub(super) fn encode(
     let value = value(&request.token, request.extras.as_deref());
     let before = match request.verb {
         // Where it is ours already it stays so.
-        Verb::Replant => value.clone(),
+        Verb::Restore => value.clone(),
         _ => before(request),
     };
 
@@ -45,7 +45,7 @@ pub(super) fn encode(
     words.extend(keys);
     words.extend(counters.iter().map(Vec::as_slice));
     match request.verb {
-        Verb::Plant | Verb::HandOver | Verb::Replant => {
+        Verb::Acquire | Verb::Handoff | Verb::Restore => {
             words.extend([locks, &before, &value, ttl, first, life]);
         }
         Verb::Fence => words.extend([locks, &value, first, life]),
@@ -58,7 +58,7 @@ pub(super) fn encode(
 
 /// The counters' keys, for the requests that count.
 fn counters(request: &Request, keys: &[&[u8]]) -> Vec<Vec<u8>> {
-    let counts = matches!(request.verb, Verb::Plant | Verb::HandOver | Verb::Fence);
+    let counts = matches!(request.verb, Verb::Acquire | Verb::Handoff | Verb::Fence);
     let keys = keys.iter().filter(|_| counts && request.counters_ttl().is_some());
     keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }
@@ -72,15 +72,15 @@ pub(super) fn meaning(script: Script, number: i64, list: &Elements<'_>) -> Optio
     let rest = [elements.next(), elements.next()];
     match rest {
         _ if list.len() > 3 => None,
-        [Some(Reply::Integer(0)), None] if script == script::HAND_OVER => {
+        [Some(Reply::Integer(0)), None] if script == script::HANDOFF => {
             Some(Meaning::Vote(Vote::Granted))
         }
-        [Some(Reply::Integer(1)), None] if script == script::HAND_OVER => Some(Meaning::Planted),
-        [Some(Reply::Integer(is_planted @ 0..=1)), Some(Reply::Integer(counter))]
+        [Some(Reply::Integer(1)), None] if script == script::HANDOFF => Some(Meaning::GrantedNew),
+        [Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(counter))]
             if script == script::CLAIM =>
         {
             let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-            Some(Meaning::Claimed { is_planted: is_planted == 1, counter })
+            Some(Meaning::Claimed { is_new: is_new == 1, counter })
         }
         [Some(value), Some(Reply::Integer(left))] if script == script::INSPECT => {
             let value = match value {
@@ -88,7 +88,7 @@ pub(super) fn meaning(script: Script, number: i64, list: &Elements<'_>) -> Optio
                 Reply::Bulk(bytes) => Some(bytes.to_vec()),
                 _ => return None,
             };
-            Some(Meaning::Seen(Sighting { value, left }))
+            Some(Meaning::Seen(KeySnapshot { value, left }))
         }
         _ => None,
     }

@@ -36,8 +36,8 @@ fn each_verb_is_one_command() {
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
     let table: [(Verb, Form, &[&[u8]]); 8] = [
-        (Verb::Plant, Form::Digest, set),
-        (Verb::Replant, Form::Source, set),
+        (Verb::Acquire, Form::Digest, set),
+        (Verb::Restore, Form::Source, set),
         (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
         (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
@@ -79,7 +79,7 @@ fn an_extension_by_less_than_before_is_like_any_other() {
 
 #[test]
 fn keys_and_tokens_are_any_bytes() {
-    let mut plant = request(Verb::Plant, b'\n', at(0));
+    let mut plant = request(Verb::Acquire, b'\n', at(0));
     plant.key = b"\r\n*1\r\n\0\xff"[..].into();
     let token = &[b'\n'; 20][..];
     let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
@@ -98,11 +98,11 @@ enum Kind {
 fn kind(verb: Verb, bytes: &[u8]) -> Kind {
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     match meaning(&request(verb, 7, at(0)), NUMBER, &reply, None) {
-        Meaning::Vote(Vote::Granted) | Meaning::Planted => Kind::Yes,
+        Meaning::Vote(Vote::Granted) | Meaning::GrantedNew => Kind::Yes,
         Meaning::Vote(Vote::Refused) => Kind::No,
         Meaning::UnknownScript => Kind::Again,
-        Meaning::Failed(Problem::Server(_)) => Kind::Failed,
-        Meaning::Nonsense(Problem::UnexpectedReply(_)) => Kind::Nonsense,
+        Meaning::Failed(NodeError::Server(_)) => Kind::Failed,
+        Meaning::Nonsense(NodeError::UnexpectedReply(_)) => Kind::Nonsense,
         other => panic!("{other:?}"),
     }
 }
@@ -110,7 +110,7 @@ fn kind(verb: Verb, bytes: &[u8]) -> Kind {
 #[test]
 fn what_each_reply_means_to_each_verb() {
     use Kind::{Again, Failed, No, Nonsense, Yes};
-    // The reply, and what it means to Plant and Replant, to Extend, Release and Undo, and to Ping.
+    // The reply, and what it means to Plant and Restore, to Extend, Release and Undo, and to Ping.
     let table: [(&[u8], [Kind; 3]); 27] = [
         (b"+OK\r\n", [Yes, Nonsense, Nonsense]),
         (b"+PONG\r\n", [Nonsense, Nonsense, Yes]),
@@ -142,7 +142,7 @@ fn what_each_reply_means_to_each_verb() {
     ];
     for (bytes, [plant, script, ping]) in table {
         let text = String::from_utf8_lossy(bytes);
-        for verb in [Verb::Plant, Verb::Replant] {
+        for verb in [Verb::Acquire, Verb::Restore] {
             assert_eq!(kind(verb, bytes), plant, "{verb:?} {text:?}");
         }
         for verb in [Verb::Extend, Verb::Release, Verb::Undo] {
@@ -189,20 +189,20 @@ fn only_what_a_node_has_run_is_named_by_its_digest() {
         known.learn(&request(verb, 7, at(0)));
     }
     assert_eq!(form(known, Verb::Extend), Form::Digest);
-    assert_eq!(form(known, Verb::HandOver), Form::Source);
+    assert_eq!(form(known, Verb::Handoff), Form::Source);
     for verb in [Verb::Release, Verb::Undo] {
         assert_eq!(form(known, verb), Form::Source, "nobody may be there to send it again");
     }
 }
 
 #[test]
-fn a_hand_over_tells_a_key_that_was_ours_from_one_that_nobody_had() {
+fn a_handoff_tells_a_key_that_was_ours_from_one_that_nobody_had() {
     let read = |bytes: &str| {
         let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
-        meaning(&request(Verb::HandOver, 7, at(0)), NUMBER, &reply, None)
+        meaning(&request(Verb::Handoff, 7, at(0)), NUMBER, &reply, None)
     };
     assert_eq!(read("*2\r\n:57\r\n:0\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read("*2\r\n:57\r\n:1\r\n"), Meaning::Planted);
+    assert_eq!(read("*2\r\n:57\r\n:1\r\n"), Meaning::GrantedNew);
     assert_eq!(read(":-57\r\n"), Meaning::Vote(Vote::Refused));
     let others = [
         ":57\r\n",
@@ -224,7 +224,7 @@ fn what_was_seen_does_not_show_the_token_in_it() {
     let bytes = b"*3\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
-    assert!(matches!(&seen, Meaning::Seen(sighting) if sighting.left == 1));
+    assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));
     let text = format!("{seen:?}");
     assert!(!text.contains("71, 71") && !text.contains("GG"), "{text}");
 }
@@ -233,12 +233,12 @@ fn what_was_seen_does_not_show_the_token_in_it() {
 fn the_table_of_late_arrivals_has_every_request_and_every_script() {
     const TABLE: &str = include_str!("../late_arrivals.md");
     let verbs = [
-        Verb::Plant,
-        Verb::HandOver,
+        Verb::Acquire,
+        Verb::Handoff,
         Verb::Extend,
         Verb::Release,
         Verb::Undo,
-        Verb::Replant,
+        Verb::Restore,
         Verb::Fence,
         Verb::Inspect,
         Verb::Remove,
@@ -248,11 +248,11 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
         // One that is added belongs in the table as well.
         match verb {
-            Verb::Plant | Verb::HandOver | Verb::Extend | Verb::Release | Verb::Undo => {}
-            Verb::Replant | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
+            Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
+            Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
         }
     }
-    let scripts = ["release", "extend", "hand_over", "claim", "fence", "inspect", "remove"];
+    let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
     let all = scripts.into_iter().chain(["release_all", "extend_all"]);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));

@@ -29,7 +29,7 @@ fn refusal(credentials: Credentials, replies: &[&str]) -> ServerErrorKind {
     assert!(talk.session.is_down());
     assert_eq!(talk.commands(), [""; 0]);
     match talk.problem() {
-        Problem::Server(error) => {
+        NodeError::Server(error) => {
             assert!(!error.text.contains("s3cret"), "{error}");
             error.kind
         }
@@ -90,7 +90,7 @@ fn a_list_that_answers_hello_says_that_it_is_resp2() {
     for list in lists {
         let (mut talk, _) = greet(Credentials::default(), &[list]);
         assert!(talk.session.is_down(), "{list:?}");
-        assert!(matches!(talk.problem(), Problem::UnexpectedReply(_)), "{list:?}");
+        assert!(matches!(talk.problem(), NodeError::UnexpectedReply(_)), "{list:?}");
     }
     let list = "*4\r\n$5\r\nproto\r\n:2\r\n$2\r\nid\r\n:7\r\n";
     let (mut talk, _) = greet(Credentials::default(), &[list, &info("a", 9)]);
@@ -185,7 +185,7 @@ fn a_server_that_turns_clients_away_says_why_before_it_closes() {
         assert_eq!(talk.session.phase(), Phase::Greeting);
         talk.lose();
         match talk.problem() {
-            Problem::Server(error) => assert_eq!(error.kind, kind),
+            NodeError::Server(error) => assert_eq!(error.kind, kind),
             other => panic!("{other:?}"),
         }
     }
@@ -205,10 +205,10 @@ fn what_is_no_greeting_is_no_redis() {
         let (mut talk, _) = greet(Credentials::default(), &[bytes]);
         assert!(talk.session.is_down(), "{bytes:?}");
         match (talk.problem(), other) {
-            (Problem::NotRedis(found), Some(other)) => {
+            (NodeError::NotRedis(found), Some(other)) => {
                 assert!(found.to_string().contains(other), "{found}");
             }
-            (Problem::UnexpectedReply(_), None) => {}
+            (NodeError::UnexpectedReply(_), None) => {}
             (problem, _) => panic!("{bytes:?}: {problem:?}"),
         }
     }

@@ -3,8 +3,8 @@
 use crate::engine::quorum;
 use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
-use crate::node::problem::Problem;
-use crate::node::report::{NodeAnswer, NodeReport, Sighting};
+use crate::node::node_error::NodeError;
+use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,25 +23,25 @@ pub struct Returns {
     /// Was it only about how the nodes are?
     pub is_ping: bool,
     /// What each node holds, if they were asked for that.
-    pub sightings: Vec<Option<Sighting>>,
+    pub snapshots: Vec<Option<KeySnapshot>>,
 }
 
 impl Returns {
     /// What a round came to of which nothing was heard. Its request may have been written, or be
     /// written yet.
-    pub(crate) fn silence(names: &[Arc<str>], verb: Verb, problem: &Problem) -> Self {
+    pub(crate) fn silence(names: &[Arc<str>], verb: Verb, problem: &NodeError) -> Self {
         let all = NodeSet::all(names.len());
         let mut tally = Tally::new(names.len());
         tally.failed = all;
         let mut ballot = Ballot::new(tally);
         ballot.sent = all;
         let report = |name: &Arc<str>| NodeReport {
-            endpoint: Arc::clone(name),
+            url: Arc::clone(name),
             answer: NodeAnswer::Failed(problem.clone()),
         };
         let reports = names.iter().map(report).collect();
-        let sightings = if verb == Verb::Inspect { vec![None; names.len()] } else { Vec::new() };
-        Self { ballot, reports, twins: None, is_ping: verb == Verb::Ping, sightings }
+        let snapshots = if verb == Verb::Inspect { vec![None; names.len()] } else { Vec::new() };
+        Self { ballot, reports, twins: None, is_ping: verb == Verb::Ping, snapshots }
     }
 }
 
@@ -60,8 +60,8 @@ pub(super) struct Entry<W> {
     pub(super) unsent: NodeSet,
     hopeless: NodeSet,
     counters: Counters,
-    problems: Vec<Option<Problem>>,
-    sightings: Vec<Option<Sighting>>,
+    problems: Vec<Option<NodeError>>,
+    snapshots: Vec<Option<KeySnapshot>>,
 }
 
 impl<W> Entry<W> {
@@ -76,7 +76,7 @@ impl<W> Entry<W> {
             hopeless: NodeSet::EMPTY,
             counters: Counters::default(),
             problems: vec![None; nodes],
-            sightings: vec![None; nodes],
+            snapshots: vec![None; nodes],
         }
     }
 
@@ -91,7 +91,7 @@ impl<W> Entry<W> {
         self.hopeless = NodeSet::EMPTY;
         self.counters = Counters::default();
         self.problems.fill(None);
-        self.sightings.fill(None);
+        self.snapshots.fill(None);
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
@@ -103,7 +103,7 @@ impl<W> Entry<W> {
     }
 
     /// Is its key to be put back where it was lost?
-    pub(super) fn is_to_replant(&self) -> bool {
+    pub(super) fn is_to_restore(&self) -> bool {
         self.verb() == Some(Verb::Extend) && self.is_confirmed() && !self.is_forgotten
     }
 
@@ -144,7 +144,7 @@ impl<W> Entry<W> {
         if !answer.was_sent {
             self.unsent.insert(node);
         }
-        if answer.problem.as_ref().is_some_and(Problem::is_permanent) {
+        if answer.problem.as_ref().is_some_and(NodeError::is_permanent) {
             self.hopeless.insert(node);
         }
         if let Some(counter) = answer.counter {
@@ -153,12 +153,12 @@ impl<W> Entry<W> {
         self.problems[node.index()] = answer.problem;
         // What a server shows by its second name has been seen.
         let counts = answer.vote == Vote::Granted;
-        self.sightings[node.index()] = answer.sighting.filter(|_| counts);
+        self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         true
     }
 
     /// A vote that was counted is not the node's own.
-    pub(super) fn retract(&mut self, node: Node, problem: &Problem) {
+    pub(super) fn retract(&mut self, node: Node, problem: &NodeError) {
         if self.waiter.is_some() && self.tally.voted().contains(node) {
             self.tally.granted.remove(node);
             self.tally.refused.remove(node);
@@ -166,7 +166,7 @@ impl<W> Entry<W> {
             self.counters.nodes.remove(node);
             self.hopeless.insert(node);
             self.problems[node.index()] = Some(problem.clone());
-            self.sightings[node.index()] = None;
+            self.snapshots[node.index()] = None;
         }
     }
 
@@ -186,7 +186,7 @@ impl<W> Entry<W> {
                 self.tally.cast(node, Vote::Failed);
             }
             if is_late {
-                self.problems[index] = Some(Problem::TimedOut(phase));
+                self.problems[index] = Some(NodeError::TimedOut(phase));
             }
         }
     }
@@ -207,8 +207,8 @@ impl<W> Entry<W> {
         }
         let name = |node: Node| Arc::clone(sessions[node.index()].name());
         let twins = twins.map(|(first, second)| (name(first), name(second)));
-        let sightings = if sees { self.sightings.clone() } else { Vec::new() };
-        Returns { ballot, reports, twins, is_ping, sightings }
+        let snapshots = if sees { self.snapshots.clone() } else { Vec::new() };
+        Returns { ballot, reports, twins, is_ping, snapshots }
     }
 
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
@@ -222,7 +222,7 @@ impl<W> Entry<W> {
     /// all other nodes, well or not, they are one.
     fn quarantine(&self) -> Duration {
         let left = self.problems.iter().flatten().filter_map(|problem| match problem {
-            Problem::Quarantined { left } => Some(*left),
+            NodeError::Quarantined { left } => Some(*left),
             _ => None,
         });
         let mut left: Vec<_> = left.collect();
@@ -236,7 +236,7 @@ impl<W> Entry<W> {
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
-        let report = |(index, (session, problem)): (usize, (&Session, Option<Problem>))| {
+        let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
             let answer = match problem {
                 Some(problem) => NodeAnswer::Failed(problem),
@@ -245,7 +245,7 @@ impl<W> Entry<W> {
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,
             };
-            NodeReport { endpoint: Arc::clone(session.name()), answer }
+            NodeReport { url: Arc::clone(session.name()), answer }
         };
         sessions.iter().zip(problems).enumerate().map(report).collect()
     }

@@ -4,14 +4,14 @@ mod deadlines;
 mod fencing;
 mod leftovers;
 mod quarantine;
+mod same_server;
 mod silent;
-mod twins;
 mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{at, commands, greeting, node, request, ttl, write};
-use crate::node::{Phase, Problem, Returns, Rounds, Session, SessionOptions};
+use crate::node::{NodeError, Phase, Returns, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 /// Three nodes and what they say, in literal bytes. A waiter is a number.
@@ -68,7 +68,7 @@ impl Nodes {
 
     fn lose(&mut self, index: usize) {
         self.sent[index].clear();
-        self.rounds.closed(self.now, node(index), Problem::Disconnected("gone".to_owned()));
+        self.rounds.closed(self.now, node(index), NodeError::Disconnected("gone".to_owned()));
     }
 
     fn pass(&mut self, millis: u64) {
@@ -101,7 +101,7 @@ fn set(indices: &[usize]) -> NodeSet {
 #[test]
 fn a_round_is_over_when_it_is_decided_and_not_before() {
     let mut nodes = Nodes::ready(false);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     for index in 0..3 {
         assert_eq!(nodes.commands(index), ["SET 1"]);
     }
@@ -117,7 +117,7 @@ fn a_round_is_over_when_it_is_decided_and_not_before() {
 #[test]
 fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
     let mut nodes = Nodes::ready(true);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "+OK\r\n");
     assert!(!nodes.is_over());
@@ -144,7 +144,7 @@ fn a_ping_is_about_every_node() {
 #[test]
 fn an_answer_counts_for_its_own_round_however_late_it_comes() {
     let mut nodes = Nodes::ready(false);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "$-1\r\n");
     nodes.pass(50);
     let returns = nodes.over();
@@ -153,7 +153,7 @@ fn an_answer_counts_for_its_own_round_however_late_it_comes() {
     nodes.post(Verb::Undo, 1);
 
     // The next one sits in the same place.
-    nodes.open(2, Verb::Plant, 2);
+    nodes.open(2, Verb::Acquire, 2);
     nodes.hear(1, "+OK\r\n:2\r\n");
     nodes.hear(2, "+OK\r\n:2\r\n");
     assert!(!nodes.is_over(), "these were answers to the round before");
@@ -167,7 +167,7 @@ fn what_was_never_written_needs_no_undo() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(2);
     nodes.pass(500);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.connect(2);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "+OK\r\n");
@@ -180,7 +180,7 @@ fn what_was_never_written_needs_no_undo() {
 #[test]
 fn reports_say_what_each_node_said() {
     let mut nodes = Nodes::down(false);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Resolving);
     nodes.connect(1);
     nodes.connect(2);
@@ -201,7 +201,7 @@ fn reports_say_what_each_node_said() {
 #[test]
 fn a_mistake_that_waiting_does_not_mend_is_told_apart() {
     let mut nodes = Nodes::ready(false);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "-NOPERM this user may not\r\n");
     nodes.hear(1, "-LOADING\r\n");
     let ballot = nodes.over().ballot;

@@ -7,7 +7,7 @@
 use super::Session;
 use crate::clock::Time;
 use crate::node::identity::Identity;
-use crate::node::problem::Problem;
+use crate::node::node_error::NodeError;
 use std::time::Duration;
 
 /// By how much a server may have been up for less than it says: the time of its start is cut off to
@@ -57,7 +57,7 @@ impl Session {
     }
 
     /// Why a grant does not count yet, if it does not.
-    pub(super) fn quarantine(&self, now: Time) -> Option<Problem> {
-        self.quarantine_left(now).map(|left| Problem::Quarantined { left })
+    pub(super) fn quarantine(&self, now: Time) -> Option<NodeError> {
+        self.quarantine_left(now).map(|left| NodeError::Quarantined { left })
     }
 }

@@ -3,8 +3,8 @@
 use crate::engine::Vote;
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
-use crate::node::problem::Problem;
-use crate::node::report::Sighting;
+use crate::node::node_error::NodeError;
+use crate::node::report::KeySnapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ pub struct Answer {
     /// What the answer counts as.
     pub vote: Vote,
     /// Why it counts as nothing, if it does.
-    pub problem: Option<Problem>,
+    pub problem: Option<NodeError>,
     /// Was the request written, or put down to be written? Then the node may have acted on it.
     pub was_sent: bool,
     /// How long the answer took, if there is one.
@@ -63,13 +63,13 @@ pub struct Answer {
     /// The counter of a fenced lock that was granted.
     pub counter: Option<u64>,
     /// What was looked at.
-    pub sighting: Option<Sighting>,
+    pub snapshot: Option<KeySnapshot>,
 }
 
 impl Answer {
     /// An answer that says nothing yet.
-    pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<Problem>) -> Self {
-        let (counter, sighting) = (None, None);
-        Self { ticket, vote, problem, was_sent: false, took: None, counter, sighting }
+    pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<NodeError>) -> Self {
+        let (counter, snapshot) = (None, None);
+        Self { ticket, vote, problem, was_sent: false, took: None, counter, snapshot }
     }
 }

@@ -7,7 +7,7 @@ use crate::engine::{Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::identity::Identity;
-use crate::node::problem::{OtherProtocol, Problem};
+use crate::node::node_error::{NodeError, OtherProtocol};
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{ProtocolError, Reply};
 
@@ -48,18 +48,18 @@ impl Session {
         }
     }
 
-    fn mistrust(&self, bytes: &[u8], error: ProtocolError) -> Problem {
+    fn mistrust(&self, bytes: &[u8], error: ProtocolError) -> NodeError {
         match OtherProtocol::recognise(bytes) {
             // A proxy that ends TLS may send an alert at any time.
-            Some(OtherProtocol::Tls) => Problem::NotRedis(OtherProtocol::Tls),
+            Some(OtherProtocol::Tls) => NodeError::NotRedis(OtherProtocol::Tls),
             // What spoke RESP before has not become a web server.
-            Some(other) if !matches!(self.state, State::Ready) => Problem::NotRedis(other),
-            _ => Problem::Protocol(error),
+            Some(other) if !matches!(self.state, State::Ready) => NodeError::NotRedis(other),
+            _ => NodeError::Protocol(error),
         }
     }
 
     /// Takes a reply. An error means that the connection is of no more use.
-    fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), Problem> {
+    fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
         if let Reply::Push(_) = reply {
             // A message that nobody asked for is the answer to nothing.
             return Ok(());
@@ -87,7 +87,7 @@ impl Session {
         let Some(command) = next else {
             return Err(match reply {
                 // A server that is about to turn a client away says why.
-                Reply::Error(text) => Problem::Server(ServerError::parse(text, secret)),
+                Reply::Error(text) => NodeError::Server(ServerError::parse(text, secret)),
                 _ => unasked(&describe(reply, secret)),
             });
         };
@@ -103,7 +103,7 @@ impl Session {
     /// What has begun to arrive on a connection on which nothing is asked, unless it is a message
     /// that answers nothing. If it were left to be completed, it would be taken for the answer to
     /// the next command.
-    pub(super) fn stray(&self, input: &[u8]) -> Option<Problem> {
+    pub(super) fn stray(&self, input: &[u8]) -> Option<NodeError> {
         let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
         match self.decoder.begun(input) {
             Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
@@ -115,9 +115,14 @@ impl Session {
     }
 
     /// Takes the reply to a command.
-    fn answered(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) -> Result<(), Problem> {
+    fn answered(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        let took = Some(now.since(command.sent_at));
         let answer = |vote, problem| {
-            let took = Some(now.since(command.sent_at));
             let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
             answer.map(|answer| Answer { was_sent: true, took, ..answer })
         };
@@ -125,7 +130,7 @@ impl Session {
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.doubt(&command.request, reply, meaning);
         match &meaning {
-            Meaning::Vote(_) | Meaning::Planted | Meaning::Claimed { .. } | Meaning::Seen(_) => {
+            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);
             }
             // It has not forgotten just this one.
@@ -133,21 +138,19 @@ impl Session {
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
         }
         match meaning {
-            Meaning::Planted => {
+            Meaning::GrantedNew => {
                 let (vote, problem) = self.grant(now, true);
                 self.answers.extend(answer(vote, problem));
             }
-            Meaning::Claimed { is_planted, counter } => {
-                let (vote, problem) = self.grant(now, is_planted);
+            Meaning::Claimed { is_new, counter } => {
+                let (vote, problem) = self.grant(now, is_new);
                 // What a node counts is worth knowing, whether its vote counts or not.
                 let counter = Some(counter);
-                let answer = answer(vote, problem);
-                self.answers.extend(answer.map(|answer| Answer { counter, ..answer }));
+                self.answers.extend(answer(vote, problem).map(|it| Answer { counter, ..it }));
             }
-            Meaning::Seen(sighting) => {
+            Meaning::Seen(seen) => {
                 let answer = answer(Vote::Granted, None);
-                let sighting = Some(sighting);
-                self.answers.extend(answer.map(|answer| Answer { sighting, ..answer }));
+                self.answers.extend(answer.map(|it| Answer { snapshot: Some(seen), ..it }));
             }
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
@@ -163,7 +166,7 @@ impl Session {
             }
             Meaning::UnknownScript => {
                 let text = describe(reply, self.options.credentials.password.as_deref());
-                self.answers.extend(answer(Vote::Failed, Some(Problem::UnexpectedReply(text))));
+                self.answers.extend(answer(Vote::Failed, Some(NodeError::UnexpectedReply(text))));
                 match command.form {
                     Form::Digest => self.owe_predecessor(now, command.request),
                     // It does not know what it was just told.
@@ -185,18 +188,23 @@ impl Session {
 
     /// The vote of a node that has granted a lock. Where nobody held it, that is worth as much as
     /// the node's memory of who did.
-    fn grant(&self, now: Time, is_planted: bool) -> (Vote, Option<Problem>) {
-        match self.quarantine(now).filter(|_| is_planted) {
+    fn grant(&self, now: Time, is_new: bool) -> (Vote, Option<NodeError>) {
+        match self.quarantine(now).filter(|_| is_new) {
             None => (Vote::Granted, None),
             problem => (Vote::Failed, problem),
         }
     }
 
     /// The server has answered with an error. That it gives means that the connection is to end.
-    fn refused(&mut self, now: Time, command: InFlight, problem: Problem) -> Result<(), Problem> {
+    fn refused(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        problem: NodeError,
+    ) -> Result<(), NodeError> {
         self.problem = Some(problem.clone());
         let kind = match &problem {
-            Problem::Server(error) => Some(error.kind),
+            NodeError::Server(error) => Some(error.kind),
             _ => None,
         };
         // Whoever may not remove a key will not be able to later. With a lock's counter it is just
@@ -213,7 +221,7 @@ impl Session {
     /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
     /// plant a key that nobody removes.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let takes = matches!(command.request.verb, Verb::Plant | Verb::HandOver | Verb::Replant);
+        let takes = matches!(command.request.verb, Verb::Acquire | Verb::Handoff | Verb::Restore);
         takes && self.flight.has(&command.request.token, Verb::is_removal)
     }
 
@@ -230,6 +238,6 @@ impl Session {
 }
 
 /// Something came that answers no command.
-fn unasked(what: &str) -> Problem {
-    Problem::UnexpectedReply(format!("{what}, and nothing was asked"))
+fn unasked(what: &str) -> NodeError {
+    NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
 }

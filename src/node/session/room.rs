@@ -8,7 +8,7 @@ use super::{Session, State};
 use crate::clock::Time;
 use crate::engine::Request;
 use crate::node::Ticket;
-use crate::node::problem::Problem;
+use crate::node::node_error::NodeError;
 
 impl Session {
     /// Writes what waits, as far as there is room for it now. To be called whenever there may be
@@ -42,7 +42,7 @@ impl Session {
     pub(super) fn turn_away(&mut self, now: Time) {
         while self.is_silent && self.is_ready() {
             let Some((ticket, request)) = self.waiting.pop() else { return };
-            self.lose(now, Some(ticket), request, &Problem::Overloaded, false);
+            self.lose(now, Some(ticket), request, &NodeError::Overloaded, false);
         }
     }
 

@@ -1,7 +1,7 @@
 //! One conversation, in literal bytes and times.
 
 mod former;
-mod hand_over;
+mod handoff;
 mod limits;
 mod quarantine;
 mod refusals;
@@ -11,17 +11,17 @@ mod stray;
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket, ttl};
-use crate::node::{DEBTS_MAX, Phase, Problem, SessionOptions};
+use crate::node::{DEBTS_MAX, NodeError, Phase, SessionOptions};
 
 #[test]
 fn no_command_is_written_before_the_greeting_is_answered() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
     assert!(hello.starts_with("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"), "{hello}");
     // Neither what was asked for before the connection stood nor what comes while it is greeted.
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     talk.post(3, Verb::Undo);
     assert_eq!(talk.written(), "");
     let greeting = greeting("a", 1_000);
@@ -37,8 +37,8 @@ fn no_command_is_written_before_the_greeting_is_answered() {
 #[test]
 fn replies_belong_to_commands_in_their_order() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
-    talk.send(2, Verb::Plant);
+    talk.send(1, Verb::Acquire);
+    talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Ping);
     talk.hear("+OK\r\n$-1\r");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
@@ -49,7 +49,7 @@ fn replies_belong_to_commands_in_their_order() {
 #[test]
 fn messages_that_nobody_asked_for_take_no_replys_place() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear(">2\r\n+invalidate\r\n_\r\n|1\r\n+key\r\n:1\r\n");
     assert_eq!(talk.votes(), []);
     talk.hear("+OK\r\n>1\r\n+message\r\n");
@@ -61,18 +61,18 @@ fn messages_that_nobody_asked_for_take_no_replys_place() {
 fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
     let table = [
         (Verb::Release, ":2\r\n"),
-        (Verb::Plant, "$2\r\nOK\r\n"),
-        (Verb::Plant, "*-1\r\n"),
-        (Verb::Plant, ":1\r\n"),
+        (Verb::Acquire, "$2\r\nOK\r\n"),
+        (Verb::Acquire, "*-1\r\n"),
+        (Verb::Acquire, ":1\r\n"),
         (Verb::Extend, "+OK\r\n"),
         (Verb::Extend, "$-1\r\n"),
         (Verb::Ping, "+OK\r\n"),
-        (Verb::Plant, "*1\r\n+OK\r\n"),
+        (Verb::Acquire, "*1\r\n+OK\r\n"),
     ];
     for (verb, reply) in table {
         let mut talk = Talk::ready();
         talk.send(1, verb);
-        talk.send(2, Verb::Plant);
+        talk.send(2, Verb::Acquire);
         talk.hear(format!("{reply}+OK\r\n"));
         assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{reply:?}");
         assert!(talk.session.is_down(), "{reply:?}");
@@ -83,7 +83,7 @@ fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
 fn bytes_that_nobody_asked_for_end_the_connection() {
     for extra in ["+OK\r\n", "-ERR what\r\n", "@"] {
         let mut talk = Talk::ready();
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{extra}"));
         assert_eq!(talk.votes(), [(1, Vote::Granted)]);
         assert!(talk.session.is_down(), "{extra:?}");
@@ -94,17 +94,17 @@ fn bytes_that_nobody_asked_for_end_the_connection() {
 fn the_servers_own_errors_leave_the_connection_alone() {
     for error in ["LOADING", "MISCONF", "OOM", "BUSY", "NOPERM", "MOVED 1 h:1", "ERR", ""] {
         let mut talk = Talk::ready();
-        talk.send(1, Verb::Plant);
-        talk.send(2, Verb::Plant);
+        talk.send(1, Verb::Acquire);
+        talk.send(2, Verb::Acquire);
         talk.hear(format!("-{error}\r\n+OK\r\n"));
         // The error may have come unasked, and the rest answer the command before.
         assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{error}");
         assert!(!talk.session.is_down());
     }
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("-READONLY You can't write against a read only replica.\r\n");
-    assert!(matches!(talk.problem(), Problem::Server(_)));
+    assert!(matches!(talk.problem(), NodeError::Server(_)));
     assert!(talk.session.is_down(), "behind the name there may be another server by now");
 }
 
@@ -113,23 +113,23 @@ fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
     let reply = b"+OK\r\n";
     for cut in 0..reply.len() {
         let mut talk = Talk::ready();
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.hear(&reply[..cut]);
         talk.lose();
-        assert!(matches!(talk.problem(), Problem::Disconnected(_)), "cut at {cut}");
+        assert!(matches!(talk.problem(), NodeError::Disconnected(_)), "cut at {cut}");
     }
 }
 
 #[test]
 fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("$1000\r\n");
     talk.lose();
     assert_eq!(talk.votes(), [(1, Vote::Failed)]);
     talk.connect();
     talk.hear(greeting("a", 1_000));
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted)]);
 }
@@ -181,7 +181,7 @@ fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
 #[test]
 fn an_undo_follows_what_it_undoes_and_needs_nobody() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["SET 1", "EVAL 1"]);
     talk.hear("+OK\r\n:2\r\n");
@@ -192,13 +192,13 @@ fn an_undo_follows_what_it_undoes_and_needs_nobody() {
 #[test]
 fn what_is_owed_outlives_the_connection_and_is_paid_first() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
     talk.lose();
     talk.post(2, Verb::Undo);
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 2)));
     talk.pass(20);
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     talk.connect();
     talk.hear(greeting("a", 1_000));
     assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2", "SET 3"]);
@@ -227,7 +227,7 @@ fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));
-    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Connecting));
+    assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Connecting));
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn whoever_waits_for_a_removal_is_told_that_there_is_no_connection() {
     talk.send(1, Verb::Release);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.lose();
-    assert!(matches!(talk.problem(), Problem::Disconnected(_)));
+    assert!(matches!(talk.problem(), NodeError::Disconnected(_)));
     assert_eq!(talk.session.load(), (0, 1), "it is owed all the same");
 }
 
@@ -252,7 +252,7 @@ fn debts_are_bounded_in_number_and_the_oldest_goes() {
 #[test]
 fn what_is_cancelled_before_it_was_sent_is_never_sent_but_a_removal_is() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Release);
     talk.connect();
     assert!(talk.session.cancel(ticket(1)) && talk.session.cancel(ticket(2)));
@@ -260,6 +260,6 @@ fn what_is_cancelled_before_it_was_sent_is_never_sent_but_a_removal_is() {
     assert_eq!(talk.commands(), ["EVAL 2"]);
     talk.hear(":1\r\n");
     assert_eq!(talk.votes(), []);
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     assert!(!talk.session.cancel(ticket(3)), "what was sent may have been done");
 }

@@ -10,7 +10,7 @@ use super::{Session, State};
 use crate::clock::Time;
 use crate::engine::{Request, Verb};
 use crate::node::command::{Meaning, describe, has_proof};
-use crate::node::problem::Problem;
+use crate::node::node_error::NodeError;
 use crate::resp::Reply;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ const DISTRUST: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Gives up a connection that cannot be trusted any more.
-    pub(super) fn distrust(&mut self, now: Time, problem: Problem) {
+    pub(super) fn distrust(&mut self, now: Time, problem: NodeError) {
         if self.is_down() {
             return;
         }
@@ -89,7 +89,7 @@ impl Session {
         reply: &Reply<'_>,
         meaning: Meaning,
     ) -> Meaning {
-        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::Planted);
+        let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::GrantedNew);
         let is_doubted = is_vote && self.trust.doubts(request);
         let is_answer = !matches!(meaning, Meaning::Nonsense(_));
         self.trust.credit(Some(request), reply, is_answer);
@@ -99,7 +99,7 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let unproven = || {
             let text = format!("{} behind an error", describe(reply, secret));
-            Problem::UnexpectedReply(text)
+            NodeError::UnexpectedReply(text)
         };
         Meaning::Failed(self.problem.clone().unwrap_or_else(unproven))
     }

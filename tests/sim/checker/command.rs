@@ -76,7 +76,7 @@ const SHAPES: [Shape; 8] = [
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
     shape(script::EXTEND_ALL, Kind::Extend, [None, None, Some(0)]),
-    shape(script::HAND_OVER, Kind::Take, [None, Some(0), Some(1)]),
+    shape(script::HANDOFF, Kind::Take, [None, Some(0), Some(1)]),
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
     shape(script::INSPECT, Kind::Look, [None, None, None]),

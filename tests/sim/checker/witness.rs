@@ -84,8 +84,8 @@ impl Checker {
             return;
         };
         let has = |keeping: &Keeping| keeping.is_some_and(|(held, _)| held == token);
-        let is_planted = keys.iter().any(|(before, after)| has(after) && !has(before));
-        if is_planted && owner.is_over && !self.dead.contains(&owner.client) {
+        let is_new = keys.iter().any(|(before, after)| has(after) && !has(before));
+        if is_new && owner.is_over && !self.dead.contains(&owner.client) {
             let text = format!("node {node} has {token:?} again, after what took it back");
             self.accuse(Invariant::Residue, text);
         }

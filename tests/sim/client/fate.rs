@@ -31,8 +31,8 @@ impl Client {
     pub(crate) fn load(&mut self) -> (usize, usize, usize) {
         let loads: Vec<_> =
             (0..self.links.len()).map(|node| self.rounds.session(Node::new(node)).load()).collect();
-        let (in_flight, debts): (Vec<usize>, Vec<usize>) = loads.into_iter().unzip();
-        (in_flight.iter().sum(), debts.iter().sum(), self.rounds.waiters().count())
+        let (in_flight, pending_releases): (Vec<usize>, Vec<usize>) = loads.into_iter().unzip();
+        (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
     }
 
     /// It stops for a while: no thread runs.

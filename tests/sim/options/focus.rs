@@ -110,7 +110,7 @@ impl Options {
                 self.drift = 5_000_000;
                 (self.greedy_permille, self.patient_permille) = (800, 600);
             }
-            Some(Sabotage::HandOverAssumed) => {
+            Some(Sabotage::HandoffAssumed) => {
                 (self.workers, self.resources, self.clients) = (3, 1, 4);
                 (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
             }

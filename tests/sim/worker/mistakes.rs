@@ -8,12 +8,12 @@ use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquired, Ballot, Draw, Lease, Node, NodeSet, Request, Verb, Vote, quorum,
+    Acquired, Ballot, Entropy, Lease, Node, NodeSet, Request, Verb, Vote, quorum,
 };
 
 impl Worker {
-    pub(super) fn draw(&mut self, client: &Client, stage: &mut Stage) -> Draw {
-        let mut bytes = [0; Draw::LEN];
+    pub(super) fn draw(&mut self, client: &Client, stage: &mut Stage) -> Entropy {
+        let mut bytes = [0; Entropy::LEN];
         for chunk in bytes.chunks_mut(8) {
             let number = stage.random.number().to_le_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
@@ -22,7 +22,7 @@ impl Worker {
             let first = *self.first_token.get_or_insert(bytes);
             bytes[..20].copy_from_slice(&first[..20]);
         }
-        let draw = Draw::from_bytes(bytes).at(client.wall(stage));
+        let draw = Entropy::from_bytes(bytes).at(client.wall(stage));
         stage.checker.drawn(client.name, name(draw.token.as_bytes()));
         draw
     }
@@ -53,13 +53,13 @@ impl Worker {
     }
 
     /// Does it believe that what is handed over is as good as new, without asking the nodes?
-    pub(super) fn believes_hand_over(
+    pub(super) fn believes_handoff(
         &mut self,
         client: &Client,
         stage: &mut Stage,
         lease: &Lease,
     ) -> bool {
-        if !stage.options.has(Sabotage::HandOverAssumed) {
+        if !stage.options.has(Sabotage::HandoffAssumed) {
             return false;
         }
         let mut lease = lease.clone();

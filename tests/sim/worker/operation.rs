@@ -69,7 +69,7 @@ impl Running {
 impl Asked {
     pub(super) fn of(request: &Request, now: u64) -> Option<Self> {
         let kind = match request.verb {
-            Verb::Plant | Verb::HandOver => Kind::Take,
+            Verb::Acquire | Verb::Handoff => Kind::Take,
             Verb::Extend => Kind::Extend,
             Verb::Release => Kind::Remove,
             Verb::Fence => Kind::Fence,

@@ -1,5 +1,5 @@
 //! Somebody who takes locks away by force: looks whose lock it is, thinks, and removes what was
-//! seen. The part of `src/client/look.rs`.
+//! seen. The part of `src/client/inspect.rs`.
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Ballot, Input, Request, Rules, Step, Verb};

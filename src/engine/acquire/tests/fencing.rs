@@ -107,7 +107,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
         if is_late {
             let undo = script.undo();
             assert_eq!((undo.token, undo.nodes), (draw(1).token, NodeSet::all(5)));
-            let Acquired::TooLate(took) = script.done() else { panic!() };
+            let Acquired::TooSlow(took) = script.done() else { panic!() };
             assert_eq!(took, Duration::from_millis(now - 1_000), "since it was asked for");
         } else {
             assert_eq!(token(script.done()), Some(9));
@@ -118,7 +118,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
     script.answer(1_089, ballot("yyy--")).undo();
-    assert!(matches!(script.done(), Acquired::TooLate(_)));
+    assert!(matches!(script.done(), Acquired::TooSlow(_)));
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
     script.answer(1_020, ballot("yynnn")).undo();
     assert!(script.wait() > Time::from_millis(1_020));
     let request = script.attempt(1_200, draw(2).at(50));
-    assert_eq!((request.verb, request.fence, request.token), (Verb::Plant, 50, draw(2).token));
+    assert_eq!((request.verb, request.fence, request.token), (Verb::Acquire, 50, draw(2).token));
     let held = script.answer(1_201, fenced_ballot("yyy--", [50; 5])).done();
     assert_eq!(token(held), Some(50));
 }
@@ -235,11 +235,11 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
 }
 
 #[test]
-fn a_lock_that_is_handed_over_gets_a_token_of_its_own() {
+fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
         let mut script = Script::new(fenced(Patience::Once).succeeding(lease(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
-        assert_eq!((request.verb, request.fence), (Verb::HandOver, 50));
+        assert_eq!((request.verb, request.fence), (Verb::Handoff, 50));
         script
     };
     let held = start().answer(1_005, fenced_ballot("yyy--", [50; 5])).done();

@@ -19,7 +19,7 @@ fn a_lock_with_less_left_than_is_wanted_is_undone() {
             assert!(matches!(rest.done(), Acquired::Held(_)));
         } else {
             assert_eq!(rest.undo().token, draw(1).token);
-            assert!(matches!(rest.done(), Acquired::TooLate(_)));
+            assert!(matches!(rest.done(), Acquired::TooSlow(_)));
         }
     }
 }

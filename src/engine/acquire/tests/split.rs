@@ -15,7 +15,7 @@ fn an_attempt_that_is_split_is_undone_and_made_again_within_one_round() {
         let until = rest.wait();
         assert!(until > Time::from_millis(1_002) && until <= Time::from_millis(1_004), "{until:?}");
         let again = script.attempt_at(until, draw(1_000 + seed));
-        assert_eq!((again.verb, again.token), (Verb::Plant, draw(1_000 + seed).token));
+        assert_eq!((again.verb, again.token), (Verb::Acquire, draw(1_000 + seed).token));
         assert_eq!(again.deadline, Time::from_millis(1_050), "one round in all");
         assert!(matches!(script.answer(1_006, ballot("yyy--")).done(), Acquired::Held(_)));
     }

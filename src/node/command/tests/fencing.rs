@@ -17,13 +17,13 @@ fn read(request: &Request, bytes: &str) -> Meaning {
 fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
     let (claim, fence) = (script::CLAIM, script::FENCE);
     let (token, before) = (&[7; 20][..], &[8; 20][..]);
-    let plant = fenced(Verb::Plant, 7, at(0));
+    let plant = fenced(Verb::Acquire, 7, at(0));
     let sha1 = claim.sha1.as_bytes();
     let expected: &[&[u8]] =
         &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"57"];
     assert_eq!(encoded(&plant, Form::Digest), words(expected));
 
-    let mut over = fenced(Verb::HandOver, 7, at(0));
+    let mut over = fenced(Verb::Handoff, 7, at(0));
     over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
     let source = claim.source.as_bytes();
     let expected: &[&[u8]] =
@@ -41,14 +41,14 @@ fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
 
 #[test]
 fn nothing_else_about_a_fenced_lock_touches_a_counter() {
-    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant, Verb::Inspect] {
+    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore, Verb::Inspect] {
         let (bytes, plain) =
             (encoded(&fenced(verb, 7, at(0)), Form::Digest), request(verb, 7, at(0)));
         assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
     }
     // With several keys as well, where putting them back is the script that counts.
     let more_keys = vec![Arc::from(&b"more"[..])];
-    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Replant] {
+    for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
         let mut request = fenced(verb, 7, at(0));
         request.extras = request
             .extras
@@ -60,7 +60,7 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
 
 #[test]
 fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
-    let mut request = fenced(Verb::Plant, 7, at(0));
+    let mut request = fenced(Verb::Acquire, 7, at(0));
     let more_keys = vec![Arc::from(&b"more"[..])];
     request.extras =
         request.extras.map(|extras| Arc::new(Extras { more_keys, ..(*extras).clone() }));
@@ -72,12 +72,12 @@ fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
 
 #[test]
 fn a_claim_is_answered_with_what_was_there_before_and_the_counter() {
-    for verb in [Verb::Plant, Verb::HandOver] {
+    for verb in [Verb::Acquire, Verb::Handoff] {
         let claim = fenced(verb, 7, at(0));
-        for (state, is_planted) in [(0, false), (1, true)] {
+        for (state, is_new) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
                 let found = read(&claim, &format!("*3\r\n:57\r\n:{state}\r\n:{counter}\r\n"));
-                assert_eq!(found, Meaning::Claimed { is_planted, counter }, "{verb:?}");
+                assert_eq!(found, Meaning::Claimed { is_new, counter }, "{verb:?}");
             }
         }
         assert_eq!(read(&claim, ":-57\r\n"), Meaning::Vote(Vote::Refused));
@@ -105,7 +105,7 @@ fn what_a_claim_is_never_answered_with_is_nonsense() {
         "+OK\r\n",
         "_\r\n",
     ];
-    for verb in [Verb::Plant, Verb::HandOver] {
+    for verb in [Verb::Acquire, Verb::Handoff] {
         for bytes in nonsense {
             let found = read(&fenced(verb, 7, at(0)), bytes);
             assert!(matches!(found, Meaning::Nonsense(_)), "{verb:?} {bytes:?}: {found:?}");
@@ -128,11 +128,11 @@ fn a_confirmation_is_answered_with_yes_or_no() {
 
 #[test]
 fn a_counter_that_cannot_be_raised_is_an_error_that_waiting_does_not_mend() {
-    for verb in [Verb::Plant, Verb::HandOver, Verb::Fence] {
+    for verb in [Verb::Acquire, Verb::Handoff, Verb::Fence] {
         let found = read(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
         let Meaning::Failed(problem) = found else { panic!("{verb:?}: {found:?}") };
         assert!(problem.is_permanent(), "{verb:?}");
-        let Problem::Server(error) = problem else { panic!("{problem}") };
+        let NodeError::Server(error) = problem else { panic!("{problem}") };
         assert_eq!(error.kind, ServerErrorKind::Counter);
     }
 }

@@ -7,7 +7,7 @@ use crate::node::fixture::{at, node, request};
 
 impl Nodes {
     fn open_until(&mut self, waiter: u32, deadline: u64) {
-        let mut request = request(Verb::Plant, 1, self.now);
+        let mut request = request(Verb::Acquire, 1, self.now);
         request.deadline = at(deadline);
         self.rounds.open(self.now, request, waiter);
     }
@@ -47,7 +47,7 @@ fn each_round_ends_in_its_time_whatever_their_order() {
 fn what_waits_for_room_until_the_round_ends_was_never_sent() {
     let mut nodes = Nodes::ready(false);
     let half = IN_FLIGHT_MAX as u32 / 2;
-    (0..half).for_each(|waiter| nodes.open(waiter, Verb::Plant, 1));
+    (0..half).for_each(|waiter| nodes.open(waiter, Verb::Acquire, 1));
     // The first two nodes take what they were sent, the third is slow.
     for index in 0..3 {
         assert_eq!(nodes.commands(index).len(), half as usize);
@@ -56,7 +56,7 @@ fn what_waits_for_room_until_the_round_ends_was_never_sent() {
         nodes.hear(index, &"+OK\r\n".repeat(half as usize));
     }
     while nodes.rounds.poll().is_some() {}
-    nodes.open(half, Verb::Plant, 7);
+    nodes.open(half, Verb::Acquire, 7);
     for index in 0..2 {
         assert_eq!(nodes.commands(index), ["SET 7"]);
         nodes.hear(index, "+OK\r\n");

@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{Counters, Predecessor, Token, Verb};
 use crate::node::fixture::{at, fenced, greeting, node, request};
-use crate::node::{Problem, Rounds, Session, SessionOptions};
+use crate::node::{NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
@@ -32,7 +32,7 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
     ];
     for (answers, largest, which) in table {
         let mut nodes = Nodes::ready(true);
-        open(&mut nodes, Verb::Plant, 1);
+        open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in answers.into_iter().enumerate() {
             nodes.hear(index, &planted(1, counter));
         }
@@ -43,14 +43,14 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
 #[test]
 fn a_refusal_and_a_node_that_is_down_count_nothing() {
     let mut nodes = Nodes::ready(true);
-    open(&mut nodes, Verb::Plant, 1);
+    open(&mut nodes, Verb::Acquire, 1);
     nodes.hear(0, ":-1\r\n");
     nodes.hear(1, &planted(1, 7));
     nodes.lose(2);
     assert_eq!(counters(&mut nodes), (7, set(&[1])));
     // Nor does one round's counter in the next, which sits in the same place.
     nodes.pass(500);
-    open(&mut nodes, Verb::Plant, 2);
+    open(&mut nodes, Verb::Acquire, 2);
     nodes.hear(0, &planted(2, 3));
     nodes.hear(1, &planted(2, 3));
     nodes.pass(50);
@@ -72,7 +72,7 @@ fn a_node_in_quarantine_is_heard_and_has_no_vote() {
     }
     let table = [(1, 9, 9, &[][..]), (2, 7, 7, &[0, 1]), (3, 3, 7, &[0, 1])];
     for (number, third, largest, which) in table {
-        open(&mut nodes, Verb::Plant, 1);
+        open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in [7, 7, third].into_iter().enumerate() {
             nodes.hear(index, &planted(number, counter));
         }
@@ -87,7 +87,7 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
-    open(&mut nodes, Verb::Plant, 1);
+    open(&mut nodes, Verb::Acquire, 1);
     nodes.hear(2, &planted(1, 9));
     // By its first name it is connected to again, and turns out to be the same.
     nodes.connect(0);
@@ -106,9 +106,9 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
 }
 
 #[test]
-fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_over_is_removed() {
+fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed() {
     let mut nodes = Nodes::ready(false);
-    let mut over = fenced(Verb::HandOver, 1, at(0));
+    let mut over = fenced(Verb::Handoff, 1, at(0));
     over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
     nodes.rounds.open(nodes.now, over, 1);
     (0..3).for_each(|index| drop(nodes.commands(index)));
@@ -124,7 +124,7 @@ fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_over_is_removed(
     }
     // Nobody takes the lock here without a counter, and a plain one is still to be had.
     nodes.pass(1);
-    nodes.rounds.open(nodes.now, request(Verb::Plant, 3, nodes.now), 2);
+    nodes.rounds.open(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
     (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
 }
 
@@ -142,6 +142,6 @@ fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
     assert!(returns.reports.is_empty(), "nobody asks");
     // A connection that is lost meanwhile leaves nothing behind.
     open(&mut nodes, Verb::Fence, 2);
-    nodes.rounds.closed(nodes.now, node(0), Problem::Disconnected("gone".to_owned()));
+    nodes.rounds.closed(nodes.now, node(0), NodeError::Disconnected("gone".to_owned()));
     assert_eq!(nodes.rounds.session(node(0)).load(), (0, 0));
 }

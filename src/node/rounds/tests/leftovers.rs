@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{Verb, Verdict};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, Phase, Problem, Returns};
+use crate::node::{NodeAnswer, NodeError, Phase, Returns};
 use std::time::Duration;
 
 #[test]
@@ -48,7 +48,7 @@ fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
 
 #[test]
 fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
-    for verb in [Verb::Plant, Verb::HandOver] {
+    for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = Nodes::ready(false);
         nodes.lose(2);
         nodes.pass(500);
@@ -85,16 +85,16 @@ fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
 #[test]
 fn what_nobody_heard_of_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
-    for verb in [Verb::Plant, Verb::Ping, Verb::Inspect] {
-        let problem = Problem::TimedOut(Phase::Queued);
+    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect] {
+        let problem = NodeError::TimedOut(Phase::Queued);
         let returns = Returns::silence(&names, verb, &problem);
         // So what is taken back is taken back everywhere.
         assert_eq!(returns.ballot.sent, set(&[0, 1, 2]), "{verb:?}");
         assert_eq!(returns.ballot.tally.answered_by_majority(), Verdict::Lost);
         assert_eq!(returns.is_ping, verb == Verb::Ping);
-        assert_eq!(returns.sightings.len(), if verb == Verb::Inspect { 3 } else { 0 });
+        assert_eq!(returns.snapshots.len(), if verb == Verb::Inspect { 3 } else { 0 });
         let answer = NodeAnswer::Failed(problem);
         assert!(returns.reports.iter().all(|report| report.answer == answer));
-        assert!(returns.reports.iter().map(|report| &report.endpoint).eq(&names));
+        assert!(returns.reports.iter().map(|report| &report.url).eq(&names));
     }
 }

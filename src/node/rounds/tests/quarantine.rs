@@ -3,7 +3,7 @@
 use super::Nodes;
 use crate::engine::Verb;
 use crate::node::fixture::{greeting, node};
-use crate::node::{NodeAnswer, Problem, Rounds, Session, SessionOptions};
+use crate::node::{NodeAnswer, NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 /// Three nodes that have been up for so many seconds each, and a client that wants 60; without a
@@ -42,7 +42,7 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
     ];
     for (uptimes, seconds) in table {
         let mut nodes = up(uptimes);
-        nodes.open(1, Verb::Plant, 1);
+        nodes.open(1, Verb::Acquire, 1);
         for (index, uptime) in uptimes.into_iter().enumerate() {
             if uptime.is_some() {
                 nodes.hear(index, "+OK\r\n");
@@ -57,7 +57,7 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
 #[test]
 fn what_others_hold_is_no_quarantine() {
     let mut nodes = up([Some(1), Some(1), Some(1)]);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
     let returns = nodes.over();
     assert_eq!(returns.ballot.quarantine, Duration::ZERO);
@@ -67,10 +67,10 @@ fn what_others_hold_is_no_quarantine() {
 #[test]
 fn the_report_says_for_how_long_and_which_setting_it_is() {
     let mut nodes = up([Some(1), Some(7), Some(61)]);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.hear(index, "+OK\r\n"));
     let reports = nodes.over().reports;
-    let expected = NodeAnswer::Failed(Problem::Quarantined { left: Duration::from_secs(54) });
+    let expected = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(54) });
     assert_eq!(reports[1].answer, expected);
     let text = reports[1].to_string();
     for words in ["redis://1: quarantined for another 54.0 s", "max_ttl", "restart_guard"] {

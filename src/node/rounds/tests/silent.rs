@@ -3,13 +3,13 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, Problem};
+use crate::node::{NodeAnswer, NodeError};
 use std::time::Duration;
 
 /// Three nodes, the last of which has let a round pass.
 fn with_silent_node() -> Nodes {
     let mut nodes = Nodes::ready(false);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "$-1\r\n");
     assert!(!nodes.is_over(), "the third may still make it a majority");
@@ -20,7 +20,7 @@ fn with_silent_node() -> Nodes {
 
 /// Is an attempt over that the first node grants and the second refuses?
 fn is_decided_by_two(nodes: &mut Nodes, owner: u8) -> bool {
-    nodes.open(u32::from(owner), Verb::Plant, owner);
+    nodes.open(u32::from(owner), Verb::Acquire, owner);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "$-1\r\n");
     nodes.is_over()
@@ -28,12 +28,12 @@ fn is_decided_by_two(nodes: &mut Nodes, owner: u8) -> bool {
 
 #[test]
 fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
-    for verb in [Verb::Plant, Verb::HandOver] {
+    for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes.hear(0, if verb == Verb::Plant { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
+        nodes.hear(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
         assert!(!nodes.is_over(), "so far nobody is in the way");
-        nodes.hear(1, if verb == Verb::Plant { "$-1\r\n" } else { ":-2\r\n" });
+        nodes.hear(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
         let returns = nodes.over();
         assert_eq!(returns.ballot.tally.granted, set(&[0]));
         assert_eq!(returns.ballot.tally.refused, set(&[1]));
@@ -45,7 +45,7 @@ fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
 fn nor_for_one_that_said_nothing_while_the_others_decided() {
     for (millis, is_silent) in [(49, false), (50, true)] {
         let mut nodes = Nodes::ready(false);
-        nodes.open(1, Verb::Plant, 1);
+        nodes.open(1, Verb::Acquire, 1);
         nodes.hear(0, "+OK\r\n");
         nodes.hear(1, "+OK\r\n");
         assert!(nodes.is_over());
@@ -71,7 +71,7 @@ fn a_node_whose_answers_nobody_took_in_has_not_been_silent() {
     nodes.post(Verb::Undo, 1);
     // Nobody calls for an hour, and then answers are taken in one node after another.
     nodes.now = nodes.now.after(Duration::from_secs(3600));
-    nodes.open(2, Verb::Plant, 2);
+    nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, ":1\r\n+OK\r\n");
     nodes.hear(1, ":1\r\n$-1\r\n");
     assert!(!nodes.is_over());
@@ -83,7 +83,7 @@ fn a_node_whose_answers_nobody_took_in_has_not_been_silent() {
 fn a_node_that_has_been_heard_of_again_is_waited_for_again() {
     let mut nodes = with_silent_node();
     nodes.hear(2, "$-1\r\n");
-    nodes.open(2, Verb::Plant, 2);
+    nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "$-1\r\n");
     assert!(!nodes.is_over());
@@ -94,7 +94,7 @@ fn a_node_that_has_been_heard_of_again_is_waited_for_again() {
 #[test]
 fn a_silent_node_is_waited_for_where_nobody_is_in_the_way() {
     let mut nodes = with_silent_node();
-    nodes.open(2, Verb::Plant, 2);
+    nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, "+OK\r\n");
     nodes.lose(1);
     assert!(!nodes.is_over(), "it is the only chance");
@@ -120,7 +120,7 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
     let mut nodes = Nodes::of(5, false);
     (0..5).for_each(|index| nodes.greet(index));
     let plant = |nodes: &mut Nodes, owner| {
-        let request = request(Verb::Plant, owner, nodes.now);
+        let request = request(Verb::Acquire, owner, nodes.now);
         nodes.rounds.open(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
     };
     plant(&mut nodes, 1);
@@ -142,10 +142,10 @@ fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(1);
     nodes.lose(2);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     let returns = nodes.over();
     assert_eq!(returns.ballot.sent, set(&[0]), "only one was asked");
     let answers: Vec<_> = returns.reports.into_iter().map(|report| report.answer).collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
-    assert!(matches!(answers[1], NodeAnswer::Failed(Problem::Disconnected(_))));
+    assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));
 }

@@ -3,7 +3,7 @@
 use super::{Nodes, at};
 use crate::engine::Verb;
 use crate::node::fixture::{greeting, node};
-use crate::node::{CHANGES_MAX, NodeState, Phase, Problem};
+use crate::node::{CHANGES_MAX, NodeError, NodeState, Phase};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -18,7 +18,7 @@ fn watched() -> Nodes {
 fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
     let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
     let number = |name: &str| name.strip_prefix("redis://").unwrap_or(name).to_owned();
-    changes.map(|change| (number(&change.endpoint), change.state)).collect()
+    changes.map(|change| (number(&change.url), change.state)).collect()
 }
 
 fn greet(nodes: &mut Nodes, index: usize) {
@@ -27,14 +27,14 @@ fn greet(nodes: &mut Nodes, index: usize) {
 }
 
 fn gone() -> NodeState {
-    NodeState::Down(Problem::Disconnected("gone".to_owned()))
+    NodeState::Down(NodeError::Disconnected("gone".to_owned()))
 }
 
 #[test]
 fn if_nobody_wants_to_know_nothing_is_collected() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.pass(60);
     assert_eq!(changes(&mut nodes), []);
 }
@@ -72,7 +72,7 @@ fn a_greeting_that_is_refused_is_told_in_the_node_s_own_words() {
     nodes.hear(2, "-NOAUTH Authentication required.\r\n");
     nodes.lose(2);
     let told = changes(&mut nodes);
-    let [(_, NodeState::Down(Problem::Server(error)))] = &told[..] else { panic!("{told:?}") };
+    let [(_, NodeState::Down(NodeError::Server(error)))] = &told[..] else { panic!("{told:?}") };
     assert!(error.text.starts_with("NOAUTH"));
 }
 
@@ -83,7 +83,7 @@ fn what_came_and_went_in_one_breath_is_told_as_both() {
     nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
     let told = changes(&mut nodes);
     assert_eq!(told[0].1, NodeState::Up);
-    assert!(matches!(told[1].1, NodeState::Down(Problem::UnexpectedReply(_))), "{told:?}");
+    assert!(matches!(told[1].1, NodeState::Down(NodeError::UnexpectedReply(_))), "{told:?}");
     assert_eq!(told.len(), 2);
 }
 
@@ -92,7 +92,7 @@ fn a_silent_node_is_slow_once_until_it_answers_in_time() {
     let mut nodes = watched();
     (0..3).for_each(|index| greet(&mut nodes, index));
     assert_eq!(changes(&mut nodes).len(), 3);
-    nodes.open(1, Verb::Plant, 1);
+    nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "+OK\r\n");
     nodes.over();
@@ -106,15 +106,15 @@ fn a_silent_node_is_slow_once_until_it_answers_in_time() {
 
     // It answers, but late.
     nodes.hear(2, "+OK\r\n");
-    nodes.open(2, Verb::Plant, 2);
+    nodes.open(2, Verb::Acquire, 2);
     nodes.pass(50);
     assert_eq!(changes(&mut nodes).len(), 2, "the other two, which did answer in time before");
     nodes.hear(2, "+OK\r\n");
 
     // In time, and then silent again.
-    nodes.open(3, Verb::Plant, 3);
+    nodes.open(3, Verb::Acquire, 3);
     nodes.hear(2, "+OK\r\n");
-    nodes.open(4, Verb::Plant, 4);
+    nodes.open(4, Verb::Acquire, 4);
     nodes.pass(50);
     assert_eq!(changes(&mut nodes), [("2".to_owned(), slow)]);
 }
@@ -130,7 +130,7 @@ fn a_node_that_is_given_up_for_its_silence_is_slow_first_and_down_then() {
     let told = changes(&mut nodes);
     let zero: Vec<_> =
         told.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
-    let down = NodeState::Down(Problem::TimedOut(Phase::Answering));
+    let down = NodeState::Down(NodeError::TimedOut(Phase::Answering));
     let slow = NodeState::Slow(Duration::from_millis(60));
     assert_eq!(zero, [&NodeState::Up, &slow, &down]);
 }
@@ -146,7 +146,7 @@ fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_agai
     }
     let told = changes(&mut nodes);
     assert_eq!(told[0].1, NodeState::Slow(PATIENCE));
-    assert_eq!(told[1].1, NodeState::Down(Problem::TimedOut(Phase::Connecting)));
+    assert_eq!(told[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
     assert_eq!(told.len(), 2);
 }
 

@@ -2,7 +2,7 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, info, numbered_greeting};
-use crate::node::{FORMER_MAX, Phase, Problem, SessionOptions};
+use crate::node::{FORMER_MAX, NodeError, Phase, SessionOptions};
 
 /// Connected to this run of a server, which calls the connection this.
 fn greeted(run_id: &str, connection: u64) -> Talk {
@@ -30,12 +30,12 @@ fn kill(connection: &str) -> String {
 #[test]
 fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
     assert_eq!(talk.session.phase(), Phase::Greeting);
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     assert_eq!(talk.written(), "", "not before that is answered");
     talk.hear(":1\r\n");
     assert_eq!(talk.commands(), ["EVAL 1", "SET 3"]);
@@ -46,7 +46,7 @@ fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent(
 fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
     let mut talk = greeted("a", 41);
     assert_eq!(again(&mut talk, "a", 42), "", "nothing was asked");
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Release);
     talk.hear("+OK\r\n:2\r\n");
     assert_eq!(again(&mut talk, "a", 57), "");
@@ -56,8 +56,8 @@ fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
 #[test]
 fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() {
     let table = [
-        (Verb::Plant, "+OK\r\n"),
-        (Verb::Plant, "$-1\r\n"),
+        (Verb::Acquire, "+OK\r\n"),
+        (Verb::Acquire, "$-1\r\n"),
         (Verb::Release, "-ERR max number of clients reached\r\n"),
         (Verb::Release, "-WRONGTYPE Operation against a key\r\n"),
     ];
@@ -76,11 +76,11 @@ fn nobody_elses_connection_is_ended() {
     // again, and where numbers do not grow they are not this run's.
     for (run_id, connection) in [("b", 57), ("a", 41), ("a", 7)] {
         let mut talk = greeted("a", 41);
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         assert_eq!(again(&mut talk, run_id, connection), "", "{run_id} {connection}");
     }
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.lose();
     talk.pass(500);
     talk.connect();
@@ -89,7 +89,7 @@ fn nobody_elses_connection_is_ended() {
     talk.hear(":0\r\n");
 
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.lose();
     talk.pass(500);
     talk.connect();
@@ -100,12 +100,12 @@ fn nobody_elses_connection_is_ended() {
 #[test]
 fn two_servers_behind_one_address_are_told_apart() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "b", 41), "");
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 57), kill("41"), "it may still deliver something");
     talk.hear(":1\r\n");
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     assert_eq!(again(&mut talk, "b", 42), kill("41"));
     talk.hear(":1\r\n");
     assert_eq!(again(&mut talk, "a", 58), kill("57"));
@@ -123,7 +123,7 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
     ];
     for (answer, is_tried_again) in table {
         let mut talk = greeted("a", 41);
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         assert_eq!(again(&mut talk, "a", 57), kill("41"));
         talk.hear(answer);
         assert_eq!(talk.votes(), [(1, Vote::Failed)]);
@@ -139,7 +139,7 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
 fn what_is_no_answer_to_that_ends_the_connection() {
     for answer in ["+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"] {
         let mut talk = greeted("a", 41);
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         again(&mut talk, "a", 57);
         talk.hear(answer);
         assert!(talk.session.is_down(), "{answer}");
@@ -155,7 +155,7 @@ fn what_is_no_answer_to_that_ends_the_connection() {
 #[test]
 fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     for connection in [57, 58] {
         assert_eq!(again(&mut talk, "a", connection), kill("41"));
         talk.hear("-BUSY Redis is busy running a script.\r\n");
@@ -169,7 +169,7 @@ fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
 #[test]
 fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear(":5\r\n");
     assert!(talk.session.is_down(), "and the command may still be carried out");
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
@@ -178,11 +178,11 @@ fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
 #[test]
 fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
     assert_eq!(again(&mut talk, "a", 58), kill("41"), "nothing else was written to the other");
     talk.hear(":1\r\n");
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 59), kill("58"));
 }
 
@@ -190,21 +190,21 @@ fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
 fn no_more_are_remembered_than_agreed() {
     let mut talk = greeted("a", 1);
     for connection in 2..100 {
-        talk.send(connection, Verb::Plant);
+        talk.send(connection, Verb::Acquire);
         talk.lose();
         talk.pass(500);
         talk.connect();
         // A server of its own each time, so that nothing is ended.
         talk.hear(numbered_greeting(&format!("run {connection}"), connection));
     }
-    talk.session.closed(talk.now, Problem::Disconnected("gone".to_owned()));
+    talk.session.closed(talk.now, NodeError::Disconnected("gone".to_owned()));
     assert!(format!("{:?}", talk.session).matches("Connection {").count() <= FORMER_MAX);
 }
 
 #[test]
 fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
     let mut talk = greeted("a", 41);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.lose();
     talk.pass(500);
     talk.connect();

@@ -2,7 +2,9 @@
 
 use crate::engine::{Request, Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket};
-use crate::node::{DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, Phase, Problem, SessionOptions};
+use crate::node::{
+    DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, SessionOptions,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +19,7 @@ fn long(verb: Verb, talk: &Talk) -> Request {
 /// A session at which so many plants are unanswered or wait, with the tickets from 0.
 fn crowded(plants: usize) -> Talk {
     let mut talk = Talk::ready();
-    (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Plant));
+    (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
     assert!(talk.answers().is_empty(), "a node that has not been silent turns nobody away");
     assert_eq!(talk.commands().len(), HALF);
     talk
@@ -85,10 +87,10 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
     talk.pass(1);
     let refused = talk.answers();
     assert_eq!(refused.len(), HALF - 1);
-    assert!(refused.iter().all(|answer| answer.problem == Some(Problem::Overloaded)));
+    assert!(refused.iter().all(|answer| answer.problem == Some(NodeError::Overloaded)));
     assert!(refused.iter().all(|answer| !answer.was_sent), "so there is nothing to undo");
-    talk.send(9_000, Verb::Plant);
-    assert_eq!(talk.problem(), Problem::Overloaded);
+    talk.send(9_000, Verb::Acquire);
+    assert_eq!(talk.problem(), NodeError::Overloaded);
     // Removals have room of their own, and are kept beyond it.
     (0..IN_FLIGHT_MAX).for_each(|_| talk.post(1, Verb::Undo));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, HALF));
@@ -96,7 +98,7 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
     talk.hear("+OK\r\n".repeat(HALF));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, 0));
     talk.answers();
-    talk.send(9_001, Verb::Plant);
+    talk.send(9_001, Verb::Acquire);
     assert!(talk.session.cancel(ticket(9_001)), "it waits");
 }
 
@@ -104,7 +106,7 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
 fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
     // It would be written behind the removal of what it plants, for a removal has room of its own.
     let mut talk = crowded(HALF);
-    talk.post(1, Verb::Replant);
+    talk.post(1, Verb::Restore);
     talk.hear("+OK\r\n".repeat(HALF));
     assert_eq!((talk.commands(), talk.session.load()), (vec![], (0, 0)));
 }
@@ -137,7 +139,7 @@ fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is
 #[test]
 fn long_keys_fill_the_room_before_their_number_does() {
     let mut talk = Talk::ready();
-    let long = long(Verb::Plant, &talk);
+    let long = long(Verb::Acquire, &talk);
     for serial in 0..100 {
         talk.session.send(talk.now, Some(ticket(serial)), &long);
     }
@@ -151,7 +153,7 @@ fn long_keys_fill_the_room_before_their_number_does() {
 #[test]
 fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-    let long = long(Verb::Plant, &talk);
+    let long = long(Verb::Acquire, &talk);
     let send = |talk: &mut Talk, serials: std::ops::Range<u64>| {
         for serial in serials {
             talk.session.send(talk.now, Some(ticket(serial)), &long);
@@ -162,7 +164,7 @@ fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
     talk.pass(50);
     assert!(talk.answers().is_empty(), "they may still be served");
     send(&mut talk, 100..101);
-    assert_eq!(talk.problem(), Problem::Overloaded);
+    assert_eq!(talk.problem(), NodeError::Overloaded);
     assert!(!talk.session.cancel(ticket(100)), "turned away at once");
     assert!((0..93).all(|serial| talk.session.cancel(ticket(serial))));
     send(&mut talk, 200..300);

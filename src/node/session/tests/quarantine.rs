@@ -2,7 +2,7 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, greeting};
-use crate::node::{Problem, SessionOptions};
+use crate::node::{NodeError, SessionOptions};
 use std::time::Duration;
 
 /// The vote of a plant `later` after a node greeted that had been up for `uptime` seconds.
@@ -13,7 +13,7 @@ fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
     talk.connect();
     talk.hear(greeting("a", 7).replace("uptime_in_seconds:7", uptime));
     talk.pass(later);
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     let answer = talk.answers().remove(0);
     match answer.problem {
@@ -21,7 +21,7 @@ fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
             assert_eq!(answer.vote, Vote::Granted);
             None
         }
-        Some(Problem::Quarantined { left }) => {
+        Some(NodeError::Quarantined { left }) => {
             assert_eq!(answer.vote, Vote::Failed);
             Some(left)
         }
@@ -63,7 +63,7 @@ fn greeted_again(talk: &mut Talk, seconds: u64, run_id: &str, uptime: u64) {
 
 /// For how many milliseconds a grant does not count now.
 fn left(talk: &mut Talk) -> u128 {
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     let answer = talk.answers().remove(0);
     let reported = talk.session.status(talk.now, None).quarantine;
@@ -72,7 +72,7 @@ fn left(talk: &mut Talk) -> u128 {
             assert_eq!((answer.vote, reported), (Vote::Granted, None));
             0
         }
-        Some(Problem::Quarantined { left }) => {
+        Some(NodeError::Quarantined { left }) => {
             assert_eq!((answer.vote, reported), (Vote::Failed, Some(left)));
             left.as_millis()
         }
@@ -85,17 +85,17 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
     let mut talk = greeted("a", 0);
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Release);
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     talk.hear(":1\r\n:-2\r\n$-1\r\n");
     let votes = [(1, Vote::Granted), (2, Vote::Refused), (3, Vote::Refused)];
     assert_eq!(talk.votes(), votes);
 }
 
 #[test]
-fn a_lock_that_was_held_is_handed_over_by_a_quarantined_node_and_one_that_was_not_is_planted() {
+fn a_lock_that_was_held_is_handed_off_by_a_quarantined_node_and_one_that_was_not_is_planted() {
     let mut talk = greeted("a", 0);
     for (serial, reply) in [(1, "*2\r\n:1\r\n:0\r\n"), (2, "*2\r\n:2\r\n:1\r\n"), (3, ":-3\r\n")] {
-        talk.send(serial, Verb::HandOver);
+        talk.send(serial, Verb::Handoff);
         talk.hear(reply);
     }
     let votes = [(1, Vote::Granted), (2, Vote::Failed), (3, Vote::Refused)];

@@ -2,7 +2,7 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, greeting, request, ticket};
-use crate::node::{OtherProtocol, Problem, SessionOptions};
+use crate::node::{NodeError, OtherProtocol, SessionOptions};
 use crate::resp::ProtocolError;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
     while talk.session.load() != (0, 0) {
         talk.hear(LOADING.repeat(talk.session.load().0));
         talk.pass(501);
-        talk.send(9, Verb::Plant);
+        talk.send(9, Verb::Acquire);
         talk.hear(LOADING.repeat(talk.session.load().0));
         times += talk.commands().iter().filter(|command| *command == "EVAL 1").count();
         talk.answers();
@@ -93,12 +93,12 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
 fn a_web_server_is_recognised_however_its_words_are_cut() {
     for length in 1..12 {
         let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.connect();
         for part in b"HTTP/1.1 400".chunks(length) {
             talk.hear(part);
         }
-        assert!(matches!(talk.problem(), Problem::NotRedis(_)), "in parts of {length}");
+        assert!(matches!(talk.problem(), NodeError::NotRedis(_)), "in parts of {length}");
     }
 }
 
@@ -106,18 +106,18 @@ fn a_web_server_is_recognised_however_its_words_are_cut() {
 fn stages() -> [(&'static str, Talk); 4] {
     let greeting_is = |answered: usize| {
         let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.connect();
         talk.hear(&greeting("a", 1_000)[..answered]);
         talk
     };
     let mut asked = Talk::ready();
-    asked.send(1, Verb::Plant);
+    asked.send(1, Verb::Acquire);
     let mut answered = Talk::ready();
     answered.send(2, Verb::Ping);
     answered.hear("+PONG\r\n");
     answered.answers();
-    answered.send(1, Verb::Plant);
+    answered.send(1, Verb::Acquire);
     [
         ("before the greeting", greeting_is(0)),
         ("in the greeting", greeting_is("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n".len())),
@@ -128,7 +128,7 @@ fn stages() -> [(&'static str, Talk); 4] {
 
 #[test]
 fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cut() {
-    let expected = Problem::NotRedis(OtherProtocol::Tls);
+    let expected = NodeError::NotRedis(OtherProtocol::Tls);
     assert!(expected.is_permanent());
     for kind in 0x14..=0x18 {
         let record = [kind, 0x03, 0x03, 0x00, 0x02, 0x02, 0x0a];
@@ -154,28 +154,32 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
         talk.hear([0x16]);
         assert!(!talk.session.is_down(), "{stage}");
         talk.hear("+OK\r\n");
-        assert_eq!(talk.problem(), Problem::Protocol(ProtocolError::UnknownType(0x16)), "{stage}");
+        assert_eq!(
+            talk.problem(),
+            NodeError::Protocol(ProtocolError::UnknownType(0x16)),
+            "{stage}"
+        );
     }
     for byte in [0x13, 0x19] {
         for (stage, mut talk) in stages() {
             talk.hear([byte]);
             let fault = ProtocolError::UnknownType(byte);
-            assert_eq!(talk.problem(), Problem::Protocol(fault), "{stage}");
+            assert_eq!(talk.problem(), NodeError::Protocol(fault), "{stage}");
         }
     }
     // A reply that begins with such a byte inside is one all the same.
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear(b"-\x15\x03\r\n");
-    assert!(matches!(talk.problem(), Problem::Server(_)));
+    assert!(matches!(talk.problem(), NodeError::Server(_)));
 }
 
 #[test]
 fn what_spoke_redis_before_has_not_become_a_web_server() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("H");
-    assert_eq!(talk.problem(), Problem::Protocol(ProtocolError::UnknownType(b'H')));
+    assert_eq!(talk.problem(), NodeError::Protocol(ProtocolError::UnknownType(b'H')));
 }
 
 #[test]
@@ -209,7 +213,7 @@ fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
         let mut talk = Talk::new(SessionOptions::new("redis://node", *seed));
         talk.connect();
         talk.hear(greeting("a", 1_000));
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.hear("+OK\r\n");
         talk.send(2, Verb::Release);
         talk.hear("+OK\r\n");

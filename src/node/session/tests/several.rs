@@ -2,7 +2,7 @@
 
 use crate::engine::{Extras, Request, Verb, Vote};
 use crate::node::fixture::{Talk, at, greeting, request, ticket};
-use crate::node::{IN_FLIGHT_BYTES_MAX, Phase, Problem, SessionOptions};
+use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
 
 /// A request about `key`, and as many more of this length.
@@ -25,7 +25,7 @@ fn post(talk: &mut Talk, owner: u8, verb: Verb) {
 /// A node that has run the script.
 fn experienced() -> Talk {
     let mut talk = Talk::ready();
-    send(&mut talk, 90, Verb::Plant);
+    send(&mut talk, 90, Verb::Acquire);
     talk.hear("*3\r\n:1\r\n:1\r\n:0\r\n");
     assert_eq!(
         (talk.commands(), talk.votes()),
@@ -37,7 +37,7 @@ fn experienced() -> Talk {
 #[test]
 fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
     let mut talk = experienced();
-    send(&mut talk, 1, Verb::Plant);
+    send(&mut talk, 1, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVALSHA 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert_eq!(talk.commands(), ["EVAL 1"]);
@@ -45,7 +45,7 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
 
     let mut talk = experienced();
-    send(&mut talk, 1, Verb::Plant);
+    send(&mut talk, 1, Verb::Acquire);
     post(&mut talk, 1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVAL 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n:-3\r\n");
@@ -56,7 +56,7 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
 #[test]
 fn what_is_owed_is_owed_for_all_keys() {
     let mut talk = Talk::ready();
-    send(&mut talk, 1, Verb::Plant);
+    send(&mut talk, 1, Verb::Acquire);
     talk.lose();
     post(&mut talk, 1, Verb::Undo);
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
@@ -72,10 +72,10 @@ fn what_is_owed_is_owed_for_all_keys() {
 #[test]
 fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() {
     let mut talk = Talk::ready();
-    send(&mut talk, 1, Verb::Plant);
+    send(&mut talk, 1, Verb::Acquire);
     talk.hear("-FENCE a counter of this lock is no number\r\n");
     let problem = talk.problem();
-    assert!(problem.is_permanent() && matches!(problem, Problem::Server(_)), "{problem}");
+    assert!(problem.is_permanent() && matches!(problem, NodeError::Server(_)), "{problem}");
     assert!(!talk.session.is_down());
 }
 
@@ -89,7 +89,7 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
     for mut talk in [ready, new] {
         talk.pass(50);
         let sent = (1..200).take_while(|serial| {
-            talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Plant, *serial));
+            talk.session.send(talk.now, Some(ticket(*serial)), &large(Verb::Acquire, *serial));
             talk.answers().is_empty()
         });
         let sent = sent.count();
@@ -108,7 +108,7 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
 fn a_request_of_several_that_was_refused_owes_nothing() {
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = Talk::ready();
-        send(&mut talk, 1, Verb::Plant);
+        send(&mut talk, 1, Verb::Acquire);
         talk.hear(refusal);
         assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Refused)], (0, 0)));
     }
@@ -117,16 +117,16 @@ fn a_request_of_several_that_was_refused_owes_nothing() {
 #[test]
 fn lists_that_no_script_of_ours_answers_end_the_connection() {
     let table = [
-        (Verb::Plant, "*1\r\n:1\r\n"),
-        (Verb::Plant, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Plant, "*3\r\n:2\r\n:1\r\n:1\r\n"),
-        (Verb::Plant, "*3\r\n:1\r\n:2\r\n:1\r\n"),
-        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:-1\r\n"),
-        (Verb::Plant, "*3\r\n:1\r\n:1\r\n:9007199254740992\r\n"),
-        (Verb::Plant, "*3\r\n:1\r\n$1\r\n1\r\n:1\r\n"),
-        (Verb::Plant, "+OK\r\n"),
-        (Verb::Plant, "$-1\r\n"),
-        (Verb::Plant, ":1\r\n"),
+        (Verb::Acquire, "*1\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*3\r\n:2\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*3\r\n:1\r\n:2\r\n:1\r\n"),
+        (Verb::Acquire, "*3\r\n:1\r\n:1\r\n:-1\r\n"),
+        (Verb::Acquire, "*3\r\n:1\r\n:1\r\n:9007199254740992\r\n"),
+        (Verb::Acquire, "*3\r\n:1\r\n$1\r\n1\r\n:1\r\n"),
+        (Verb::Acquire, "+OK\r\n"),
+        (Verb::Acquire, "$-1\r\n"),
+        (Verb::Acquire, ":1\r\n"),
         (Verb::Release, "*3\r\n:1\r\n:1\r\n:1\r\n"),
         (Verb::Extend, "*3\r\n:1\r\n:1\r\n:1\r\n"),
         (Verb::Inspect, "*3\r\n:1\r\n:1\r\n:1\r\n"),
@@ -139,7 +139,7 @@ fn lists_that_no_script_of_ours_answers_end_the_connection() {
         let mut talk = Talk::ready();
         send(&mut talk, 1, verb);
         talk.hear(reply);
-        assert!(matches!(talk.problem(), Problem::UnexpectedReply(_)), "{verb:?} {reply:?}");
+        assert!(matches!(talk.problem(), NodeError::UnexpectedReply(_)), "{verb:?} {reply:?}");
         assert!(talk.session.is_down(), "{verb:?} {reply:?}");
     }
 }

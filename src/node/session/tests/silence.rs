@@ -2,7 +2,7 @@
 
 use crate::engine::Verb;
 use crate::node::fixture::{Talk, at, greeting};
-use crate::node::{Phase, Problem, Session, SessionOptions};
+use crate::node::{NodeError, Phase, Session, SessionOptions};
 use std::time::Duration;
 
 #[test]
@@ -10,32 +10,32 @@ fn a_silent_node_loses_its_connection() {
     let mut talk = Talk::ready();
     talk.pass(60_000);
     assert!(!talk.session.is_down(), "nothing was asked of it");
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     assert_eq!(talk.session.next_deadline(), Some(at(60_500)));
     talk.pass(499);
     assert!(!talk.session.is_down());
     talk.pass(1);
-    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Answering));
+    assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Answering));
     assert!(talk.session.is_down());
 }
 
 #[test]
 fn connecting_and_greeting_take_no_longer_than_silence_may() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.session.connecting(talk.now, Phase::Resolving);
     talk.pass(300);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.pass(200);
-    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Connecting));
+    assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Connecting));
 
     talk.pass(500);
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     talk.connect();
     talk.pass(400);
     talk.hear("%0\r\n");
     talk.pass(100);
-    assert_eq!(talk.problem(), Problem::TimedOut(Phase::Greeting));
+    assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Greeting));
 }
 
 /// How long the session pauses before the next connection.
@@ -65,11 +65,11 @@ fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
 #[test]
 fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     talk.lose();
     assert!(!talk.session.wants_connection(talk.now), "there is no need yet");
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     assert!(talk.session.wants_connection(talk.now));
 }
 
@@ -78,7 +78,7 @@ fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() 
     const PATIENCE: Duration = Duration::from_millis(50);
     let is_worth_it = |talk: &Talk| talk.session.has_removals(talk.now, PATIENCE);
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     assert!(!is_worth_it(&talk), "there is nothing to remove");
     talk.post(1, Verb::Undo);
     assert!(is_worth_it(&talk));

@@ -2,18 +2,18 @@
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{Talk, greeting};
-use crate::node::{Problem, ServerErrorKind, SessionOptions};
+use crate::node::{NodeError, ServerErrorKind, SessionOptions};
 
 /// A session that has asked and been answered before.
 fn idle() -> Talk {
     let mut talk = Talk::ready();
-    talk.send(1, Verb::Plant);
+    talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     talk
 }
 
-fn loss(talk: &Talk) -> Problem {
+fn loss(talk: &Talk) -> NodeError {
     talk.session.loss().cloned().expect("the connection was given up")
 }
 
@@ -24,7 +24,7 @@ fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
         talk.hear(stray);
         let problem = loss(&talk).to_string();
         assert!(problem.contains("nothing was asked"), "{problem}");
-        talk.send(2, Verb::Plant);
+        talk.send(2, Verb::Acquire);
         assert_eq!(talk.votes(), [], "it waits for another connection, which is made at once");
         assert!(talk.session.wants_connection(talk.now));
     }
@@ -34,7 +34,7 @@ fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
     ] {
         let mut talk = idle();
         talk.hear(stray);
-        let Problem::Server(error) = loss(&talk) else { panic!("{stray}") };
+        let NodeError::Server(error) = loss(&talk) else { panic!("{stray}") };
         assert_eq!(error.kind, kind);
     }
 }
@@ -47,7 +47,7 @@ fn the_beginning_of_a_reply_is_enough() {
         assert!(talk.session.is_down(), "the rest would be taken for an answer: {stray:?}");
         // Also if it comes with the answer before it.
         let mut talk = Talk::ready();
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{stray}"));
         assert_eq!(talk.votes(), [(1, Vote::Granted)]);
         assert!(talk.session.is_down(), "{stray:?}");
@@ -62,7 +62,7 @@ fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
         talk.hear(&message[..cut]);
         assert!(!talk.session.is_down(), "cut at {cut}");
         talk.commands();
-        talk.send(2, Verb::Plant);
+        talk.send(2, Verb::Acquire);
         let is_looked = talk.commands() == ["EVAL", "SET 2"];
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
@@ -80,8 +80,8 @@ fn the_half_of_a_reply_behind_an_attribute_is_noticed() {
 
 #[test]
 fn the_answer_of_a_script_that_comes_twice_counts_once() {
-    for verb in [Verb::Extend, Verb::Release, Verb::HandOver, Verb::Fence, Verb::Remove] {
-        let yes = if verb == Verb::HandOver { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
+    for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
+        let yes = if verb == Verb::Handoff { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
             let mut talk = Talk::ready();
             talk.send(1, verb);
@@ -116,19 +116,19 @@ fn what_may_be_mistaken_is_read_before_a_request_is_written() {
         talk.session.is_mistakable(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
-    assert!(is_mistakable(&talk, Verb::Plant) && is_mistakable(&talk, Verb::Release));
+    assert!(is_mistakable(&talk, Verb::Acquire) && is_mistakable(&talk, Verb::Release));
     talk.send(2, Verb::Release);
-    assert!(is_mistakable(&talk, Verb::Plant), "a second answer would pass for its own");
+    assert!(is_mistakable(&talk, Verb::Acquire), "a second answer would pass for its own");
     assert!(!is_mistakable(&talk, Verb::Release), "its answer carries proof");
     talk.lose();
-    assert!(!is_mistakable(&talk, Verb::Plant), "there is no connection");
+    assert!(!is_mistakable(&talk, Verb::Acquire), "there is no connection");
 }
 
 #[test]
 fn what_comes_behind_the_greeting_answers_nothing() {
     for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
         let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         talk.connect();
         talk.hear(format!("{}{stray}", greeting("a", 1_000)));
         assert_eq!(talk.votes(), [(1, Vote::Failed)], "{stray:?}");
@@ -150,18 +150,18 @@ fn after_an_error() -> Talk {
 #[test]
 fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
     let mut talk = after_an_error();
-    talk.send(2, Verb::Plant);
-    talk.send(3, Verb::Plant);
+    talk.send(2, Verb::Acquire);
+    talk.send(3, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one look is enough");
     talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
-    talk.send(4, Verb::Plant);
+    talk.send(4, Verb::Acquire);
     assert_eq!(talk.commands(), ["SET 4"]);
 
     // What is under way anyhow shows it as well.
     let mut talk = after_an_error();
     talk.send(2, Verb::Extend);
-    talk.send(3, Verb::Plant);
+    talk.send(3, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVAL 2", "SET 3"]);
     talk.hear(":2\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Granted)]);
@@ -171,14 +171,14 @@ fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
 fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
     // The answer to the release comes now, as that to the look.
     let mut talk = after_an_error();
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     talk.hear(":1\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
     assert!(talk.session.is_down());
 
     // Among locks that are asked for together, the grant of one would be that of the next.
     let mut talk = Talk::ready();
-    (1..=3).for_each(|serial| talk.send(serial, Verb::Plant));
+    (1..=3).for_each(|serial| talk.send(serial, Verb::Acquire));
     talk.hear("-ERR max number of clients reached\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [1, 2, 3].map(|serial| (serial, Vote::Failed)));
 }
@@ -186,7 +186,7 @@ fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
 #[test]
 fn an_error_behind_an_error_leaves_the_order_in_doubt() {
     let mut talk = after_an_error();
-    talk.send(2, Verb::Plant);
+    talk.send(2, Verb::Acquire);
     talk.hear("-LOADING\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
     assert!(!talk.session.is_down());
@@ -197,8 +197,8 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
     for half in [">2\r\n+a\r\n", "|1\r\n+a\r\n"] {
         let mut talk = idle();
         talk.hear(half);
-        talk.send(2, Verb::Plant);
-        talk.send(3, Verb::Plant);
+        talk.send(2, Verb::Acquire);
+        talk.send(3, Verb::Acquire);
         assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
         // The answer to the look is taken for the rest, and the next one for that answer.
         talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n$-1\r\n+OK\r\n");
@@ -208,7 +208,7 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
         // Where it was only late, nothing is lost.
         let mut talk = idle();
         talk.hear(half);
-        talk.send(2, Verb::Plant);
+        talk.send(2, Verb::Acquire);
         talk.hear("+b\r\n*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n");
         assert_eq!(talk.votes(), [(2, Vote::Granted)], "{half:?}");
     }
@@ -218,8 +218,8 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
 fn an_error_that_comes_twice_counts_for_nothing_else() {
     let mut talk = Talk::ready();
     talk.send(1, Verb::Extend);
-    talk.send(2, Verb::Plant);
-    talk.send(3, Verb::Plant);
+    talk.send(2, Verb::Acquire);
+    talk.send(3, Verb::Acquire);
     // Then the first lock is granted and the second refused.
     talk.hear("-WRONGTYPE no\r\n-WRONGTYPE no\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Refused), (2, Vote::Failed), (3, Vote::Failed)]);
@@ -231,7 +231,7 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
     let mut connections = 0;
     for _ in 0..10_000 {
         talk.pass(1);
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         if talk.session.wants_connection(talk.now) {
             talk.connect();
             talk.hear(greeting("a", 1_000));
@@ -247,9 +247,9 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
 fn what_comes_before_a_command_is_written_is_no_answer_to_it() {
     for unwritten in [1, 5, usize::MAX] {
         let mut talk = Talk::ready();
-        talk.send(1, Verb::Plant);
+        talk.send(1, Verb::Acquire);
         let first = talk.session.output().len();
-        talk.send(2, Verb::Plant);
+        talk.send(2, Verb::Acquire);
         let second = talk.session.output().len() - first;
         talk.session.wrote(first + second.saturating_sub(unwritten));
         talk.session.received(talk.now, b"+OK\r\n+OK\r\n");

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{ForceReleaseError, InspectError};
-use redlatch::{Event, ExtendError, LockClient, LockError, LockGuard, Lost, Problem};
+use redlatch::{Event, ExtendError, LockClient, LockError, LockGuard, LockLost, NodeError};
 use redlatch::{ReleaseError, Released};
 
 use super::{
@@ -55,16 +55,16 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         let nodes = client.nodes();
         assert_eq!(nodes.len(), 3);
         for (node, url) in nodes.iter().zip(urls) {
-            assert!(node.endpoint.starts_with(url), "{} is not {url}", node.endpoint);
+            assert!(node.url.starts_with(url), "{} is not {url}", node.url);
             assert!(!node.is_connected);
-            assert_eq!(node.last_error, Some(Problem::OtherProcess));
+            assert_eq!(node.last_error, Some(NodeError::OtherProcess));
         }
     }
     for mut guard in guards {
         assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
-        assert_eq!(guard.ensure_held(), Err(Lost::OtherProcess));
+        assert_eq!(guard.ensure_held(), Err(LockLost::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.wait_lost(LIMIT), Some(Lost::OtherProcess));
+        assert_eq!(guard.wait_lost(LIMIT), Some(LockLost::OtherProcess));
         assert!(guard.on_lost(|_| unreachable!("nobody watches it")).is_err());
         assert!([&b"plain"[..], b"kept", b"served"].contains(&guard.resource()));
         assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
@@ -94,7 +94,7 @@ fn as_a_parent_under_a_lock() {
         })
         .unwrap();
     if is_child {
-        assert_eq!(held, Err(Lost::OtherProcess));
+        assert_eq!(held, Err(LockLost::OtherProcess));
         drop(client);
         process::exit(WELL);
     }
@@ -128,7 +128,7 @@ fn as_a_parent_whose_threads_are_busy() {
             if fork() {
                 assert_eq!(client.lock("busy-0", LONG).err(), Some(LockError::OtherProcess));
                 assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
-                assert_eq!(guard.ensure_held(), Err(Lost::OtherProcess));
+                assert_eq!(guard.ensure_held(), Err(LockLost::OtherProcess));
                 assert!(client.nodes().iter().all(|node| !node.is_connected));
                 drop(guard);
                 drop(client.clone());

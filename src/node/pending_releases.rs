@@ -1,0 +1,195 @@
+//! Removals that are owed to one node, because there was no connection to write them to or no room
+//! on it.
+
+use super::Ticket;
+use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
+use super::waiting::TicketQueue;
+use crate::clock::Time;
+use crate::engine::{Predecessor, Request, Verb};
+
+/// The most removals that are remembered for a node that does not take any. Beyond that the oldest
+/// is given up, and its key left to its ttl. For a node that is well there may be more, one for
+/// each lock that was given up, and those are kept if it falls ill.
+pub const DEBTS_MAX: usize = 4096;
+
+/// The most bytes of keys of such removals.
+const DEBT_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
+
+/// A removal that is still to be written.
+#[derive(Debug)]
+pub(super) struct PendingRelease {
+    pub(super) request: Request,
+    /// When the key will have expired by itself.
+    pub(super) until: Time,
+}
+
+/// What is to be removed from a node that has not carried this request out, or may not have: for a
+/// handoff, the lock before, which nobody else will remove.
+pub(super) fn owed_of(request: Request) -> Option<Request> {
+    if request.verb.is_removal() {
+        return Some(request);
+    }
+    let ttl = request.ttl_longest;
+    let Predecessor { token, extras, .. } = request.predecessor?;
+    Some(Request { verb: Verb::Undo, token, extras, predecessor: None, ttl, ..request })
+}
+
+/// The removals owed to one node.
+#[derive(Debug)]
+pub(super) struct PendingReleases {
+    owed: TicketQueue<PendingRelease>,
+    bytes: usize,
+    /// The most that is kept, in number and bytes, if the node does not take any.
+    most: (usize, usize),
+    /// None of the keys will have expired by itself before this.
+    expires_at: Time,
+}
+
+impl Default for PendingReleases {
+    fn default() -> Self {
+        Self {
+            owed: TicketQueue::default(),
+            bytes: 0,
+            most: (DEBTS_MAX, DEBT_BYTES_MAX),
+            expires_at: Time::ZERO,
+        }
+    }
+}
+
+impl PendingReleases {
+    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
+    /// an answer because their removals had to be given up for it. As long as the node `is_well`
+    /// none is given up: there is one at most for each lock that its callers held.
+    pub(super) fn owe(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        is_well: bool,
+    ) -> Vec<Ticket> {
+        let until = now.after(request.ttl.as_duration());
+        self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
+        self.bytes += request.key_bytes();
+        self.owed.push(ticket, PendingRelease { request, until });
+        if is_well {
+            // If the node falls ill, what is under way is owed as well.
+            let number = self.owed.len() + IN_FLIGHT_MAX;
+            let bytes = self.bytes + 2 * IN_FLIGHT_BYTES_MAX;
+            self.most = (self.most.0.max(number), self.most.1.max(bytes));
+        }
+        let mut given_up = Vec::new();
+        while self.owed.len() > self.most.0 || self.bytes > self.most.1 {
+            given_up.extend(self.take().and_then(|(ticket, _)| ticket));
+        }
+        given_up
+    }
+
+    /// Takes the oldest, and who waits for the answer, if anybody still does.
+    pub(super) fn take(&mut self) -> Option<(Option<Ticket>, PendingRelease)> {
+        let (ticket, debt) = self.owed.pop()?;
+        self.bytes -= debt.request.key_bytes();
+        self.forget_peak();
+        Some((ticket, debt))
+    }
+
+    /// Is the oldest one that `flight` has room for?
+    pub(super) fn is_payable(&self, flight: &Flight) -> bool {
+        self.owed.first().is_some_and(|debt| flight.has_room(&debt.request))
+    }
+
+    /// Drops those whose keys have expired by themselves, and hands back who still waits for them.
+    pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
+        if self.is_empty() || now < self.expires_at {
+            return Vec::new();
+        }
+        let given_up = self.owed.retain(|debt| debt.until > now);
+        self.bytes = self.owed.iter().map(|debt| debt.request.key_bytes()).sum();
+        let next = self.owed.iter().map(|debt| debt.until).min();
+        self.expires_at = next.unwrap_or(self.expires_at);
+        self.forget_peak();
+        given_up
+    }
+
+    /// Nobody waits for the answer to `ticket` any more. The removal is owed all the same.
+    pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
+        self.owed.unwait(ticket)
+    }
+
+    /// Hands out everyone who waits for an answer: there will be none on this connection.
+    pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
+        self.owed.unwait_all()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.owed.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.owed.is_empty()
+    }
+
+    /// When all is paid, what there was counts no more.
+    fn forget_peak(&mut self) {
+        if self.is_empty() {
+            self.most = (DEBTS_MAX, DEBT_BYTES_MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::fixture::{at, removal, ttl};
+
+    #[test]
+    fn debts_are_bounded_in_bytes_whatever_their_sizes() {
+        let mut pending_releases = PendingReleases::default();
+        for length in [1, 64 * 1024, 7] {
+            for _ in 0..2 * DEBTS_MAX {
+                pending_releases.owe(at(0), None, removal(length), false);
+                let bytes: usize =
+                    pending_releases.owed.iter().map(|debt| debt.request.key.len()).sum();
+                assert_eq!(bytes, pending_releases.bytes);
+                assert!(bytes <= DEBT_BYTES_MAX && pending_releases.len() <= DEBTS_MAX);
+                assert!(!pending_releases.is_empty(), "the latest is kept");
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_owed_to_a_node_that_was_well_is_kept_when_it_falls_ill() {
+        let mut pending_releases = PendingReleases::default();
+        let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
+        let owe = |pending_releases: &mut PendingReleases, count, is_well| {
+            (0..count)
+                .for_each(|_| drop(pending_releases.owe(at(0), None, removal(1_000), is_well)));
+        };
+        owe(&mut pending_releases, many, true);
+        assert_eq!(pending_releases.len(), many);
+        // What was under way comes back. Beyond that there are no more than there were.
+        owe(&mut pending_releases, IN_FLIGHT_MAX, false);
+        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        owe(&mut pending_releases, more, false);
+        assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
+        while pending_releases.take().is_some() {}
+        owe(&mut pending_releases, more, false);
+        assert_eq!(pending_releases.len(), DEBT_BYTES_MAX / 1_000);
+    }
+
+    #[test]
+    fn each_expires_in_its_time_whatever_their_order() {
+        let mut pending_releases = PendingReleases::default();
+        for millis in [30, 10, 20] {
+            let removal = Request { ttl: ttl(millis), ..removal(1) };
+            pending_releases.owe(at(0), None, removal, false);
+        }
+        for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
+            pending_releases.expire(at(millis));
+            assert_eq!(
+                (pending_releases.len(), pending_releases.bytes),
+                (left, left),
+                "after {millis} ms"
+            );
+        }
+    }
+}

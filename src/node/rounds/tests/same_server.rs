@@ -1,0 +1,91 @@
+//! Two nodes that are one server.
+
+use super::{Nodes, set};
+use crate::engine::{NodeSet, Verb};
+use crate::node::fixture::greeting;
+
+#[test]
+fn two_names_of_one_server_end_every_attempt_and_name_both() {
+    let mut nodes = Nodes::down(false);
+    nodes.open(1, Verb::Acquire, 1);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.hear(0, &greeting("same", 1_000));
+    nodes.hear(1, &greeting("other", 1_000));
+    nodes.hear(2, &greeting("same", 1_000));
+    nodes.hear(2, "+OK\r\n");
+    nodes.hear(0, "+OK\r\n");
+    assert!(!nodes.is_over(), "one server has one vote");
+    nodes.hear(1, "+OK\r\n");
+    let returns = nodes.over();
+    assert!(returns.ballot.same_server);
+    assert_eq!(returns.twins, Some(("redis://0".into(), "redis://2".into())));
+
+    nodes.open(2, Verb::Acquire, 2);
+    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
+}
+
+#[test]
+fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
+    for verb in [Verb::Extend, Verb::Release] {
+        let mut nodes = Nodes::ready(false);
+        nodes.lose(0);
+        nodes.lose(1);
+        nodes.pass(500);
+        nodes.open(1, verb, 1);
+        // By its second name, the server says yes.
+        nodes.hear(2, ":1\r\n");
+        // By its first name, it is connected to again, and turns out to be the same.
+        nodes.connect(0);
+        nodes.hear(0, &greeting("run 2", 1_000));
+        nodes.hear(0, ":1\r\n");
+        assert!(!nodes.is_over(), "{verb:?}: a majority of one server");
+        nodes.pass(50);
+        assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
+    }
+}
+
+#[test]
+fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.pass(500);
+    nodes.connect(0);
+    nodes.hear(0, &greeting("run 1", 1_000));
+    nodes.open(1, Verb::Acquire, 1);
+    assert!(nodes.over().ballot.same_server);
+    nodes.lose(0);
+    nodes.pass(500);
+    // Only a new connection can tell whether it still is one, and now there is a reason to make it.
+    nodes.open(2, Verb::Acquire, 2);
+    assert!(!nodes.is_over());
+    nodes.connect(0);
+    nodes.hear(0, &greeting("another", 1));
+    assert_eq!(nodes.commands(0), ["SET 2"]);
+}
+
+#[test]
+fn one_server_is_looked_at_once() {
+    const SEEN: &str = "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n";
+    let mut nodes = Nodes::down(false);
+    nodes.open(1, Verb::Inspect, 1);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.hear(0, &greeting("same", 1_000));
+    nodes.hear(1, &greeting("other", 1_000));
+    nodes.hear(2, &greeting("same", 1_000));
+    (0..3).for_each(|index| nodes.hear(index, SEEN));
+    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
+    assert_eq!(seen, [true, true, false]);
+
+    // Also if it was looked at before it was recognised.
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(0);
+    nodes.pass(500);
+    nodes.open(1, Verb::Inspect, 1);
+    nodes.hear(2, SEEN);
+    nodes.connect(0);
+    nodes.hear(0, &greeting("run 2", 1_000));
+    nodes.hear(0, SEEN);
+    nodes.hear(1, SEEN);
+    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
+    assert_eq!(seen, [true, true, false]);
+}

@@ -1,0 +1,78 @@
+//! What a node is still to remove: owed while it has not said that it has, and paid when it can be.
+
+use super::{Answer, Session};
+use crate::clock::Time;
+use crate::engine::{Request, Vote};
+use crate::node::Ticket;
+use crate::node::flight::InFlight;
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::owed_of;
+
+impl Session {
+    /// Writes what is owed, as far as there is room for it, unless the node has just refused some.
+    pub(super) fn pay_debts(&mut self, now: Time) {
+        if !self.is_ready() || now < self.pay_at {
+            return;
+        }
+        while self.pending_releases.is_payable(&self.flight) {
+            let Some((ticket, mut debt)) = self.pending_releases.take() else { return };
+            // If the node refuses to take it, it is owed for what is left of that time, and no
+            // longer.
+            debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
+            self.write(now, ticket, debt.request);
+        }
+    }
+
+    /// When what the node has refused to remove is to be sent again.
+    pub(super) fn pays_at(&self) -> Option<Time> {
+        (self.is_ready() && self.pending_releases.is_payable(&self.flight)).then_some(self.pay_at)
+    }
+
+    /// A request to which no answer will come. What it was to remove is owed then.
+    pub(super) fn lose(
+        &mut self,
+        now: Time,
+        ticket: Option<Ticket>,
+        request: Request,
+        problem: &NodeError,
+        was_sent: bool,
+    ) {
+        if let Some(ticket) = ticket {
+            self.fail(ticket, problem, was_sent);
+        }
+        // Of what was never written nothing is left behind, but a removal is owed all the same.
+        let may_leave = was_sent || request.verb.is_removal();
+        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
+            self.owe(now, None, removal);
+        }
+    }
+
+    pub(super) fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+        let is_well = self.is_well(now);
+        for ticket in self.pending_releases.owe(now, ticket, request, is_well) {
+            self.fail(ticket, &NodeError::Overloaded, false);
+        }
+    }
+
+    pub(super) fn fail(&mut self, ticket: Ticket, problem: &NodeError, was_sent: bool) {
+        let answer = Answer::new(ticket, Vote::Failed, Some(problem.clone()));
+        self.answers.push_back(Answer { was_sent, ..answer });
+    }
+
+    /// The node has not removed what it was to remove, or has not said so. It is told again, but
+    /// not at once.
+    pub(super) fn owe_again(&mut self, now: Time, command: InFlight) {
+        // Counted from when it was sent: its answer may have lain unread for long.
+        self.pay_at = self.pay_at.max(command.sent_at.after(self.options.reconnect.1));
+        if let Some(removal) = owed_of(command.request) {
+            self.owe(now, None, removal);
+        }
+    }
+
+    /// A lock was not handed over here: the one before is to be removed.
+    pub(super) fn owe_predecessor(&mut self, now: Time, request: Request) {
+        if request.predecessor.is_some() {
+            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Handoffs that a node does not take: nothing of either lock may stay there.
+
+use crate::engine::{Extras, Predecessor, Request, Token, Verb, Vote};
+use crate::node::SessionOptions;
+use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
+use std::sync::Arc;
+
+/// The request by which the lock of `before` becomes that of `owner`.
+fn handoff(before: u8, owner: u8, talk: &Talk) -> Request {
+    let mut request = request(Verb::Handoff, owner, talk.now);
+    request.predecessor = Some(Predecessor::new(Token::new([before; Token::LEN])));
+    request
+}
+
+fn send(talk: &mut Talk, serial: u64, before: u8, owner: u8) {
+    let request = handoff(before, owner, talk);
+    talk.session.send(talk.now, Some(ticket(serial)), &request);
+}
+
+/// A node that has run both scripts.
+fn experienced() -> Talk {
+    let mut talk = Talk::ready();
+    send(&mut talk, 90, 91, 92);
+    talk.send(93, Verb::Release);
+    talk.hear("*2\r\n:1\r\n:0\r\n:2\r\n");
+    talk.written();
+    talk.answers();
+    talk
+}
+
+#[test]
+fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
+    let mut talk = Talk::ready();
+    send(&mut talk, 1, 4, 5);
+    talk.lose();
+    assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
+    talk.post(5, Verb::Undo);
+    talk.pass(20);
+    talk.connect();
+    talk.hear(greeting("a", 1_000));
+    assert_eq!(talk.commands(), ["EVAL 4", "EVAL 5"]);
+}
+
+#[test]
+fn a_handoff_that_was_never_sent_is_not_known_of_here() {
+    // Who hands over knows which nodes may hold the key of the lock before: with a node that is
+    // down for long, that is none of them.
+    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    send(&mut talk, 1, 4, 5);
+    talk.connect();
+    talk.lose();
+    send(&mut talk, 2, 5, 6);
+    assert!(talk.answers().iter().all(|answer| !answer.was_sent));
+    assert_eq!(talk.session.load(), (0, 0));
+}
+
+#[test]
+fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
+    let mut talk = Talk::ready();
+    send(&mut talk, 1, 4, 5);
+    talk.hear("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
+}
+
+#[test]
+fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
+    for answer in [":-1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n"] {
+        let mut talk = Talk::ready();
+        send(&mut talk, 1, 4, 5);
+        talk.hear(answer);
+        assert_eq!(talk.session.load(), (0, 0), "{answer}");
+    }
+}
+
+#[test]
+fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
+    let mut talk = Talk::ready();
+    let mut request = handoff(4, 5, &talk);
+    (request.ttl, request.ttl_longest) = (ttl(10), ttl(1_000));
+    talk.session.send(talk.now, Some(ticket(1)), &request);
+    talk.lose();
+    talk.pass(999);
+    assert_eq!(talk.session.load(), (0, 1));
+    talk.pass(1);
+    assert_eq!(talk.session.load(), (0, 0));
+}
+
+#[test]
+fn a_handoff_by_a_script_that_is_unknown_is_not_sent_again_behind_its_own_undo() {
+    let mut talk = experienced();
+    send(&mut talk, 1, 4, 5);
+    talk.post(5, Verb::Undo);
+    assert_eq!(talk.commands(), ["EVALSHA 4", "EVAL 5"]);
+    talk.hear("-NOSCRIPT No matching script.\r\n:-4\r\n");
+    // Behind the undo it would plant a key that nobody removes.
+    assert_eq!(talk.commands(), ["EVAL 4"], "the removal of the lock before");
+    assert_eq!(talk.votes(), [(1, Vote::Failed)]);
+    talk.hear(":5\r\n");
+    assert_eq!(talk.session.load(), (0, 0));
+}
+
+#[test]
+fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
+    let mut talk = experienced();
+    send(&mut talk, 1, 4, 5);
+    // The undo of another lock says nothing about this one.
+    talk.post(8, Verb::Undo);
+    talk.written();
+    talk.hear("-NOSCRIPT No matching script.\r\n");
+    assert!(talk.written().contains("EVAL\r\n"));
+    talk.hear(":-4\r\n*2\r\n:5\r\n:0\r\n");
+    assert_eq!(talk.votes(), [(1, Vote::Granted)]);
+}
+
+#[test]
+fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
+    // One of the keys is another's. Of the rest, the lock before may still have some.
+    for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
+        let mut talk = Talk::ready();
+        let mut request = handoff(4, 5, &talk);
+        let more_keys = vec![Arc::from(&b"more"[..])];
+        request.extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+        let before = request.predecessor.as_mut().expect("it is handed over");
+        before.extras.clone_from(&request.extras);
+        talk.session.send(talk.now, Some(ticket(1)), &request);
+        assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
+        talk.hear(refusal);
+        assert_eq!(talk.votes(), [(1, Vote::Refused)]);
+        let removal = talk.written();
+        assert!(removal.contains("more") && removal.contains(&"\u{4}".repeat(Token::LEN)));
+        talk.hear(":-2\r\n");
+        assert_eq!(talk.session.load(), (0, 0));
+    }
+}

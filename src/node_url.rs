@@ -1,0 +1,286 @@
+//! Where a node is and who to be there: `redis://` and `unix://` URLs.
+//!
+//! ```text
+//! redis://[[user]:password@]host[:port][/db]        redis://:secret@[2001:db8::1]:6380/2
+//! redis://…?db=2                                    the same as /2
+//! unix://[[user]:password@]/path[?db=0]             unix:///run/redis/redis.sock
+//! unix:///path?user=…&password=…                    the same as in front of the path
+//! ```
+//!
+//! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%`
+//! in them have to be. An empty user or password is the same as none, but the colon must be there:
+//! what has none may be a user or a password, and is refused. So is what is not understood, and not
+//! ignored: a misspelt option, or a database that is no number, would otherwise send the lock to a
+//! place where nobody else looks for it.
+//!
+//! Passwords stay in here. `Debug` and `Display` of an [`NodeUrl`] do not show them, and an
+//! [`NodeUrlError`] does not show any part of the URL that may be one.
+
+mod error;
+mod host;
+mod percent;
+
+use std::fmt;
+use std::path::PathBuf;
+
+pub(crate) use error::redact;
+pub use error::{NodeUrlError, NodeUrlErrorKind};
+
+/// The port of `redis://` URLs that name none.
+const PORT_DEFAULT: u16 = 6379;
+
+/// One node: its address, its database, and the credentials to show it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NodeUrl {
+    address: Address,
+    user: Option<Vec<u8>>,
+    password: Option<Vec<u8>>,
+    database: u32,
+}
+
+/// What to connect to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Address {
+    /// A TCP port of a host.
+    Tcp {
+        /// A name in lower case, or an IP address in its canonical form, without brackets.
+        host: String,
+        /// From 1 to 65535.
+        port: u16,
+    },
+    /// A Unix domain socket.
+    Unix {
+        /// An absolute path.
+        path: PathBuf,
+    },
+}
+
+impl NodeUrl {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    ///
+    /// When it is not one of the forms above. The error names the URL, without credentials.
+    pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
+        parse(url).map_err(|fault| NodeUrlError::new(url, fault))
+    }
+
+    /// What to connect to.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// The user to authenticate as; `None` for the server's default user.
+    #[must_use]
+    pub fn user(&self) -> Option<&[u8]> {
+        self.user.as_deref()
+    }
+
+    /// The password to authenticate with; `None` for no authentication.
+    #[must_use]
+    pub fn password(&self) -> Option<&[u8]> {
+        self.password.as_deref()
+    }
+
+    /// The number of the database to select. A new connection is in database 0.
+    #[must_use]
+    pub fn database(&self) -> u32 {
+        self.database
+    }
+
+    /// Whether both are surely the same server, whatever their databases and credentials.
+    ///
+    /// Two databases of a server are one server too: they are lost together. That two names, or a
+    /// name and an address, lead to the same place cannot be seen from here.
+    #[must_use]
+    pub fn same_server(&self, other: &Self) -> bool {
+        match (&self.address, &other.address) {
+            (
+                Address::Tcp { host: left, port: left_port },
+                Address::Tcp { host: right, port: right_port },
+            ) => left_port == right_port && host::is_same(left, right),
+            (Address::Unix { path: left }, Address::Unix { path: right }) => left == right,
+            _ => false,
+        }
+    }
+}
+
+/// The URL, with stars for the password of a user. It leads to the same server and database when
+/// parsed again.
+impl fmt::Display for NodeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.address {
+            Address::Tcp { .. } => "redis",
+            Address::Unix { .. } => "unix",
+        };
+        write!(f, "{scheme}://")?;
+        if let Some(user) = &self.user {
+            let password = if self.password.is_some() { "***" } else { "" };
+            write!(f, "{}:{password}@", percent::encode(user, b""))?;
+        }
+        match &self.address {
+            // Only an IPv6 address contains a colon.
+            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}")?,
+            Address::Tcp { host, port } => write!(f, "{host}:{port}")?,
+            Address::Unix { path } => {
+                let path = path.as_os_str().as_encoded_bytes();
+                return write!(f, "{}?db={}", percent::encode(path, b"/"), self.database);
+            }
+        }
+        write!(f, "/{}", self.database)
+    }
+}
+
+impl fmt::Debug for NodeUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Url({self}")?;
+        if self.password.is_some() {
+            write!(f, " with a password")?;
+        }
+        write!(f, ")")
+    }
+}
+
+fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
+    let (scheme, rest) = split_scheme(url).ok_or(NodeUrlErrorKind::MissingScheme)?;
+    if rest.chars().any(char::is_control) {
+        return Err(NodeUrlErrorKind::ControlCharacter);
+    }
+    if rest.contains('#') {
+        return Err(NodeUrlErrorKind::Fragment);
+    }
+    match scheme.to_ascii_lowercase().as_str() {
+        "redis" => parse_tcp(rest),
+        "unix" => parse_unix(rest),
+        "rediss" => Err(NodeUrlErrorKind::TlsNotBuiltIn),
+        scheme => Err(NodeUrlErrorKind::UnknownScheme(scheme.to_owned())),
+    }
+}
+
+/// The scheme and what follows its `://`; `None` if there is nothing that could be a scheme.
+fn split_scheme(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    is_scheme.then_some((scheme, rest))
+}
+
+fn parse_tcp(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
+    let (authority, path_and_query) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    if path_and_query.contains('@') {
+        // No path or option here contains one: this is a password with a raw '/' or '?' in it.
+        return Err(NodeUrlErrorKind::UnescapedCredentials);
+    }
+    let (path, query) = split_query(path_and_query);
+    let mut options = Options::default();
+    let host_and_port = match authority.rsplit_once('@') {
+        Some((credentials, host_and_port)) => {
+            options.credentials(credentials)?;
+            host_and_port
+        }
+        None => authority,
+    };
+    let (host, port) = host::split_port(host_and_port)?;
+    let port = match port {
+        None => PORT_DEFAULT,
+        Some(port) => number(port).filter(|port| *port != 0).ok_or(NodeUrlErrorKind::BadPort)?,
+    };
+    let host = host::normalize(host)?;
+    // After the port, because an error here may name an option: where the port is no number,
+    // somebody may have forgotten the host, and all of this may be a password.
+    match path.strip_prefix('/') {
+        None | Some("") => {}
+        Some(database) => options.set("db", database)?,
+    }
+    options.query(query, &["db"])?;
+    options.url(Address::Tcp { host, port })
+}
+
+fn parse_unix(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
+    let (authority, path_and_query) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let (path, query) = split_query(path_and_query);
+    let mut options = Options::default();
+    match authority.rsplit_once('@') {
+        Some((credentials, "")) => options.credentials(credentials)?,
+        None if authority.is_empty() => {}
+        _ => return Err(NodeUrlErrorKind::UnexpectedHost),
+    }
+    options.query(query, &["db", "user", "password"])?;
+    let path = percent::decode(path).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
+    // The path starts with a slash if there is one at all.
+    if path.iter().all(|byte| *byte == b'/') || path.contains(&0) {
+        return Err(NodeUrlErrorKind::BadPath);
+    }
+    let path = String::from_utf8(path).map_err(|_| NodeUrlErrorKind::BadPath)?;
+    options.url(Address::Unix { path: path.into() })
+}
+
+fn split_query(path_and_query: &str) -> (&str, &str) {
+    path_and_query.split_once('?').unwrap_or((path_and_query, ""))
+}
+
+/// A number without sign or blanks, unlike what the standard library's parser takes.
+fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+/// What can be said in more than one place of a URL, and may be said once.
+#[derive(Default)]
+struct Options {
+    database: Option<u32>,
+    user: Option<Vec<u8>>,
+    password: Option<Vec<u8>>,
+}
+
+impl Options {
+    /// Takes `user:password`, as it stands before the `@`. Colons in the password are its own. What
+    /// has none is a password to some programs and a user to others, and here it is neither: taken
+    /// for a user, a password would be shown.
+    fn credentials(&mut self, text: &str) -> Result<(), NodeUrlErrorKind> {
+        let (user, password) = match text.split_once(':') {
+            Some(both) => both,
+            None if text.is_empty() => ("", ""),
+            None => return Err(NodeUrlErrorKind::AmbiguousCredentials),
+        };
+        self.set("user", user)?;
+        self.set("password", password)
+    }
+
+    /// Takes `name=value&name=value`, as it stands behind the `?`.
+    fn query(&mut self, query: &str, known: &[&'static str]) -> Result<(), NodeUrlErrorKind> {
+        if query.is_empty() {
+            return Ok(());
+        }
+        query.split('&').try_for_each(|option| {
+            let (name, value) = option.split_once('=').unwrap_or((option, ""));
+            match known.iter().find(|known| **known == name) {
+                Some(name) => self.set(name, value),
+                None => Err(NodeUrlErrorKind::unknown_option(name)),
+            }
+        })
+    }
+
+    fn set(&mut self, name: &'static str, value: &str) -> Result<(), NodeUrlErrorKind> {
+        let value = percent::decode(value).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
+        let before = match name {
+            "db" => {
+                let database = std::str::from_utf8(&value).ok().and_then(number);
+                self.database.replace(database.ok_or(NodeUrlErrorKind::BadDatabase)?).is_some()
+            }
+            _ if value.is_empty() => false,
+            "user" => self.user.replace(value).is_some(),
+            _ => self.password.replace(value).is_some(),
+        };
+        if before { Err(NodeUrlErrorKind::RepeatedOption(name)) } else { Ok(()) }
+    }
+
+    fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
+        let Self { database, user, password } = self;
+        Ok(NodeUrl { address, user, password, database: database.unwrap_or(0) })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! What is wrong with a URL, and how much of the URL may be shown.
+
+use std::error::Error;
+use std::fmt;
+
+/// The most characters of a URL that are shown.
+const SHOWN_MAX: usize = 200;
+
+/// A URL that does not name a node. Shows the URL without the parts that may be secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeUrlError {
+    shown: String,
+    fault: NodeUrlErrorKind,
+}
+
+impl NodeUrlError {
+    pub(super) fn new(url: &str, fault: NodeUrlErrorKind) -> Self {
+        Self { shown: redact(url), fault }
+    }
+
+    /// What is wrong.
+    #[must_use]
+    pub fn fault(&self) -> &NodeUrlErrorKind {
+        &self.fault
+    }
+}
+
+impl fmt::Display for NodeUrlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "bad node url '{}': {}", self.shown, self.fault)
+    }
+}
+
+impl Error for NodeUrlError {}
+
+/// What is wrong with a URL.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NodeUrlErrorKind {
+    /// There is no scheme, as in `host:6379`.
+    MissingScheme,
+    /// The scheme is neither `redis` nor `unix`.
+    UnknownScheme(String),
+    /// The scheme is `rediss`.
+    TlsNotBuiltIn,
+    /// There is a control character, such as a line break or NUL.
+    ControlCharacter,
+    /// There is a `#`, which starts nothing that is of use here.
+    Fragment,
+    /// There is a raw `/` or `?` in the user or password.
+    UnescapedCredentials,
+    /// What stands before the `@` has no colon, and may be a user or a password.
+    AmbiguousCredentials,
+    /// A percent sign is not followed by two hexadecimal digits.
+    BadPercentEscape,
+    /// There is no host.
+    EmptyHost,
+    /// The host is neither a name nor an address.
+    BadHost,
+    /// The port is not a number from 1 to 65535.
+    BadPort,
+    /// The database is not a number that fits into 32 bits.
+    BadDatabase,
+    /// There is a host in a `unix` URL.
+    UnexpectedHost,
+    /// The path of a `unix` URL is empty, contains NUL, or is not UTF-8.
+    BadPath,
+    /// There is an option that the scheme does not have. Its name, or nothing if that may be
+    /// something else than a name.
+    UnknownOption(String),
+    /// Something is said twice, such as the database in the path and as an option.
+    RepeatedOption(&'static str),
+}
+
+impl NodeUrlErrorKind {
+    /// A name is repeated only if it looks like one. It may be a piece of a password.
+    pub(super) fn unknown_option(name: &str) -> Self {
+        let is_name = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        Self::UnknownOption(if is_name { name.to_owned() } else { String::new() })
+    }
+}
+
+impl fmt::Display for NodeUrlErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::MissingScheme => "no scheme, expected redis:// or unix://",
+            Self::UnknownScheme(scheme) => {
+                return write!(f, "unknown scheme '{scheme}', expected redis:// or unix://");
+            }
+            Self::TlsNotBuiltIn => "TLS is not built in, so rediss:// cannot be used",
+            Self::ControlCharacter => "control character",
+            Self::Fragment => "'#' has to be written as %23",
+            Self::UnescapedCredentials => {
+                "'/' and '?' in a user or password have to be written as %2F and %3F"
+            }
+            Self::AmbiguousCredentials => {
+                "a user or a password? write ':password@', 'user:password@', or 'user:@' for a \
+                 user without one"
+            }
+            Self::BadPercentEscape => "'%' without two hexadecimal digits, write it as %25",
+            Self::EmptyHost => "no host",
+            Self::BadHost => "host is not a name, an IPv4 address, or an IPv6 address in brackets",
+            Self::BadPort => "port is not a number from 1 to 65535",
+            Self::BadDatabase => "database is not a number",
+            Self::UnexpectedHost => "unix:// is followed by a path, not by a host",
+            Self::BadPath => "path is empty, contains NUL, or is not UTF-8",
+            Self::UnknownOption(name) if name.is_empty() => "unknown option",
+            Self::UnknownOption(name) => return write!(f, "unknown option '{name}'"),
+            Self::RepeatedOption(name) => return write!(f, "'{name}' is given twice"),
+        };
+        f.write_str(text)
+    }
+}
+
+impl Error for NodeUrlErrorKind {}
+
+/// What may be shown of a URL that need not even be one: never what stands before its last `@`,
+/// nor where a password ends up when somebody forgets to write the `@` or to encode what is in
+/// front of it. When in doubt, less is shown.
+pub(crate) fn redact(url: &str) -> String {
+    let (scheme, rest) = match super::split_scheme(url) {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    let (mark, rest) = match rest.rsplit_once('@') {
+        // Either a '?' in a password, or an '@' in an option, which may be a password.
+        Some((secret, _)) if secret.contains(['?', '#']) => ("***@", "***"),
+        Some((_, rest)) => ("***@", rest),
+        None => ("", rest),
+    };
+    let end = rest.find(['?', '#']).unwrap_or(rest.len());
+    let (place, options) = rest.split_at(end);
+    // Options have secrets in them; a database has not.
+    let options = match options.strip_prefix("?db=") {
+        _ if options.is_empty() => "",
+        Some(database) if database.parse::<u32>().is_ok() => options,
+        _ => "?***",
+    };
+    let shown = format!("{scheme}{mark}{}{options}", redact_place(place));
+    // Escaped, so that a line break in a URL does not become one in a log.
+    let mut shown: Vec<char> = shown.chars().flat_map(char::escape_debug).collect();
+    if shown.len() > SHOWN_MAX {
+        shown.truncate(SHOWN_MAX);
+        shown.extend("...".chars());
+    }
+    shown.into_iter().collect()
+}
+
+/// `host:port/database` or `/path`, as far as it looks like one. What stands for the port and is
+/// none may be the password of somebody who forgot the host, and so may all that follows.
+fn redact_place(place: &str) -> String {
+    let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
+    if authority.is_empty() {
+        return path.to_owned();
+    }
+    let after_brackets = authority.rfind(']').map_or(0, |bracket| bracket + 1);
+    if let Some(colon) = authority[after_brackets..].find(':') {
+        let colon = after_brackets + colon;
+        let is_port = authority[colon + 1..].parse::<u16>().is_ok_and(|port| port != 0);
+        if !is_port || colon == 0 {
+            return format!("{}:***", &authority[..colon]);
+        }
+    }
+    let is_database = path.len() <= 1 || path[1..].parse::<u32>().is_ok();
+    format!("{authority}{}", if is_database { path } else { "/***" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_secret_is_not_shown() {
+        for (url, shown) in [
+            ("redis://10.0.0.1:6379/0", "redis://10.0.0.1:6379/0"),
+            ("redis://user:secret@host:6379/x", "redis://***@host:6379/***"),
+            ("redis://:se@cret@host", "redis://***@host"),
+            ("redis://:se/cret@host", "redis://***@host"),
+            ("redis://:se?cret@host", "redis://***@***"),
+            ("redis://:secret", "redis://:***"),
+            ("redis://user:secret/0", "redis://user:***"),
+            ("redis://user:1/secret", "redis://user:1/***"),
+            ("redis://user:1secret", "redis://user:***"),
+            ("redis://:123456", "redis://:***"),
+            ("redis://:6379", "redis://:***"),
+            ("redis://[::1]:secret", "redis://[::1]:***"),
+            ("user:secret@host", "***@host"),
+            ("user:secret", "user:***"),
+            ("host:6379", "host:6379"),
+            ("unix:///run/redis.sock?db=x", "unix:///run/redis.sock?***"),
+            ("unix:///run/redis.sock?db=1", "unix:///run/redis.sock?db=1"),
+            ("unix:///run/redis.sock?password=secret", "unix:///run/redis.sock?***"),
+            ("unix:///run/redis.sock?password=se@cret", "unix://***@***"),
+            ("redis://a\nb", "redis://a\\nb"),
+            ("", ""),
+        ] {
+            assert_eq!(redact(url), shown, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_long_url_is_cut() {
+        assert_eq!(redact(&"é".repeat(1000)).chars().count(), SHOWN_MAX + 3);
+    }
+
+    #[test]
+    fn an_option_that_looks_like_no_name_is_not_named() {
+        let text = |name| NodeUrlErrorKind::unknown_option(name).to_string();
+        assert_eq!(text("timeout"), "unknown option 'timeout'");
+        assert_eq!(text("S3cret"), "unknown option");
+    }
+}

@@ -1,0 +1,192 @@
+//! URLs that are nodes, URLs that are none, and passwords that nobody gets to see.
+
+use super::*;
+
+fn tcp(host: &str, port: u16) -> Address {
+    Address::Tcp { host: host.to_owned(), port }
+}
+
+fn unix(path: &str) -> Address {
+    Address::Unix { path: path.into() }
+}
+
+#[test]
+fn urls_are_read_and_shown() {
+    let (user, password) = (Some("user"), Some("pass"));
+    for (url, address, credentials, database, shown) in [
+        ("redis://10.0.0.1", tcp("10.0.0.1", 6379), (None, None), 0, "redis://10.0.0.1:6379/0"),
+        ("redis://h:1/", tcp("h", 1), (None, None), 0, "redis://h:1/0"),
+        ("redis://h:65535/15", tcp("h", 65535), (None, None), 15, "redis://h:65535/15"),
+        ("redis://h?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
+        ("redis://h/?db=2", tcp("h", 6379), (None, None), 2, "redis://h:6379/2"),
+        ("redis://h?", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
+        ("REDIS://User:@H", tcp("h", 6379), (Some("User"), None), 0, "redis://User:@h:6379/0"),
+        ("redis://user:pass@h/2", tcp("h", 6379), (user, password), 2, "redis://user:***@h:6379/2"),
+        ("redis://:pass@h", tcp("h", 6379), (None, password), 0, "redis://h:6379/0"),
+        ("redis://user:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
+        ("redis://:@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
+        ("redis://@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
+        ("redis://[::1]", tcp("::1", 6379), (None, None), 0, "redis://[::1]:6379/0"),
+        ("redis://[0::1]:7/3", tcp("::1", 7), (None, None), 3, "redis://[::1]:7/3"),
+        ("redis://%75ser:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
+        ("redis://%40:@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40:@h:6379/0"),
+        ("unix:///run/r.sock", unix("/run/r.sock"), (None, None), 0, "unix:///run/r.sock?db=0"),
+        ("unix:///r?db=1", unix("/r"), (None, None), 1, "unix:///r?db=1"),
+        ("unix:///a@b", unix("/a@b"), (None, None), 0, "unix:///a%40b?db=0"),
+        ("unix:///a%3F%20b", unix("/a? b"), (None, None), 0, "unix:///a%3F%20b?db=0"),
+        ("unix://user:pass@/r", unix("/r"), (user, password), 0, "unix://user:***@/r?db=0"),
+        (
+            "unix:///r?user=user&password=p%61ss",
+            unix("/r"),
+            (user, password),
+            0,
+            "unix://user:***@/r?db=0",
+        ),
+    ] {
+        let url = NodeUrl::parse(url).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(*url.address(), address, "{url}");
+        assert_eq!(url.user(), credentials.0.map(str::as_bytes), "{url}");
+        assert_eq!(url.password(), credentials.1.map(str::as_bytes), "{url}");
+        assert_eq!(url.database(), database, "{url}");
+        assert_eq!(url.to_string(), shown, "{url}");
+        let again = NodeUrl::parse(shown).unwrap();
+        assert!(again.same_server(&url), "{url}");
+        assert_eq!(again.to_string(), shown, "{url}");
+    }
+}
+
+#[test]
+fn what_is_no_node_is_refused_with_the_reason() {
+    use NodeUrlErrorKind as Fault;
+    for (url, fault) in [
+        ("", Fault::MissingScheme),
+        ("host:6379", Fault::MissingScheme),
+        ("/run/redis.sock", Fault::MissingScheme),
+        ("redis:host", Fault::MissingScheme),
+        ("://host", Fault::MissingScheme),
+        (" redis://host", Fault::MissingScheme),
+        ("rediss://host", Fault::TlsNotBuiltIn),
+        ("RedisS://host", Fault::TlsNotBuiltIn),
+        ("http://host", Fault::UnknownScheme("http".to_owned())),
+        ("redis://", Fault::EmptyHost),
+        ("redis:///0", Fault::EmptyHost),
+        ("redis://:6379", Fault::EmptyHost),
+        ("redis://user:pass@", Fault::EmptyHost),
+        ("redis://a,b", Fault::BadHost),
+        ("redis://a%2Eb", Fault::BadHost),
+        ("redis://host ", Fault::BadHost),
+        ("redis://::1", Fault::BadHost),
+        ("redis://[::1", Fault::BadHost),
+        ("redis://h\r\nFLUSHALL\r\n", Fault::ControlCharacter),
+        ("redis://h\0", Fault::ControlCharacter),
+        ("redis://:a\u{7f}@h", Fault::ControlCharacter),
+        ("redis://h:0", Fault::BadPort),
+        ("redis://h:65536", Fault::BadPort),
+        ("redis://h:", Fault::BadPort),
+        ("redis://h:+1", Fault::BadPort),
+        ("redis://h:port", Fault::BadPort),
+        ("redis://h/x", Fault::BadDatabase),
+        ("redis://h/-1", Fault::BadDatabase),
+        ("redis://h/0/", Fault::BadDatabase),
+        ("redis://h/4294967296", Fault::BadDatabase),
+        ("redis://h?db=", Fault::BadDatabase),
+        ("redis://h?db", Fault::BadDatabase),
+        ("redis://h?timeout=5", Fault::UnknownOption("timeout".to_owned())),
+        ("redis://h?DB=5", Fault::UnknownOption(String::new())),
+        ("redis://h?password=x", Fault::UnknownOption("password".to_owned())),
+        ("redis://h?db=1&", Fault::UnknownOption(String::new())),
+        ("redis://h/1?db=1", Fault::RepeatedOption("db")),
+        ("redis://h?db=1&db=1", Fault::RepeatedOption("db")),
+        ("redis://h#0", Fault::Fragment),
+        ("redis://:a%@h", Fault::BadPercentEscape),
+        ("redis://:a%zz@h", Fault::BadPercentEscape),
+        ("redis://:a/b@h", Fault::UnescapedCredentials),
+        ("redis://:a?b@h", Fault::UnescapedCredentials),
+        ("unix://", Fault::BadPath),
+        ("unix:///", Fault::BadPath),
+        ("unix:///a%00b", Fault::BadPath),
+        ("unix:///a%ff", Fault::BadPath),
+        ("unix:///a%f", Fault::BadPercentEscape),
+        ("unix://run/redis.sock", Fault::UnexpectedHost),
+        ("unix://user@host/r", Fault::UnexpectedHost),
+        ("unix://a:@/r?user=b", Fault::RepeatedOption("user")),
+        ("unix://a@/r", Fault::AmbiguousCredentials),
+        ("redis://user@h", Fault::AmbiguousCredentials),
+        ("redis://%75ser@h", Fault::AmbiguousCredentials),
+        ("unix:///r?pass=b", Fault::UnknownOption("pass".to_owned())),
+    ] {
+        let error = NodeUrl::parse(url).expect_err(url);
+        assert_eq!(*error.fault(), fault, "{url}");
+    }
+}
+
+#[test]
+fn an_error_says_which_url_and_why() {
+    let text = |url| NodeUrl::parse(url).unwrap_err().to_string();
+    assert_eq!(
+        text("redis://user:secret@10.0.0.1:70000"),
+        "bad node url 'redis://***@10.0.0.1:***': port is not a number from 1 to 65535"
+    );
+    assert_eq!(
+        text("rediss://10.0.0.1"),
+        "bad node url 'rediss://10.0.0.1': TLS is not built in, so rediss:// cannot be used"
+    );
+}
+
+#[test]
+fn the_same_server_is_recognised_under_other_spellings() {
+    let same =
+        |left, right| NodeUrl::parse(left).unwrap().same_server(&NodeUrl::parse(right).unwrap());
+    assert!(same("redis://a.example", "redis://user:pass@A.Example.:6379/5"));
+    assert!(same("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]:6379"));
+    assert!(same("redis://10.0.0.1", "redis://[::ffff:10.0.0.1]"));
+    assert!(same("redis://10.0.0.1", "redis://10.0.0.1."));
+    assert!(same("unix:///run/r.sock", "unix://user:@//run/./r.sock?db=1"));
+    assert!(!same("redis://a", "redis://a:6380"));
+    assert!(!same("redis://a", "redis://b"));
+    assert!(!same("unix:///a", "unix:///b"));
+    assert!(!same("unix:///a", "redis://a"));
+    // These may or may not be one server; only the servers can tell.
+    assert!(!same("redis://localhost", "redis://127.0.0.1"));
+    assert!(!same("redis://127.0.0.1", "redis://[::1]"));
+}
+
+#[test]
+fn no_password_is_ever_shown() {
+    let raw =
+        ["p@ss:w/ord?#%", "hunter2", "hunter2@", "hun?ter2", "hun/ter2", "hunter2%", "hun:ter2"];
+    for password in raw {
+        let encoded = percent::encode(password.as_bytes(), b"");
+        for written in [password, &encoded] {
+            for url in [
+                format!("redis://:{written}@host"),
+                format!("redis://user:{written}@host:6380/2"),
+                format!("redis://user:{written}@host:port"),
+                format!("redis://user:{written}@:80"),
+                format!("redis://user:{written}"),
+                format!("rediss://user:{written}@host"),
+                format!("user:{written}@host"),
+                format!("unix://:{written}@/run/redis.sock"),
+                format!("unix://:{written}@host/run/redis.sock"),
+                format!("unix:///run/redis.sock?password={written}"),
+                format!("redis://host?password={written}"),
+                // In the place of a user, and of no other password.
+                format!("redis://{}@host", written.replace(':', "")),
+                format!("unix://{}@/run/redis.sock", written.replace(':', "")),
+            ] {
+                let (display, debug) = match NodeUrl::parse(&url) {
+                    Ok(url) => {
+                        assert_eq!(url.password(), Some(password.as_bytes()), "{url}");
+                        (url.to_string(), format!("{url:?}"))
+                    }
+                    Err(error) => (error.to_string(), format!("{error:?}")),
+                };
+                for piece in ["hun", "ter2", "p@ss", "ss:w", "w/ord", "ord", "p%40ss"] {
+                    // The word "password" itself may appear.
+                    let shown = format!("{display} {debug}").replace("password", "");
+                    assert!(!shown.contains(piece), "{url} shows {piece}: {shown}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Threads of one client that want one lock stand in line, as in `src/wait_queue.rs`: one of them
+//! deals with the nodes, and when it has done with the lock it hands it to the next, which has the
+//! nodes exchange the tokens.
+//!
+//! Simpler than there: whoever's deadline comes while it is in line leaves without asking the
+//! nodes, and how often a lock goes on is left to chance.
+
+use super::lock::ROUNDS_MAX;
+use super::{Running, State, Worker};
+use crate::checker::name;
+use crate::client::Client;
+use crate::queue::Event;
+use crate::stage::Stage;
+use redlatch::internal::Time;
+use redlatch::internal::engine::{Acquire, Lease};
+
+/// A thread in line.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    acquire: Acquire,
+    limit: Option<Time>,
+    since: u64,
+    /// Its turn has come, with the lock of the one before or without.
+    call: Option<Option<Lease>>,
+}
+
+impl Worker {
+    /// Takes a lock, or stands in line for it behind another thread of the client.
+    pub(super) fn join(
+        &mut self,
+        client: &mut Client,
+        stage: &mut Stage,
+        acquire: Acquire,
+        limit: Option<Time>,
+        waits: bool,
+    ) {
+        let is_lined = stage.options.is_lined;
+        let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
+        let is_taken = client.workers.iter().any(is_before);
+        self.has_place = is_lined && !is_taken;
+        if !is_lined || !is_taken || !waits {
+            self.start(client, stage, Running::Acquire(acquire), limit);
+            return self.advance(client, stage);
+        }
+        stage.say(|| format!("client {:?}.{} stands in line", client.name, self.index));
+        let since = stage.queue.now();
+        self.state = State::InLine(Waiting { acquire, limit, since, call: None });
+        if let Some(limit) = limit {
+            self.sleep(client, stage, client.clock.when(limit));
+        }
+    }
+
+    /// Looks whether its turn has come, or its time is over.
+    pub(super) fn look_up(&mut self, client: &mut Client, stage: &mut Stage, waiting: Waiting) {
+        let is_late = waiting.limit.is_some_and(|limit| client.now(stage) >= limit);
+        let Waiting { mut acquire, mut limit, call, .. } = waiting;
+        match call {
+            Some(lease) if is_late => {
+                // Called too late. Somebody else may have more time.
+                self.go_home(client, stage, lease);
+                self.rest(client, stage);
+            }
+            Some(lease) => {
+                self.has_place = true;
+                if let Some(lease) = lease {
+                    stage.tally.handoffs += 1;
+                    if self.believes_handoff(client, stage, &lease) {
+                        return;
+                    }
+                    acquire = acquire.succeeding(lease);
+                } else {
+                    // Whoever begins with too little time left still gets one whole attempt.
+                    let whole = client.now(stage).after(client.rules.node_timeout * ROUNDS_MAX);
+                    limit = limit.map(|limit| limit.max(whole));
+                }
+                self.start(client, stage, Running::Acquire(acquire), limit);
+                self.advance(client, stage);
+            }
+            None if is_late => self.rest(client, stage),
+            None => self.state = State::InLine(Waiting { acquire, limit, call, ..waiting }),
+        }
+    }
+
+    /// Leaves its place to the next in line, with its lock if it still has it and is to hand it on.
+    /// Answers whether the lock has gone that way; otherwise it is to be given back.
+    pub(super) fn pass_on(
+        &mut self,
+        client: &mut Client,
+        stage: &mut Stage,
+        lease: Option<&Lease>,
+    ) -> bool {
+        if !std::mem::take(&mut self.has_place) {
+            return false;
+        }
+        let waiting = client.workers.iter().enumerate().filter_map(|(index, other)| {
+            let State::InLine(waiting) = &other.state else { return None };
+            let is_next = other.wanted == self.wanted && waiting.call.is_none();
+            is_next.then_some((waiting.since, index))
+        });
+        let Some((_, next)) = waiting.min() else { return false };
+        let now = client.now(stage);
+        let is_handed = stage.random.chance(stage.options.pass_permille);
+        let lease = lease.filter(|lease| is_handed && now < lease.valid_until);
+        stage.say(|| format!("client {:?}.{} calls .{next}: {lease:?}", client.name, self.index));
+        client.workers[next].has_place = true;
+        if let State::InLine(waiting) = &mut client.workers[next].state {
+            waiting.call = Some(lease.cloned());
+        }
+        let hitch = stage.network.hitch(&mut stage.random);
+        let (owner, life) = client.name;
+        stage.queue.after(hitch, Event::Work { client: owner, life, worker: next });
+        lease.is_some()
+    }
+
+    /// Passes on what it was called with, or gives it back.
+    fn go_home(&mut self, client: &mut Client, stage: &mut Stage, lease: Option<Lease>) {
+        self.has_place = true;
+        if !self.pass_on(client, stage, lease.as_ref()) {
+            if let Some(lease) = lease {
+                stage.checker.over(name(lease.token.as_bytes()));
+                client.post(stage, &lease.undo(client.now(stage), &client.rules));
+            }
+        }
+    }
+}
