@@ -3,9 +3,18 @@
 //! This is the only file that reads a clock. The pure layers take [`Time`] as an argument, so a
 //! simulator can hand them any time it likes.
 //!
-//! Wall clocks jump and `CLOCK_MONOTONIC` (behind [`std::time::Instant`] on Linux) stands still
-//! while the machine is suspended, when the servers' clocks do not: a laptop that wakes up after an
-//! hour would believe that its ten-second lock is still good. `CLOCK_BOOTTIME` counts on.
+//! The servers' clocks count while this machine is suspended. A clock that does not would let a
+//! laptop that wakes up after an hour believe that its ten-second lock is still valid. Wall clocks
+//! count, but jump. So each platform has its own clock:
+//!
+//! | platform | clock | counts suspended time |
+//! |---|---|---|
+//! | Linux, Android | `CLOCK_BOOTTIME` | yes; a test checks it |
+//! | Apple's | `CLOCK_MONOTONIC` | yes, by Apple's manual of `clock_gettime`; not tested |
+//! | Windows | [`Instant`], which is `QueryPerformanceCounter` | yes, by Microsoft's documentation; the standard library does not promise it; not tested |
+//! | other Unix | `CLOCK_MONOTONIC` | depends on the system; not promised |
+//!
+//! [`Instant`] is not used on Linux and Apple's platforms because it stops there during suspension.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
@@ -72,6 +81,7 @@ impl fmt::Debug for Time {
 }
 
 /// The time now. Never goes back within one boot of the machine.
+#[cfg(unix)]
 pub(crate) fn now() -> Time {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Boottime;
@@ -83,6 +93,15 @@ pub(crate) fn now() -> Time {
     let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
     Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+/// The time now. Never goes back within one process.
+#[cfg(not(unix))]
+pub(crate) fn now() -> Time {
+    // Ten years: what began long before this process, such as a server, has a time of its own.
+    const FIRST: Time = Time::from_millis(10 * 365 * 24 * 3600 * 1000);
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    FIRST.after(START.get_or_init(Instant::now).elapsed())
 }
 
 /// Microseconds since 1970 by the wall clock, which may jump: nothing but the first value of a

@@ -49,7 +49,7 @@ pub enum Address {
         /// From 1 to 65535.
         port: u16,
     },
-    /// A Unix domain socket.
+    /// A Unix domain socket. On Unix platforms only.
     Unix {
         /// An absolute path.
         path: PathBuf,
@@ -63,7 +63,17 @@ impl NodeUrl {
     ///
     /// When it is not one of the forms above. The error names the URL, without credentials.
     pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
-        parse(url).map_err(|fault| NodeUrlError::new(url, fault))
+        parse(url)
+            .and_then(|parsed| parsed.usable_on(cfg!(unix)))
+            .map_err(|fault| NodeUrlError::new(url, fault))
+    }
+
+    /// Refuses a Unix socket where there are none.
+    fn usable_on(self, is_unix: bool) -> Result<Self, NodeUrlErrorKind> {
+        match self.address {
+            Address::Unix { .. } if !is_unix => Err(NodeUrlErrorKind::NoUnixSockets),
+            _ => Ok(self),
+        }
     }
 
     /// What to connect to.

@@ -4,6 +4,8 @@
 //! What is stopped is a thread of a process of its own, this test program again, by a signal whose
 //! handler takes its time (`support/stop.c`).
 
+#![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
+
 mod support;
 
 use redlatch::error::{NodeAnswer, NodeError, Phase};

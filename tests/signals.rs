@@ -4,6 +4,8 @@
 //! not run there. So what is interrupted here is one thread of a process of its own, this test
 //! program again: Linux gives a signal that is sent to the number of a thread to that one first.
 
+#![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
+
 mod support;
 
 use redlatch::{LockClient, LockError, Released};

@@ -2,7 +2,9 @@
 
 use crate::node_url::Address;
 use mio::event::Source;
-use mio::net::{TcpStream, UnixStream};
+use mio::net::TcpStream;
+#[cfg(unix)]
+use mio::net::UnixStream;
 use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -19,6 +21,7 @@ pub(super) enum Target<'a> {
 #[derive(Debug)]
 pub(super) enum Stream {
     Tcp(TcpStream),
+    #[cfg(unix)]
     Unix(UnixStream),
 }
 
@@ -31,7 +34,14 @@ impl Stream {
     ) -> io::Result<Self> {
         let mut stream = match target {
             Target::Tcp(address) => Self::Tcp(TcpStream::connect(*address)?),
+            #[cfg(unix)]
             Target::Unix(path) => Self::Unix(UnixStream::connect(path)?),
+            // A URL of a Unix socket is refused when the client is built.
+            #[cfg(not(unix))]
+            Target::Unix(path) => {
+                let why = format!("{}: no Unix sockets here", path.display());
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            }
         };
         registry.register(stream.source(), token, Interest::READABLE | Interest::WRITABLE)?;
         Ok(stream)
@@ -41,6 +51,7 @@ impl Stream {
     pub(super) fn is_connected(&self) -> Option<io::Result<()>> {
         let (error, peer) = match self {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
+            #[cfg(unix)]
             Self::Unix(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
         };
         match (error, peer) {
@@ -62,6 +73,7 @@ impl Stream {
     fn prepare(&self) -> io::Result<()> {
         match self {
             Self::Tcp(stream) => stream.set_nodelay(true),
+            #[cfg(unix)]
             Self::Unix(_) => Ok(()),
         }
     }
@@ -69,6 +81,7 @@ impl Stream {
     fn source(&mut self) -> &mut dyn Source {
         match self {
             Self::Tcp(stream) => stream,
+            #[cfg(unix)]
             Self::Unix(stream) => stream,
         }
     }
@@ -78,6 +91,7 @@ impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
+            #[cfg(unix)]
             Self::Unix(stream) => stream.read(buffer),
         }
     }
@@ -87,6 +101,7 @@ impl Write for Stream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),
+            #[cfg(unix)]
             Self::Unix(stream) => stream.write(bytes),
         }
     }

@@ -43,6 +43,8 @@ pub enum NodeUrlErrorKind {
     UnknownScheme(String),
     /// The scheme is `rediss`.
     TlsNotBuiltIn,
+    /// The scheme is `unix`, and this platform is not Unix.
+    NoUnixSockets,
     /// There is a control character, such as a line break or NUL.
     ControlCharacter,
     /// There is a `#`, which starts nothing that is of use here.
@@ -88,6 +90,7 @@ impl fmt::Display for NodeUrlErrorKind {
                 return write!(f, "unknown scheme '{scheme}', expected redis:// or unix://");
             }
             Self::TlsNotBuiltIn => "TLS is not built in, so rediss:// cannot be used",
+            Self::NoUnixSockets => "unix:// can be used on Unix platforms only",
             Self::ControlCharacter => "control character",
             Self::Fragment => "'#' has to be written as %23",
             Self::UnescapedCredentials => {

@@ -11,6 +11,15 @@ fn unix(path: &str) -> Address {
 }
 
 #[test]
+fn a_unix_socket_is_refused_where_there_are_none() {
+    let refused = parse("unix:///run/r.sock").unwrap().usable_on(false);
+    assert_eq!(refused, Err(NodeUrlErrorKind::NoUnixSockets));
+    assert!(parse("unix:///run/r.sock").unwrap().usable_on(true).is_ok());
+    assert!(parse("redis://h").unwrap().usable_on(false).is_ok());
+    assert_eq!(NodeUrl::parse("unix:///run/r.sock").is_ok(), cfg!(unix));
+}
+
+#[test]
 fn urls_are_read_and_shown() {
     let (user, password) = (Some("user"), Some("pass"));
     for (url, address, credentials, database, shown) in [

@@ -5,7 +5,6 @@ use std::env;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use rustix::process::{Signal, set_parent_process_death_signal};
 use tempfile::TempDir;
 
 /// Runs the test of this name, in the thread that the process begins in. Its input is a pipe, so
@@ -27,8 +26,16 @@ pub fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{}: {text}", output.status);
 }
 
-/// Lets this process end with the thread that started it, which is the thread of a test.
+/// Lets this process end with the thread that started it, which is the thread of a test. Only
+/// Linux can do that. Elsewhere a process whose parent was killed ends by itself, later.
 pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    end_with_starting_thread();
+}
+
+#[cfg(target_os = "linux")]
+fn end_with_starting_thread() {
+    use rustix::process::{Signal, set_parent_process_death_signal};
     set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal can be asked for");
 }
 
