@@ -9,6 +9,7 @@ use crate::clock;
 use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, LockLost, NoQuorum, ReleaseError};
 use crate::fencing::FencingToken;
+use crate::name::Name;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{CapacityShare, SharedLease};
 use std::fmt;
@@ -80,16 +81,16 @@ impl LockGuard {
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
     #[must_use]
-    pub fn resource(&self) -> &[u8] {
-        &self.lease.key[self.prefix..]
+    pub fn resource(&self) -> Name<'_> {
+        Name::new(&self.lease.key[self.prefix..])
     }
 
     /// The names of what is locked: several if they were [asked for together], in the order of
     /// their bytes.
     ///
     /// [asked for together]: crate::LockClient::request_all
-    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.lease.keys().map(|key| &key[self.prefix..])
+    pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
+        self.lease.keys().map(|key| Name::new(&key[self.prefix..]))
     }
 
     /// The number that grows with every grant of the lock, if it was
@@ -258,6 +259,7 @@ impl LockGuard {
 
 /// How a lock was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it says whether the lock was held to the end"]
 #[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
 pub enum Released {
     /// It was held to the end: a majority of nodes still held it, or, if it was handed to another
@@ -292,7 +294,7 @@ impl Drop for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("resource", &self.resource().escape_ascii().to_string())
+            .field("resource", &self.resource())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

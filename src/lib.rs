@@ -116,6 +116,7 @@ mod node_url;
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
 mod inspect;
+mod name;
 mod net;
 mod node;
 mod owner_process;
@@ -126,13 +127,14 @@ mod watchdog;
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
-    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, LockLost, NoQuorum,
-    NodeError, ReleaseError, SpawnError,
+    ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
+    NoQuorum, NodeError, ReleaseError, SpawnError,
 };
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::{LockGuard, Released};
 pub use inspect::{Holder, Inspection, LockState, NodeView};
+pub use name::Name;
 pub use node::NodeStatus;
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.

@@ -101,7 +101,7 @@ fn a_node_without_memory_still_releases() {
 fn a_node_that_was_made_a_replica_and_a_master_again() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
     assert!(words(&no_quorum(&client))[0].starts_with("server error: READONLY"));
@@ -129,7 +129,7 @@ fn a_node_of_a_cluster() {
 fn a_node_that_a_script_keeps_busy() {
     let server = Server::start(&["--busy-reply-threshold", "20"]);
     let client = thorough([server.url()]);
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
@@ -181,7 +181,7 @@ fn a_node_that_is_still_loading() {
     };
     assert!(eventually(LIMIT, is_loading));
     // Waiting mends this.
-    client.lock("lock:loaded", LONG).unwrap().release().unwrap();
+    let _ = client.lock("lock:loaded", LONG).unwrap().release().unwrap();
     drop(restarting.join().unwrap());
 }
 
@@ -211,7 +211,7 @@ fn errors_that_are_hard_to_provoke_are_told_as_well() {
 }
 
 fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
-    matches!(&report.answer, NodeAnswer::Failed(problem) if problem.is_permanent())
+    matches!(&report.answer, NodeAnswer::Failed(error) if error.is_permanent())
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn each_node_speaks_for_itself() {
     let mut servers = Servers::start(5);
     let client = patient(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     servers[0].kill();
     servers[1].pause();
     servers[2].command(&["CONFIG", "SET", "maxmemory", "1"]);

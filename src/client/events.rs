@@ -4,6 +4,7 @@ use super::LockClient;
 use crate::clock::{self, Time};
 use crate::error::LockLost;
 use crate::event::{Event, Listener};
+use crate::name::Name;
 use crate::watchdog::{BackgroundEvent, Tell};
 
 impl LockClient {
@@ -26,7 +27,7 @@ impl LockClient {
     }
 
     /// Tells that a lock was lost which was asked for at `since`, if somebody listens.
-    pub(crate) fn tell_lost(&self, resource: &[u8], since: Time, lost: LockLost) {
+    pub(crate) fn tell_lost(&self, resource: Name<'_>, since: Time, lost: LockLost) {
         self.tell(|| Event::Lost { resource, held: clock::now().since(since), lost });
     }
 }
@@ -37,7 +38,7 @@ pub(super) fn tell_news(listener: Listener, prefix: usize) -> Tell {
     Box::new(move |news| match news {
         BackgroundEvent::Nodes => listener.tell_changes(),
         BackgroundEvent::AutoExtension { key, took, validity, error } => {
-            let (resource, took, validity) = (&key[prefix..], *took, *validity);
+            let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
             let is_automatic = true;
             listener.tell(&match error {
                 None => Event::Extended { resource, took, validity, is_automatic },

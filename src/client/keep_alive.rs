@@ -7,6 +7,7 @@ use crate::engine::{Lease, Ttl};
 use crate::error::{LockError, SpawnError, TtlError};
 use crate::event::Event;
 use crate::guard::LockGuard;
+use crate::name::Name;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{Demand, KeptLock, MAX_HOLD, Plan, SharedLease, period, shortest_ttl};
 use std::sync::Arc;
@@ -130,10 +131,10 @@ impl LockClient {
     /// Has it told when this lock is lost, by the notifier and not only when the guard notices.
     fn tell_when_lost(&self, guard: LockGuard) -> Result<LockGuard, LockError> {
         let Some(listener) = self.shared.listener.clone() else { return Ok(guard) };
-        let (resource, since) = (guard.resource().to_vec(), guard.since());
+        let (resource, since) = (guard.resource().as_bytes().to_vec(), guard.since());
         let tell = move |lost| {
             let held = clock::now().since(since);
-            listener.tell(&Event::Lost { resource: &resource, held, lost });
+            listener.tell(&Event::Lost { resource: Name::new(&resource), held, lost });
         };
         guard.on_lost(tell).map_err(LockError::Spawn)?;
         Ok(guard.with_loss_told())
