@@ -3,9 +3,7 @@
 mod check;
 mod threads;
 
-use crate::client::LockClient;
 use crate::engine::{Rules, Ttl};
-use crate::error::ConfigError;
 use crate::event::{Event, Listener};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
@@ -16,7 +14,7 @@ use std::time::Duration;
 /// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
 
-/// Collects the settings of a [`LockClient`].
+/// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
 /// Only the nodes must be named; each other setting has a default, given with its reason.
 ///
@@ -52,7 +50,7 @@ pub struct Builder {
 
 /// Settings that have been checked.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub(crate) struct Settings {
     pub(crate) urls: Vec<NodeUrl>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
@@ -213,9 +211,9 @@ impl Builder {
     /// [`NodeError::Quarantined`](crate::NodeError::Quarantined) with the time that is left;
     /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) tells it beforehand. One node that
     /// restarts is like one that is down. When a majority was started within `max_ttl`, nobody can
-    /// take a lock until that is over: [`try_lock`](LockClient::try_lock) says
-    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](LockClient::lock) waits without asking
-    /// before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
+    /// take a lock until that is over: [`try_lock`](crate::LockClient::try_lock) says
+    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](crate::LockClient::lock) waits without
+    /// asking before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
     ///
     /// How long a node has been up is taken from `INFO` (`uptime_in_seconds`, and a changed
     /// `run_id`) whenever it is connected to. Without the right to `INFO`, a node counts as started
@@ -266,18 +264,6 @@ impl Builder {
     pub fn on_event(mut self, tell: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
         self.listener = Some(Listener::new(Arc::new(tell)));
         self
-    }
-
-    /// Checks the settings and builds the client. Connects to nothing: that happens with the first
-    /// lock, and no node needs to be up.
-    ///
-    /// # Errors
-    ///
-    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
-    /// server twice, or an operating system without a poll to give, or without a thread if one was
-    /// [asked for](Self::io_thread).
-    pub fn build(self) -> Result<LockClient, ConfigError> {
-        LockClient::from_config(self.check()?)
     }
 }
 

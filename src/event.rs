@@ -22,9 +22,9 @@ mod text;
 pub(crate) use listener::Listener;
 
 use crate::error::{ExtendError, LockError, LockLost};
-use crate::guard::Released;
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport};
+use crate::released::Released;
 use std::time::Duration;
 
 /// Something that happened to a lock or to a node.

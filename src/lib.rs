@@ -81,7 +81,7 @@
 //!
 //! # Where to read on
 //!
-//! `client.rs` has the loop that every operation runs through, and `engine/mod.rs` what an
+//! `core.rs` has the loop that every operation runs through, and `engine/mod.rs` what an
 //! operation is; those two and this page explain the library. Below them:
 //!
 //! | module | what it does |
@@ -89,6 +89,7 @@
 //! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
 //! | `line` | who waits for a lock inside this process: first come, first served |
 //! | `client`, `guard`, `config`, `node_url`, [`error`], `clock` | what users of the library see |
+//! | `core` | what a client and its guards share, and the loop that every operation runs through |
 //! | `origin` | which process a client belongs to: in a forked child it works no more |
 //! | `callback` | calls into the code of whoever uses the crate |
 //! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
@@ -105,6 +106,7 @@ mod callback;
 mod client;
 mod clock;
 mod config;
+mod core;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod engine;
@@ -120,6 +122,7 @@ mod name;
 mod net;
 mod node;
 mod owner_process;
+mod released;
 mod resp;
 mod wait_queue;
 mod watchdog;
@@ -132,10 +135,11 @@ pub use error::{
 };
 pub use event::Event;
 pub use fencing::FencingToken;
-pub use guard::{LockGuard, Released};
+pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView};
 pub use name::Name;
 pub use node::NodeStatus;
+pub use released::Released;
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! What the settings must be like.
 
-use super::{Builder, Config, KEY_MAX};
+use super::{Builder, KEY_MAX, Settings};
 use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use crate::node_url::{NodeUrl, redact};
@@ -17,7 +17,7 @@ const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Builder {
-    pub(super) fn check(self) -> Result<Config, ConfigError> {
+    pub(crate) fn check(self) -> Result<Settings, ConfigError> {
         let urls = node_urls(&self.urls)?;
         let Some(drift) = Drift::from_factor(self.drift_factor) else {
             let reason =
@@ -32,7 +32,7 @@ impl Builder {
         self.check_times(&rules)?;
         self.check_names()?;
         let fencing_expiry = self.check_fencing_expiry()?;
-        Ok(Config {
+        Ok(Settings {
             urls,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,

@@ -150,7 +150,7 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
     type Combined = super::Error;
     let server = NodeError::Server(ServerError::parse(b"NOPERM no", None));
     let spawn = SpawnError::new(&io::Error::other(Caused));
-    let token = crate::FencingToken::try_from(0_u64).unwrap_err();
+    let token = crate::fencing::FencingToken::try_from(0_u64).unwrap_err();
     let pairs: Vec<(String, Combined)> = vec![
         (ConfigError::NoNodes.to_string(), ConfigError::NoNodes.into()),
         (LockError::Cancelled.to_string(), LockError::Cancelled.into()),

@@ -1,8 +1,8 @@
 //! Events as lines for a log.
 
 use super::Event;
-use crate::guard::Released;
 use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::released::Released;
 use std::fmt;
 
 impl fmt::Display for Event<'_> {

@@ -12,7 +12,7 @@
 //!
 //! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte
 //! that is written or read). What is simulated: time, the network, the nodes' processes around the
-//! model in `embedded`, and the client's loop and driver, which follow `src/client.rs` and
+//! model in `embedded`, and the client's loop and driver, which follow `src/core.rs` and
 //! `src/net` (see `client.rs` and `worker.rs` for where they differ). What decides is in
 //! `checker.rs`.
 
