@@ -22,6 +22,7 @@
 mod cause;
 mod combined;
 mod inspect;
+mod node_list;
 
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
@@ -32,6 +33,7 @@ pub use crate::resp::ProtocolError;
 pub use cause::{LockLost, NoQuorum, ResourceError, SpawnError, TtlError};
 pub use combined::Error;
 pub use inspect::{ForceReleaseError, InspectError};
+pub use node_list::NodeListError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
 
@@ -49,6 +51,13 @@ pub enum ConfigError {
     TooManyNodes(usize),
     /// A node's URL cannot be used.
     Url(NodeUrlError),
+    /// A list of nodes, or the environment variable that has it, cannot be used.
+    NodeList {
+        /// The environment variable that has the list, if it is from one.
+        variable: Option<String>,
+        /// What is wrong with the list.
+        error: NodeListError,
+    },
     /// Two URLs lead to the same server, whose vote would count twice.
     Duplicate {
         /// The URL that comes first in the configuration, without its password.
@@ -74,6 +83,10 @@ impl fmt::Display for ConfigError {
             Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
             Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
             Self::Url(error) => error.fmt(f),
+            Self::NodeList { variable: Some(name), error } => {
+                write!(f, "environment variable {}: {error}", name.escape_debug())
+            }
+            Self::NodeList { variable: None, error } => write!(f, "list of nodes: {error}"),
             Self::Duplicate { first, second } => {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
@@ -89,6 +102,7 @@ impl std::error::Error for ConfigError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Url(error) => error.source(),
+            Self::NodeList { error, .. } => error.source(),
             Self::System(error) => error.source(),
             _ => None,
         }

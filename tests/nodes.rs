@@ -4,6 +4,7 @@ mod support;
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -261,4 +262,28 @@ fn the_status_of_each_node() {
     servers[1].restart();
     let is_up = |status: &NodeStatus| status.is_connected && status.last_error.is_none();
     assert!(eventually(LIMIT, || is_up(&client.nodes()[1])));
+}
+
+#[test]
+fn nodes_are_read_from_an_environment_variable() {
+    const VARIABLE: &str = "REDLATCH_TEST_NODES";
+    if std::env::var_os(VARIABLE).is_none() {
+        // This process has threads, so its environment stays as it is: a child runs this test.
+        let servers = Servers::start(3);
+        let urls = servers.urls().join(" , ").replace("redis://", "valkey://");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "nodes_are_read_from_an_environment_variable"])
+            .env(VARIABLE, urls)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let client = LockClient::from_env(VARIABLE).unwrap();
+    let nodes = client.nodes();
+    assert!(nodes.len() == 3 && nodes.iter().all(|node| node.is_connected), "{nodes:?}");
+    // Without the restart guard: the servers have just been started.
+    let builder = LockClient::builder().nodes_from_env(VARIABLE).restart_guard(false);
+    assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(Released::InTime));
 }

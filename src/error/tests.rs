@@ -45,8 +45,10 @@ fn no_quorum() -> NoQuorum {
 fn configuration() -> Vec<Box<dyn Error>> {
     let bad = NodeUrl::parse("redis://").expect_err("there is no host");
     vec![
-        Box::new(bad.fault().clone()),
+        Box::new(bad.kind().clone()),
         Box::new(bad.clone()),
+        Box::new(ConfigError::NodeList { variable: None, error: NodeListError::Url(bad.clone()) }),
+        Box::new(NodeListError::NotSet),
         Box::new(ConfigError::Url(bad)),
         Box::new(ConfigError::NoNodes),
         Box::new(ConfigError::TooManyNodes(65)),
