@@ -67,6 +67,24 @@ impl LockClient {
         Self::builder().nodes(urls).build()
     }
 
+    /// A client of the nodes in this environment variable, a comma-separated
+    /// [list of URLs](Builder::node_list), with the default settings. Connects to nothing yet.
+    ///
+    /// ```no_run
+    /// # use redlatch::{ConfigError, LockClient};
+    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
+    /// let client = LockClient::from_env("LOCK_NODES")?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`], or the variable is not set. The error names the variable and shows no
+    /// password.
+    pub fn from_env(variable: &str) -> Result<Self, ConfigError> {
+        Self::builder().nodes_from_env(variable).build()
+    }
+
     /// A client with other than the default settings.
     pub fn builder() -> Builder {
         Builder::new()

@@ -1,12 +1,14 @@
 //! Settings: checked once, when the client is built, and right from then on.
 
 mod check;
+mod nodes;
 mod threads;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::{Event, Listener};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
+use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ pub(crate) const KEY_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    urls: Vec<String>,
+    nodes: Vec<NodeSource>,
     node_timeout: Duration,
     drift_factor: f64,
     min_validity: Duration,
@@ -67,7 +69,7 @@ pub(crate) struct Settings {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            urls: Vec::new(),
+            nodes: Vec::new(),
             node_timeout: Duration::from_millis(50),
             drift_factor: 0.01,
             min_validity: Duration::ZERO,
@@ -83,24 +85,6 @@ impl Builder {
             fencing_expiry: None,
             listener: None,
         }
-    }
-
-    /// Adds a node: `redis://[[user]:password@]host[:port][/db]` or
-    /// `unix://[[user]:password@]/path?db=0`, with user, password and path percent-encoded. A user
-    /// without a password is written `user:@`: with no colon, it might be a password, and is
-    /// refused.
-    ///
-    /// The nodes must be masters that know nothing of each other. Three survive the loss of one,
-    /// five that of two. All clients that share locks must name the same nodes.
-    pub fn node(mut self, url: impl Into<String>) -> Self {
-        self.urls.push(url.into());
-        self
-    }
-
-    /// Adds several nodes.
-    pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
-        self.urls.extend(urls.into_iter().map(Into::into));
-        self
     }
 
     /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
@@ -270,6 +254,6 @@ impl Builder {
 /// URLs may contain passwords, so they are not shown.
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("nodes", &self.urls.len()).finish_non_exhaustive()
+        f.debug_struct("Builder").finish_non_exhaustive()
     }
 }

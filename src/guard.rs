@@ -10,6 +10,7 @@ use crate::core::Core;
 use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, LockLost, NoQuorum, ReleaseError};
 use crate::fencing::FencingToken;
+use crate::name::Name;
 use crate::released::Released;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{CapacityShare, SharedLease};
@@ -68,16 +69,16 @@ impl LockGuard {
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
     #[must_use]
-    pub fn resource(&self) -> &[u8] {
-        &self.lease.key[self.core.key_prefix.len()..]
+    pub fn resource(&self) -> Name<'_> {
+        Name::new(&self.lease.key[self.core.key_prefix.len()..])
     }
 
     /// The names of what is locked: several if they were [asked for together], in the order of
     /// their bytes.
     ///
     /// [asked for together]: crate::LockClient::request_all
-    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.lease.keys().map(|key| &key[self.core.key_prefix.len()..])
+    pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
+        self.lease.keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
 
     /// The number that grows with every grant of the lock, if it was
@@ -268,7 +269,7 @@ impl Drop for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("resource", &self.resource().escape_ascii().to_string())
+            .field("resource", &self.resource())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

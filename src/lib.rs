@@ -118,6 +118,7 @@ mod node_url;
 #[doc = include_str!("guarantees.md")]
 pub mod guarantees {}
 mod inspect;
+mod name;
 mod net;
 mod node;
 mod owner_process;
@@ -129,13 +130,14 @@ mod watchdog;
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
-    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, LockLost, NoQuorum,
-    NodeError, ReleaseError, SpawnError,
+    ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
+    NoQuorum, NodeError, ReleaseError, SpawnError,
 };
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView};
+pub use name::Name;
 pub use node::NodeStatus;
 pub use released::Released;
 

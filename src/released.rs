@@ -2,6 +2,7 @@
 
 /// How a lock was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "it says whether the lock was held to the end"]
 #[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
 pub enum Released {
     /// It was held to the end: a majority of nodes still held it, or, if it was handed to another

@@ -110,29 +110,33 @@ fn only_the_core_draws_entropy() {
 
 /// The modules of the crate from the bottom up, each with those that it may import. A module
 /// imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 20] = [
+const LAYERS: [(&str, &str); 21] = [
     ("callback", ""),
     ("clock", ""),
-    ("fencing", ""),
     ("node_url", ""),
     ("owner_process", ""),
     ("released", ""),
     ("resp", ""),
     ("engine", "clock"),
+    ("fencing", "engine"),
     ("node", "clock engine resp"),
+    ("name", "node"),
     ("embedded", "clock node resp"),
-    ("error", "engine node node_url resp"),
-    ("inspect", "engine node"),
+    ("error", "engine fencing node node_url resp"),
+    ("inspect", "engine name node"),
     ("net", "clock engine node node_url"),
-    ("event", "error net node owner_process released"),
+    ("event", "error name net node owner_process released"),
     ("wait_queue", "clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process wait_queue"),
     ("config", "engine error event node_url wait_queue"),
-    ("core", "clock config engine error event net node node_url owner_process wait_queue watchdog"),
-    ("guard", "callback clock core engine error event fencing released wait_queue watchdog"),
+    (
+        "core",
+        "clock config engine error event name net node node_url owner_process wait_queue watchdog",
+    ),
+    ("guard", "callback clock core engine error event fencing name released wait_queue watchdog"),
     (
         "client",
-        "clock config core engine error event fencing guard inspect node wait_queue watchdog",
+        "clock config core engine error event fencing guard inspect name node wait_queue watchdog",
     ),
 ];
 

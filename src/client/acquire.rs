@@ -9,6 +9,7 @@ use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
+use crate::name::Name;
 use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ impl LockClient {
         if !self.core.has_listener() {
             return self.take(key, extras, terms, |acquire| self.core.run(acquire));
         }
-        let mut account = EventRecorder::begin(self, &key[self.core.key_prefix.len()..]);
+        let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
         let result = self.take(key, extras, terms, |acquire| account.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             account.conclude(&result);

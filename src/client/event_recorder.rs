@@ -7,12 +7,13 @@ use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
+use crate::name::Name;
 use std::time::Duration;
 
 /// What is told about one call.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
-    resource: &'a [u8],
+    resource: Name<'a>,
     began: Time,
     attempts: u64,
     attempt_began: Time,
@@ -28,7 +29,7 @@ pub(super) struct EventRecorder<'a> {
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
-    pub(super) fn begin(client: &'a LockClient, resource: &'a [u8]) -> Self {
+    pub(super) fn begin(client: &'a LockClient, resource: Name<'a>) -> Self {
         let now = clock::now();
         Self {
             client,

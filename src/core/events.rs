@@ -4,6 +4,7 @@ use super::Core;
 use crate::clock::{self, Time};
 use crate::error::LockLost;
 use crate::event::{Event, Listener};
+use crate::name::Name;
 use crate::watchdog::{BackgroundEvent, Emit};
 
 impl Core {
@@ -26,7 +27,7 @@ impl Core {
     }
 
     /// Emits that a lock was lost which was asked for at `since`, if there is a listener.
-    pub(crate) fn emit_lost(&self, resource: &[u8], since: Time, lost: LockLost) {
+    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, lost: LockLost) {
         self.emit(|| Event::Lost { resource, held: clock::now().since(since), lost });
     }
 }
@@ -37,7 +38,7 @@ pub(super) fn emit_background(listener: Listener, prefix: usize) -> Emit {
     Box::new(move |event| match event {
         BackgroundEvent::Nodes => listener.emit_node_changes(),
         BackgroundEvent::AutoExtension { key, took, validity, error } => {
-            let (resource, took, validity) = (&key[prefix..], *took, *validity);
+            let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
             let is_automatic = true;
             listener.emit(&match error {
                 None => Event::Extended { resource, took, validity, is_automatic },

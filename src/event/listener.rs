@@ -78,7 +78,7 @@ impl Listener {
             let url = &*change.url;
             self.call(&match &change.state {
                 NodeState::Up => Event::NodeUp { url },
-                NodeState::Down(problem) => Event::NodeDown { url, problem },
+                NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

@@ -5,6 +5,7 @@ use crate::clock;
 use crate::core::draw;
 use crate::error::LockError;
 use crate::event::Event;
+use crate::name::Name;
 use crate::watchdog::{KeptLock, MAX_HOLD, Plan, SharedLease};
 use std::sync::Arc;
 
@@ -42,10 +43,10 @@ impl LockGuard {
     /// guard finds it.
     fn emit_when_lost(&mut self) -> Result<(), LockError> {
         let Some(listener) = self.core.listener.clone() else { return Ok(()) };
-        let (resource, since) = (self.resource().to_vec(), self.lease.since);
+        let (resource, since) = (self.resource().as_bytes().to_vec(), self.lease.since);
         let emit = move |lost| {
             let held = clock::now().since(since);
-            listener.emit(&Event::Lost { resource: &resource, held, lost });
+            listener.emit(&Event::Lost { resource: Name::new(&resource), held, lost });
         };
         self.on_lost(emit).map_err(LockError::Spawn)?;
         self.is_loss_told = true;
