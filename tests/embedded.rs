@@ -162,7 +162,7 @@ fn a_client_that_does_not_read_is_not_read_from() {
     let nodes = Nodes::start(1).unwrap();
     let value = vec![b'x'; 60_000];
     let mut client = connect(&nodes, 0);
-    assert_eq!(client.command(&[b"SET", b"k".as_slice(), &value]), Value::ok());
+    assert_eq!(client.command(&[b"SET".as_slice(), b"k", &value]), Value::ok());
     client.send(&encode(&["GET", "k"]).repeat(COMMANDS)).unwrap();
     // Others are served meanwhile.
     assert_eq!(connect(&nodes, 0).command(&["STRLEN", "k"]), Value::Integer(60_000));

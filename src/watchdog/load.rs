@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn one_alone_is_kept_however_slow_the_nodes_were() {
         let load = Arc::<Load>::default();
-        load.took(Duration::from_hours(24));
+        load.took(Duration::from_secs(24 * 3600));
         let share = load.keep(demand(20)).expect("there is no other");
         assert!(load.admit(demand(20)).is_err());
         share.end();

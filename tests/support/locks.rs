@@ -51,7 +51,7 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
 /// What the key holds.
 #[track_caller]
 pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
-    match server.command(&[b"GET", key.as_ref()]) {
+    match server.command(&[b"GET".as_slice(), key.as_ref()]) {
         Value::Bulk(bytes) => Some(bytes),
         Value::Null => None,
         other => panic!("GET answered {other:?}"),
@@ -61,7 +61,7 @@ pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
 /// The milliseconds that the key has left; negative if it has no ttl or does not exist.
 #[track_caller]
 pub fn pttl(server: &Server, key: impl AsRef<[u8]>) -> i64 {
-    server.command(&[b"PTTL", key.as_ref()]).integer()
+    server.command(&[b"PTTL".as_slice(), key.as_ref()]).integer()
 }
 
 /// How many of the servers have the key.
