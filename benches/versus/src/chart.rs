@@ -1,8 +1,8 @@
 //! The chart: bars in SVG, once for light pages and once for dark ones.
 //!
 //! Each group of bars is one row of the table on the page about performance. Lengths are ratios to
-//! redlatch's bar, which is equally long in every group. A bar that would be more than twice as long
-//! is cut off, and a gap near its end says so; its ratio is written behind it.
+//! redlatch's bar, which is equally long in every group. A bar that would be more than twice as
+//! long is cut off, and a gap near its end says so; its ratio is written behind it.
 
 use crate::figures::Group;
 use crate::report::rate;

@@ -61,8 +61,8 @@ fn usage() -> String {
     let mut text =
         "usage: redlatch-versus [--quick] [--nodes 1,3,5] [--chart FOLDER] [scenario...]\n\
                     \x20      redlatch-versus --redraw\n\n\
-                    Without a scenario, all run, and the chart is drawn (not with --quick). --redraw \
-                    draws it\nfrom figures.tsv, the figures of the last run:\n"
+                    Without a scenario, all run, and the chart is drawn (not with --quick). \
+                    --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();
     for scenario in &ALL {
         text += &format!("  {:<10} {}\n", scenario.name, scenario.about);

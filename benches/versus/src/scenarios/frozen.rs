@@ -1,5 +1,5 @@
-//! One server is frozen (SIGSTOP) after all clients have connected to it: its connections stay open,
-//! and it answers nothing. The cost is measured against the same client just before, with all
+//! One server is frozen (SIGSTOP) after all clients have connected to it: its connections stay
+//! open, and it answers nothing. The cost is measured against the same client just before, with all
 //! servers healthy.
 
 use super::Context;
@@ -97,8 +97,8 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
     }
     Findings {
         title: context.title("frozen"),
-        about: "One server is frozen (SIGSTOP) after all clients have connected to it; one \
-                thread takes free locks. `well` is the same with all servers running, just before; a \
+        about: "One server is frozen (SIGSTOP) after all clients have connected to it; one thread \
+                takes free locks. `well` is the same with all servers running, just before; a \
                 frozen server takes no processor time, which on a small machine makes the \
                 others faster. redlock and redsync are not in the table: they read without a \
                 time-out and do not come back."
