@@ -76,8 +76,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
 }
 
 fn take(client: &LockClient) -> Result<(LockGuard, FencingToken), Box<dyn Error>> {
-    let lock = client.request("row:42").ttl(TTL).fenced().acquire()?;
-    let lock = lock.expect("a request that waits for ever does not end without the lock");
+    let lock = client.request("row:42").ttl(TTL).fenced().lock()?;
     let token = lock.fencing_token().expect("it was asked for");
     Ok((lock, token))
 }

@@ -62,8 +62,7 @@ fn campaign(
     terms: &AtomicUsize,
 ) -> Result<(), Failure> {
     let request = client.request(resource).ttl(TTL).owner(name);
-    let lock = request.acquire()?;
-    let lock = lock.expect("a request that waits for ever does not end without the lock");
+    let lock = request.lock()?;
     let term = 1 + terms.fetch_add(1, Ordering::SeqCst);
     say(&format!("{name} leads: term {term}."));
     if term == 2 { hang(name, &lock) } else { lead(name, lock) }

@@ -94,8 +94,7 @@ fn transfer(
     amount: i64,
 ) -> Result<(), Failure> {
     let accounts = [from, to].map(|account| format!("account:{account}"));
-    let locks = client.request_all(accounts).ttl(TTL).acquire()?;
-    let locks = locks.expect("a request that waits for ever does not end without the locks");
+    let locks = client.request_all(accounts).ttl(TTL).lock()?;
     let (source, target) = (bank.read(from), bank.read(to));
     thread::yield_now(); // here others would do their worst, if they could
     // The last look at the clock, in the line before the one that must not run twice.

@@ -6,6 +6,7 @@ mod inspect;
 mod keep_alive;
 mod names;
 mod request;
+mod verbs;
 
 pub use request::LockRequest;
 
@@ -17,40 +18,40 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
-/// use them.
+/// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
+/// threads use them.
 ///
-/// | method | waits for others | if others hold the lock |
+/// | method | waits for the lock | if another client or thread holds it |
 /// |---|---|---|
-/// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
-/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
+/// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
+/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` at the end of it |
+/// | [`try_lock_until`](Self::try_lock_until) | until a deadline | `Ok(None)` at the deadline |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock, or that
-/// another thread of this client holds it. If too few answered to know, that is
+/// [`request`](Self::request) has the same methods and more settings.
+///
+/// `Ok(None)` means that a majority of the nodes *answered* and another client holds the lock, or
+/// that another thread of this client holds it. If too few nodes answered to know, the result is
 /// [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource is any non-empty string of bytes that does not end in `:redlatch:fence`, and the
-/// lock's key on the nodes is its name with the [prefix](Builder::key_prefix) before it: 64 KiB at
-/// most. A ttl counts in whole milliseconds, and what is below is cut off; it must leave some
-/// validity after [drift](Builder::drift_factor) and 2 ms, and is at most
-/// [`max_ttl`](Builder::max_ttl).
+/// A resource's name is any non-empty string of bytes that does not end in `:redlatch:fence`. The
+/// lock's key on the nodes is the name with the [prefix](Builder::key_prefix) before it, 64 KiB at
+/// most. A ttl is rounded down to whole milliseconds. It must leave some validity after
+/// [drift](Builder::drift_factor) and 2 ms, and is at most [`max_ttl`](Builder::max_ttl).
 ///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
-/// and waits for the same lock waits for itself, until the lock's validity has ended; if it is
-/// [kept alive](LockRequest::keep_alive), that is for up to 24 hours. Guards may go from thread to
-/// thread, so it is not known who will give one up, and waiting may be right. Only what runs
-/// [under a lock](Self::with_lock) is known to be in its own way, and told so:
+/// and waits for the same lock waits until the lock's validity has passed; if the lock is
+/// [kept alive](LockRequest::keep_alive), that is up to 24 hours. As a guard may be sent to another
+/// thread, which then releases it, such a wait may be right and is no error. Only a body that runs
+/// [under a lock](Self::with_lock) and waits for the same lock gets one:
 /// [`LockError::HeldByThisThread`].
 ///
-/// Dropping the last clone waits until the nodes have answered that they have released what was
-/// dropped before: not for a node that has not answered for
-/// [`node_timeout`](Builder::node_timeout), and for ten times that at most, which takes thousands
-/// of locks or a slow node.
+/// Dropping the last clone waits until the nodes have confirmed the releases that were sent before.
+/// It does not wait for a node that has been silent for [`node_timeout`](Builder::node_timeout),
+/// and waits at most ten times as long, which takes thousands of locks or a slow node.
 ///
-/// In a forked child of the process that built it, everything it is asked for is refused
+/// In a forked child of the process that built it, every method fails
 /// ([`LockError::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
@@ -59,6 +60,13 @@ pub struct LockClient {
 
 impl LockClient {
     /// A client of these nodes with the default settings. Connects to nothing yet.
+    ///
+    /// ```
+    /// # use redlatch::{ConfigError, LockClient};
+    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
+    /// let client = LockClient::new(urls)?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -85,54 +93,103 @@ impl LockClient {
         Self::builder().nodes_from_env(variable).build()
     }
 
-    /// A client with other than the default settings.
+    /// Starts a client with settings other than the defaults.
+    ///
+    /// ```
+    /// # use redlatch::{ConfigError, LockClient};
+    /// # use std::time::Duration;
+    /// let client = LockClient::builder()
+    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
+    ///     .node_timeout(Duration::from_millis(20))
+    ///     .build()?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
 
-    /// Takes the lock of `resource` for `ttl` if it is free, in one attempt.
+    /// Acquires the lock of `resource` for `ttl` if it is free, without waiting.
     ///
-    /// Of several clients that ask at the same moment each may be granted some nodes, and none
-    /// enough. An attempt that is split in this way is undone and made again after a random pause
-    /// of about a round, up to four attempts in all and within one
-    /// [`node_timeout`](Builder::node_timeout), so that one of them gets the lock. It is still
-    /// possible, though rare, that all are told `None`: each had its four attempts cross with
-    /// another's, or no time for more than one because the nodes take about half of `node_timeout`
-    /// to answer, or lost before an answer that granted it a node had come. So `None` says that
-    /// others asked for the lock or hold it, not that work is being done under it. Who must know
-    /// asks again, or [waits](Self::try_lock_for).
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn send_newsletter() {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// if let Some(lock) = client.try_lock("newsletter", Duration::from_secs(10))? {
+    ///     send_newsletter();
+    ///     drop(lock); // releases it
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// If several clients ask at the same moment, each may be granted some nodes and none a
+    /// majority. Such a split attempt is undone and repeated after a random pause of about a round:
+    /// up to four attempts, within one [`node_timeout`](Builder::node_timeout), so that one of the
+    /// clients gets the lock. In rare cases all of them still get `None`: when each of the four
+    /// attempts was split, when the nodes take about half of `node_timeout` to answer and there is
+    /// no time for a second attempt, or when an attempt was lost before a grant of a node had
+    /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
+    /// that work is done under it. To be sure that somebody does the work, ask again or
+    /// [wait](Self::try_lock_for).
     ///
     /// # Errors
     ///
     /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,
-    /// they took too long, two of them are one server, or there are no random numbers.
+    /// they took too long, two of them are one server, there are no random numbers, or the client
+    /// was [cancelled](Self::cancel_handle).
     pub fn try_lock(
         &self,
         resource: impl AsRef<[u8]>,
         ttl: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).no_wait().acquire()
+        self.request(resource).ttl(ttl).try_lock()
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it for up to `wait`. With a `wait` of
-    /// zero this is [`try_lock`](Self::try_lock); one that is too long to be counted means for
-    /// ever. A thread that holds the lock itself waits in vain: it is [not re-entrant](LockClient).
+    /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`. A `wait` of
+    /// zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
+    /// takes. The lock is [not re-entrant](LockClient).
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let (ttl, wait) = (Duration::from_secs(10), Duration::from_millis(500));
+    /// let Some(lock) = client.try_lock_for("orders:42", ttl, wait)? else {
+    ///     return Ok(()); // somebody else is busy with this order
+    /// };
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting is of
-    /// no use: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
+    /// As [`try_lock`](Self::try_lock), if the last attempt failed so, or at once if waiting cannot
+    /// help: see [`NodeError::is_permanent`](crate::NodeError::is_permanent).
     pub fn try_lock_for(
         &self,
         resource: impl AsRef<[u8]>,
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).wait_for(wait).acquire()
+        self.request(resource).ttl(ttl).try_lock_for(wait)
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it until `deadline`. With a `deadline`
-    /// that has passed this is [`try_lock`](Self::try_lock).
+    /// Acquires the lock of `resource` for `ttl`, and waits for it until `deadline`. A `deadline`
+    /// that has passed makes it a [`try_lock`](Self::try_lock).
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::{Duration, Instant};
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let deadline = Instant::now() + Duration::from_secs(2); // of the request that is served
+    /// let ttl = Duration::from_secs(10);
+    /// let from = client.try_lock_until("account:1", ttl, deadline)?;
+    /// let to = client.try_lock_until("account:2", ttl, deadline)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -143,25 +200,78 @@ impl LockClient {
         ttl: Duration,
         deadline: Instant,
     ) -> Result<Option<LockGuard>, LockError> {
-        self.request(resource).ttl(ttl).wait_until(deadline).acquire()
+        self.request(resource).ttl(ttl).try_lock_until(deadline)
     }
 
-    /// Takes the lock of `resource` for `ttl`, waiting for it as long as it takes: for others to
-    /// release it, for enough nodes to be reachable, and, where a majority was started less than
-    /// [`max_ttl`](Builder::max_ttl) ago, for their grants to count (see
-    /// [`restart_guard`](Builder::restart_guard)). The last is a minute on servers that have just
-    /// been started; [`Event::Quarantined`](crate::Event::Quarantined) says so.
+    /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
+    /// holder to release it, for enough nodes to be reachable, and for the grants of nodes to count
+    /// if a majority of them was started less than [`max_ttl`](Builder::max_ttl) ago (see
+    /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
+    /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.
     ///
-    /// The lock is [not re-entrant](LockClient): a thread that has a guard of it, and waits for it
-    /// again before it drops that, waits for the end of its own lock's validity.
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient};
+    /// # use std::time::Duration;
+    /// # fn charge_the_card() {}
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// let lock = client.lock("orders:42", Duration::from_secs(10))?;
+    /// charge_the_card();
+    /// let in_time = lock.release()?;
+    /// # let _ = in_time;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The lock is [not re-entrant](LockClient): a thread that has a guard of it and waits for it
+    /// again waits until the validity of its own lock has passed. A
+    /// [`cancel_handle`](Self::cancel_handle) ends the wait.
     ///
     /// # Errors
     ///
-    /// As [`try_lock`](Self::try_lock), but only what waiting does not mend: too few nodes answered
-    /// because most of them, say, want a password, or are no Redis servers.
+    /// As [`try_lock`](Self::try_lock), but only if waiting cannot help: if most nodes want a
+    /// password, for instance, or are no Redis servers.
     pub fn lock(&self, resource: impl AsRef<[u8]>, ttl: Duration) -> Result<LockGuard, LockError> {
-        let guard = self.request(resource).ttl(ttl).wait_forever().acquire()?;
-        Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
+        self.request(resource).ttl(ttl).lock()
+    }
+
+    /// Waits for the lock of `resource` as long as it takes, runs `body` under it, and releases it.
+    /// Meanwhile the lock is extended automatically by `ttl`. The same as
+    /// [`LockRequest::with_lock`].
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient};
+    /// # use std::time::Duration;
+    /// # fn orders() -> Vec<u32> { Vec::new() }
+    /// # fn send(order: u32) {}
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// let sent = client.with_lock("outbox", Duration::from_secs(10), |lock| {
+    ///     let mut sent = 0;
+    ///     for order in orders() {
+    ///         lock.ensure_held()?;
+    ///         send(order);
+    ///         sent += 1;
+    ///     }
+    ///     Ok::<_, Error>(sent)
+    /// })?;
+    /// # let _: u32 = sent;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The error type is the body's own: any that a [`LockError`] converts into, such as
+    /// [`Error`](crate::Error), `Box<dyn std::error::Error>` or an enum of the application.
+    ///
+    /// # Errors
+    ///
+    /// The error of `body`. Or, converted, a [`LockError`] as [`lock`](Self::lock) and
+    /// [`keep_alive`](LockRequest::keep_alive) have; then `body` was not called.
+    pub fn with_lock<T, E: From<LockError>>(
+        &self,
+        resource: impl AsRef<[u8]>,
+        ttl: Duration,
+        body: impl FnOnce(&LockGuard) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.request(resource).ttl(ttl).with_lock(body)
     }
 }
 

@@ -151,6 +151,16 @@ pub enum Event<'a> {
         /// nobody waited for their answers.
         outcome: Option<Released>,
     },
+    /// A lock was [left](crate::LockGuard::leave) to its ttl.
+    #[non_exhaustive]
+    Left {
+        /// What is locked.
+        resource: Name<'a>,
+        /// From when it was asked for to now.
+        held: Duration,
+        /// For how much longer no other client can have it: zero if it was lost before.
+        remaining: Duration,
+    },
     /// There is a connection to a node, and it has answered the greeting.
     #[non_exhaustive]
     NodeUp {
@@ -207,6 +217,7 @@ impl<'a> Event<'a> {
             Self::NotExtended { .. } => "not_extended",
             Self::Lost { .. } => "lost",
             Self::Released { .. } => "released",
+            Self::Left { .. } => "left",
             Self::NodeUp { .. } => "node_up",
             Self::NodeDown { .. } => "node_down",
             Self::NodeSlow { .. } => "node_slow",
@@ -225,7 +236,8 @@ impl<'a> Event<'a> {
             | Self::Extended { resource, .. }
             | Self::NotExtended { resource, .. }
             | Self::Lost { resource, .. }
-            | Self::Released { resource, .. } => Some(*resource),
+            | Self::Released { resource, .. }
+            | Self::Left { resource, .. } => Some(*resource),
             Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
         }
     }

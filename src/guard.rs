@@ -1,215 +1,198 @@
-//! A lock that is held.
+//! The guard of a lock that is held: how long it is valid, extending it, giving it up.
 
 mod events;
+mod extend;
 mod keep_alive;
-mod watch;
+mod loss;
+mod reused_lease;
 
 use crate::callback;
-use crate::clock;
+use crate::clock::{self, Time};
 use crate::core::Core;
-use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
-use crate::error::{ExtendError, LockLost, NoQuorum, ReleaseError};
+use crate::engine::{Lease, NodeSet, Release, ReleaseOutcome};
+use crate::error::{LockLost, NoQuorum, ReleaseError};
 use crate::fencing::FencingToken;
 use crate::name::Name;
 use crate::released::Released;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::{CapacityShare, SharedLease};
+use crate::watchdog::CapacityShare;
+use reused_lease::ReusedLease;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-/// A lock that is held, until it is released, dropped, or its validity ends.
+/// A lock that is held until it is released, until its guard is dropped, or until its validity has
+/// passed.
 ///
-/// It is a lease: when [`remaining`](Self::remaining) has come to zero, another client may hold the
-/// lock, whatever this process is doing. Nothing can stop a thread that was just about to write;
-/// see the guarantees at the top of the crate's documentation for what to do about that.
+/// It is a lease: when [`remaining`](Self::remaining) is zero, another client may hold the lock,
+/// whatever this process is doing. Nothing can stop a thread that was just about to write; see the
+/// guarantees at the top of the crate's documentation for what to do about that.
 ///
-/// Nobody renews it unless that was [asked for](crate::LockRequest::keep_alive). A guard that is
-/// leaked is not released: its lock ends with its validity, and if it is kept alive, with its
-/// [`max_hold`](crate::LockRequest::max_hold).
+/// It is not extended automatically unless the request [says so](crate::LockRequest::keep_alive). A
+/// leaked guard does not release its lock: the lock ends with its validity, or, if it is extended
+/// automatically, with its [`max_hold`](crate::LockRequest::max_hold).
 ///
-/// It belongs to the process that took the lock. A forked child has a copy of it, to which the lock
-/// [is not held](LockLost::OtherProcess), and which it may drop: that does nothing.
+/// A guard belongs to the process that took the lock. A forked child has a copy, which
+/// [does not hold](LockLost::OtherProcess) the lock; dropping that copy does nothing.
 ///
-/// Dropping it releases the lock as [`release`](Self::release) does, but waits for nothing: it is
-/// handed to the next thread of this client that waits for it, or the release is written to the
-/// nodes at once, and to those that cannot be reached now with the next call after they can be.
+/// Dropping a guard releases the lock as [`release`](Self::release) does, but waits for nothing:
+/// the lock is handed to the next waiting thread of this client, or the release is written to the
+/// nodes at once, and to nodes that are unreachable now with the next call that reaches them.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
     core: Arc<Core>,
-    /// As long as there is no hold, this says until when the lock is held.
-    lease: Lease,
-    /// What the watchdog shares, if it has to do with this lock.
-    hold: OnceLock<Arc<SharedLease>>,
-    /// What keeping it alive takes, if it is.
+    lease: ReusedLease,
+    /// Its share of the watchdog's capacity, if it is extended automatically.
     share: Option<Arc<CapacityShare>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
-    /// Did the nodes say that the lock is lost, before its validity ended?
-    is_gone: bool,
-    is_released: bool,
-    /// Has it been told that the lock is lost?
-    is_loss_told: bool,
-    /// The place at the head of the line of threads that want this lock. Dropped last: the next is
-    /// called when the release has been written.
+    is_given_up: bool,
+    /// Was the loss of the lock emitted, or will the notifier emit it?
+    is_loss_emitted: bool,
+    /// The place at the head of the wait queue. Dropped last: that promotes the next waiter, which
+    /// must come after the release was written.
     head: Option<QueueHead>,
 }
 
 impl LockGuard {
     pub(crate) fn new(
         core: Arc<Core>,
-        lease: Lease,
+        granted: Lease,
         head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
-        let (hold, share) = (OnceLock::new(), None);
-        let (is_gone, is_released, is_loss_told) = (false, false, false);
-        Self { core, lease, hold, share, max_hold, is_gone, is_released, is_loss_told, head }
+        let (lease, share) = (ReusedLease::new(granted), None);
+        Self { core, lease, share, max_hold, is_given_up: false, is_loss_emitted: false, head }
     }
 
-    /// The name of what is locked; the first of them, if there are [several](Self::resources).
+    /// The name of the locked resource; the first of them, if there are
+    /// [several](Self::resources).
+    ///
+    /// ```no_run
+    /// # fn example(lock: redlatch::LockGuard) {
+    /// eprintln!("working on {}", lock.resource());
+    /// # }
+    /// ```
     #[must_use]
     pub fn resource(&self) -> Name<'_> {
-        Name::new(&self.lease.key[self.core.key_prefix.len()..])
+        Name::new(&self.lease.granted().key[self.core.key_prefix.len()..])
     }
 
-    /// The names of what is locked: several if they were [asked for together], in the order of
-    /// their bytes.
+    /// The names of the locked resources, in the order of their bytes: more than one if they were
+    /// [requested together](crate::LockClient::request_all).
     ///
-    /// [asked for together]: crate::LockClient::request_all
+    /// ```no_run
+    /// # fn example(lock: redlatch::LockGuard) {
+    /// for resource in lock.resources() {
+    ///     eprintln!("locked {resource}");
+    /// }
+    /// # }
+    /// ```
     pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
-        self.lease.keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
+        self.lease.granted().keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
 
-    /// The number that grows with every grant of the lock, if it was
-    /// [asked for](crate::LockRequest::fenced). Extending the lock keeps it.
+    /// The number that grows with every grant of the lock, if the request asked for
+    /// [one](crate::LockRequest::fenced). Extending the lock keeps it.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn write(order: u64, fence: i64) {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let lock = client.request("orders:42").fenced().lock()?;
+    /// let fence = lock.fencing_token().expect("the request asked for one");
+    /// write(42, fence.into()); // the database refuses a number below the last one it has seen
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn fencing_token(&self) -> Option<FencingToken> {
-        self.lease.fence.map(FencingToken::new)
+        self.lease.granted().fence.map(FencingToken::new)
     }
 
-    /// The time left in which the work may go on: zero when the lock is lost.
+    /// The time left in which work under the lock may go on: zero when the lock is lost.
     ///
-    /// By the clock of this machine, which also counts the time it was suspended. Clock drift is
-    /// already taken off.
+    /// It is measured by the clock of this machine, which also counts suspended time. Clock drift
+    /// is already subtracted.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn charge_the_card() {}
+    /// # fn example(lock: redlatch::LockGuard) {
+    /// if lock.remaining() > Duration::from_secs(2) {
+    ///     charge_the_card(); // takes a second at most
+    /// }
+    /// # }
+    /// ```
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        if self.core.is_forked() { Duration::ZERO } else { self.left() }
-    }
-
-    fn left(&self) -> Duration {
-        let now = clock::now();
-        match self.hold.get() {
-            Some(hold) => hold.check(now).map_or(Duration::ZERO, |end| end.since(now)),
-            None => self.lease.valid_until.since(now),
+        if self.core.is_forked() {
+            return Duration::ZERO;
         }
+        let now = clock::now();
+        self.lease.check(now).map_or(Duration::ZERO, |valid_until| valid_until.since(now))
     }
 
-    /// Is the lock still held? For the line before the one that must not run twice.
+    /// Checks that the lock is still held: for the line before the one that must not run twice.
+    ///
+    /// It asks no node: the answer is what this client knows.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockGuard, LockLost};
+    /// # fn orders() -> Vec<u32> { Vec::new() }
+    /// # fn charge(order: u32) {}
+    /// # fn example(lock: LockGuard) -> Result<(), LockLost> {
+    /// for order in orders() {
+    ///     lock.ensure_held()?;
+    ///     charge(order);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), LockLost> {
         if self.core.is_forked() {
-            Err(LockLost::OtherProcess)
-        } else if let Some(hold) = self.hold.get() {
-            hold.check(clock::now()).map(|_| ())
-        } else if !self.left().is_zero() {
-            Ok(())
-        } else if self.is_gone {
-            Err(LockLost::Gone)
-        } else {
-            Err(LockLost::Expired)
+            return Err(LockLost::OtherProcess);
         }
+        self.lease.check(clock::now()).map(|_| ())
     }
 
-    /// Lets the lock live on for `ttl` from now, if a majority of the nodes confirms it. Never
-    /// shortens it: with a `ttl` below what is left, the lock stays as it is.
+    /// Releases the lock, waits for the answers of a majority, and says whether the lock was held
+    /// to the end.
     ///
-    /// On nodes that have lost the lock's key, by a restart for instance, it is put back once a
-    /// majority has confirmed that the lock is ours, so that a lock which is held for long outlives
-    /// the restart of one node after another.
+    /// If another thread of this client waits for the lock and its validity has not passed, the
+    /// lock is handed to that thread, which replaces the token on the nodes. Then this waits for
+    /// nothing, and the result goes by the clock alone.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockGuard, Released};
+    /// # fn example(lock: LockGuard) -> Result<(), Box<dyn std::error::Error>> {
+    /// if lock.release()? == Released::TooLate {
+    ///     eprintln!("another client may have worked at the same time");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// The ttl cannot be used, the lock was lost, too few nodes confirmed it, or it would be held
-    /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
-    /// until its validity ends, and extending it may be tried again.
-    pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        if self.core.is_forked() {
-            return Err(ExtendError::OtherProcess);
-        }
-        let began = self.core.now_if_listened();
-        let result = self.renew(ttl);
-        self.tell_extended(began, &result);
-        result
-    }
-
-    fn renew(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        let rules = self.extension_rules();
-        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
-        self.ensure_held().map_err(ExtendError::Lost)?;
-        if let Some(hold) = self.hold.get() {
-            return self.extend_shared(hold, &rules, ttl);
-        }
-        let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
-        let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
-        let (outcome, last) = self.core.run(extend);
-        match outcome {
-            Extended::Confirmed(lease) => {
-                self.lease = lease;
-                if let Some(head) = &self.head {
-                    head.set_key_expiry(self.lease.expires_at(&self.core.rules));
-                }
-                Ok(())
-            }
-            Extended::Unanswered(lease) => {
-                self.lease = lease;
-                Err(ExtendError::NoQuorum(NoQuorum::new(last.reports)))
-            }
-            Extended::Lost(lease) => {
-                let now = clock::now();
-                self.is_gone = now < self.lease.valid_until;
-                let valid_until = self.lease.valid_until.min(now);
-                self.lease = Lease { valid_until, ..lease };
-                if let Some(head) = &self.head {
-                    // Those in line need not wait for the guard.
-                    head.set_key_expiry(self.lease.valid_until);
-                }
-                Err(ExtendError::Lost(if self.is_gone {
-                    LockLost::Gone
-                } else {
-                    LockLost::Expired
-                }))
-            }
-            Extended::HeldTooLong(held) => Err(ExtendError::HeldTooLong { held, max_hold }),
-        }
-    }
-
-    /// Releases the lock, waits for a majority's answer, and says whether it was held to the end.
-    ///
-    /// If another thread of this client waits for the lock and its validity has not passed, it is
-    /// handed to that thread, which has the nodes exchange the tokens. Then nothing is waited for
-    /// here, and whether it was in time is said by the clock alone.
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes answered. The others are told as soon as they can be reached again; their key
-    /// expires with its ttl in any case.
+    /// Too few nodes answered. The release is sent to the others when they are reachable again;
+    /// their key expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
         if self.core.is_forked() {
             return Err(ReleaseError::OtherProcess);
         }
-        let result = self.give_back();
-        self.tell_released(result.as_ref().ok().copied());
+        let result = self.release_or_hand_off();
+        self.emit_released(result.as_ref().ok().copied());
         result
     }
 
-    fn give_back(&mut self) -> Result<Released, ReleaseError> {
-        self.is_released = true;
+    fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
         let lease = self.close();
-        if self.pass_on(&lease) {
+        if self.hand_off(&lease) {
             return Ok(Released::InTime);
         }
         let release = Release::new(&self.core.rules, &lease, clock::now());
@@ -222,46 +205,80 @@ impl LockGuard {
         }
     }
 
-    /// The lock is given up: from here on nothing is sent for it but its release.
-    fn close(&self) -> Lease {
-        self.share.iter().for_each(|share| share.end());
-        match self.hold.get() {
-            Some(hold) => hold.close(clock::now(), NodeSet::all(self.core.rules.nodes)),
-            None => self.lease.clone(),
+    /// Leaves the lock to its ttl: nothing is sent, and the lock stays taken until the ttl of the
+    /// last extension, or of the request, has passed.
+    ///
+    /// That makes work rare rather than exclusive. A job that runs on several machines at the same
+    /// minute, by clocks that differ a little, must not run again a second later because the first
+    /// was quick:
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn send_the_report() {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// // Started by cron at 03:00 on each of five machines.
+    /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
+    ///     send_the_report();
+    ///     lock.leave(); // no other machine gets it before 03:00:50
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// Automatic extension stops; one that is under way may still be carried out. Threads of this
+    /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
+    /// [`Event::Left`](crate::Event::Left).
+    pub fn leave(mut self) {
+        if !self.core.is_forked() {
+            self.close();
+            self.emit_left();
         }
     }
 
-    /// Gives the lock to the next thread in line, if there is one.
-    fn pass_on(&self, lease: &Lease) -> bool {
+    /// Ends the use of the lock: from here on nothing is sent for it but its release.
+    fn close(&mut self) -> Lease {
+        self.is_given_up = true;
+        self.share.iter().for_each(|share| share.end());
+        self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
+    }
+
+    /// Hands the lock to the next waiter of this process, if there is one.
+    fn hand_off(&self, lease: &Lease) -> bool {
         self.head.as_ref().is_some_and(|head| head.hand_off(lease.clone()).is_ok())
     }
 
-    fn extension_rules(&self) -> Arc<Rules> {
-        let rules = &self.core.rules;
-        if self.max_hold == rules.hold_max {
-            return Arc::clone(rules);
+    /// How long ago the lock was asked for.
+    pub(crate) fn age(&self, now: Time) -> Duration {
+        now.since(self.lease.granted().since)
+    }
+
+    /// This thread gives the lock up after the work that it is about to do, and no other thread
+    /// can.
+    pub(crate) fn bind_to_this_thread(&self) {
+        if let Some(head) = &self.head {
+            head.handle().bind_to_this_thread();
         }
-        Arc::new(Rules { hold_max: self.max_hold, ..(**rules).clone() })
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.is_released || self.core.is_forked() {
+        if self.is_given_up || self.core.is_forked() {
             return;
         }
         let lease = self.close();
-        let outcome = if self.pass_on(&lease) {
+        let outcome = if self.hand_off(&lease) {
             Some(Released::InTime)
         } else {
             let now = clock::now();
             self.core.post(lease.undo(now, &self.core.rules));
-            // More than what the clock says is not known: nobody waits for the nodes' answers.
+            // The clock is all there is to go by: no answer is waited for.
             (now >= lease.valid_until).then_some(Released::TooLate)
         };
         if self.core.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.
-            callback::contain(|| self.tell_released(outcome));
+            callback::contain(|| self.emit_released(outcome));
         }
     }
 }
@@ -274,3 +291,6 @@ impl fmt::Debug for LockGuard {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod fixture;

@@ -1,21 +1,20 @@
-//! Who waits for a lock inside this process: first come, first served.
+//! A FIFO wait queue for each lock, within this process, with direct handoff.
 //!
-//! Threads of one client that want the same lock stand in line, and only its head asks the nodes;
-//! the others would only get in its way. Whoever has done with the lock gives it to the next in
-//! line together with the lease, and the next one has the nodes exchange the tokens in one round
+//! Threads of one client that want the same lock wait in a queue. Only its head asks the nodes; the
+//! others would only compete with it. A release hands the lock to the next waiter together with the
+//! lease, and that waiter replaces the token on the nodes in one round
 //! ([`Acquire::succeeding`](crate::engine::Acquire::succeeding)).
 //!
 //! ```text
-//!           nobody else                     held                      passed on
-//!   join ───────────────▶ at the head, ───────────▶ at the head, ─────────────────▶ next in line
-//!     │                   asking the nodes          holding the lock
-//!     └── others ──▶ in line ──▶ called, with or without the lease ──▶ at the head
+//!         queue is empty                    granted                hand_off
+//!   join ───────────────▶ head, asks the ───────────▶ head, holds ──────────▶ next waiter
+//!     │                   nodes                       the lock                becomes the head
+//!     └── otherwise ──▶ waiter ──▶ promoted, with or without the lease ──▶ head
 //! ```
 //!
-//! What must stay true: a line with somebody in it has a head, and one that is called, or the first
-//! in line watches the clock, so that a head which never comes back (a guard leaked, a thread that
-//! hangs) keeps nobody beyond the time at which its key has expired. Tokens are still what makes
-//! the lock safe; the line only saves asking.
+//! What must stay true: a queue with waiters has a head. The first waiter watches the clock, so
+//! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
+//! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
 mod head_handle;
 mod waiter;
@@ -30,16 +29,17 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use waiter::{Promotion, Waiter};
 
-/// How long a lock may go from thread to thread before other processes get their chance.
+/// How often in a row, and for how long, a lock may be handed off before other processes get a
+/// chance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HandoffLimit {
     pub(crate) count: u32,
     pub(crate) time: Duration,
 }
 
-/// All lines of a client, by key.
+/// All wait queues of a client, by key.
 pub(crate) struct WaitQueues {
-    lines: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
+    queues: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
     limit: HandoffLimit,
     owner_process: Arc<OwnerProcess>,
 }
@@ -47,153 +47,157 @@ pub(crate) struct WaitQueues {
 #[derive(Default)]
 struct WaitQueue {
     head: Option<HeadEntry>,
-    waiting: VecDeque<Arc<Waiter>>,
-    /// Handoffs since the lock was last taken from the nodes, and when that was.
-    handed_off: u32,
-    taken_at: Time,
+    waiters: VecDeque<Arc<Waiter>>,
+    /// How many handoffs there were since the nodes last granted the lock, and when that was.
+    handoffs: u32,
+    granted_at: Time,
     /// How many heads there have been.
     heads: u64,
 }
 
 struct HeadEntry {
     number: u64,
-    /// When it came there.
+    /// When it became the head.
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
-    until: Option<Time>,
-    /// The thread without which it cannot give the lock up.
+    key_expiry: Option<Time>,
+    /// The only thread that can give the lock up.
     bound_to: Option<ThreadId>,
 }
 
-/// The place at the head of a line. Dropping it calls the next.
+/// The place at the head of a queue. Dropping it promotes the next waiter.
 #[derive(Debug)]
 pub(crate) struct QueueHead {
     handle: HeadHandle,
     is_after_limit: bool,
 }
 
-/// How joining a line ended.
+/// How joining a queue ended.
 pub(crate) enum Joined {
-    /// At its head, perhaps with a lock to take over.
+    /// The caller is the head, perhaps with a lock to take over.
     Head(QueueHead, Option<Lease>),
-    /// Not in it: whoever does not wait has no need of a line, and whose time is nearly over must
-    /// see for itself what the nodes say.
+    /// The caller is not in the queue, and asks the nodes itself: it does not wait at all, or its
+    /// deadline leaves just enough time for a round.
     NotQueued,
-    /// Time is over, and another thread holds the lock.
+    /// The deadline has passed, and another thread holds the lock.
     TimedOut,
-    /// Not in it: this thread would wait for itself.
+    /// The caller is not in the queue: this thread would wait for itself.
     HeldByThisThread,
 }
 
 impl WaitQueues {
     pub(crate) fn new(limit: HandoffLimit, owner_process: Arc<OwnerProcess>) -> Self {
-        Self { lines: Mutex::new(HashMap::new()), limit, owner_process }
+        Self { queues: Mutex::new(HashMap::new()), limit, owner_process }
     }
 
-    /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for
-    /// ever, and passed for one who does not wait. `round` is how long it takes at most to ask the
-    /// nodes.
+    /// Waits in the queue until the caller is its head. `deadline` is `None` for a caller that
+    /// waits for ever, and passed for one that does not wait. `round` is how long it takes at most
+    /// to ask the nodes.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: &Arc<[u8]>,
         deadline: Option<Time>,
         round: Duration,
     ) -> Joined {
-        let mut lines = self.lock();
-        let line = lines.entry(Arc::clone(key)).or_default();
-        if line.head.is_none() && line.waiting.is_empty() {
-            return Joined::Head(self.place(key, line.begin(), false), None);
+        let mut queues = self.lock();
+        let queue = queues.entry(Arc::clone(key)).or_default();
+        if queue.is_empty() {
+            return Joined::Head(self.head(key, queue.start_head(), false), None);
         }
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
             return Joined::NotQueued;
         }
-        if line.is_bound_to_this_thread() {
+        if queue.is_bound_to_this_thread() {
             return Joined::HeldByThisThread;
         }
-        // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait
-        // a quarter.
+        // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
+        // quarter of a short wait.
         let wait = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
         let waiter = Arc::new(Waiter::default());
-        line.waiting.push_back(Arc::clone(&waiter));
+        queue.waiters.push_back(Arc::clone(&waiter));
         let latest = deadline.map(|deadline| deadline.before(round.min(wait / 4)));
-        self.wait(lines, key, &waiter, (deadline, latest), round)
+        self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
     }
 
-    fn wait(
+    fn wait_for_promotion(
         self: &Arc<Self>,
-        mut lines: MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>>,
+        mut queues: MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>>,
         key: &Arc<[u8]>,
         waiter: &Arc<Waiter>,
         (deadline, latest): (Option<Time>, Option<Time>),
         round: Duration,
     ) -> Joined {
         loop {
-            if let Some(call) = waiter.take_call() {
-                let place = self.place(key, call.number, call.is_after_limit);
-                return Joined::Head(place, call.lease);
+            if let Some(promotion) = waiter.take_promotion() {
+                let head = self.head(key, promotion.number, promotion.is_after_limit);
+                return Joined::Head(head, promotion.lease);
             }
             let now = clock::now();
-            let line = lines.entry(Arc::clone(key)).or_default();
-            let until = line.head.as_ref().and_then(|head| head.until);
-            let is_first = line.waiting.front().is_some_and(|first| Arc::ptr_eq(first, waiter));
-            if is_first && until.is_some_and(|until| until <= now) {
+            let queue = queues.entry(Arc::clone(key)).or_default();
+            let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
+            let is_first = queue.waiters.front().is_some_and(|first| Arc::ptr_eq(first, waiter));
+            if is_first && expiry.is_some_and(|expiry| expiry <= now) {
                 // The head has not come back, and its key has expired.
-                line.waiting.pop_front();
-                return Joined::Head(self.place(key, line.begin(), false), None);
+                queue.waiters.pop_front();
+                return Joined::Head(self.head(key, queue.start_head(), false), None);
             }
-            // As long as another thread holds the lock, that is all there is to know. If it has
-            // been asking for a whole round, the nodes may be down, and then this caller must be
-            // able to say so. Before that, to leave would be to give up a place for nothing.
+            // While another thread holds the lock, there is nothing to ask the nodes. If the head
+            // has been asking for a whole round, the nodes may be down, and this caller must be
+            // able to report that. Before that, leaving would give up a place for nothing.
             let early = deadline.map(|deadline| deadline.before(round));
-            let asked = line.head.as_ref().map(|head| head.since.after(round));
-            let leave_at = match until {
+            let asked = queue.head.as_ref().map(|head| head.since.after(round));
+            let leave_at = match expiry {
                 Some(_) => deadline,
                 None => early.max(asked).min(latest),
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
-                line.leave(waiter);
-                return if until.is_some() { Joined::TimedOut } else { Joined::NotQueued };
+                queue.remove(waiter);
+                return if expiry.is_some() { Joined::TimedOut } else { Joined::NotQueued };
             }
             let early = early.filter(|early| *early > now);
-            let expiry = until.filter(|_| is_first);
-            let wake_at = [leave_at, early, expiry].into_iter().flatten().min();
-            lines = waiter.sleep(lines, wake_at.map(|time| time.since(now)));
+            let own_expiry = expiry.filter(|_| is_first);
+            let wake_at = [leave_at, early, own_expiry].into_iter().flatten().min();
+            queues = waiter.sleep(queues, wake_at.map(|time| time.since(now)));
         }
     }
 
-    fn place(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> QueueHead {
-        let handle = HeadHandle { lines: Arc::clone(self), key: Arc::clone(key), number };
+    fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> QueueHead {
+        let handle = HeadHandle { queues: Arc::clone(self), key: Arc::clone(key), number };
         QueueHead { handle, is_after_limit }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl WaitQueue {
-    /// Somebody comes to the head who asks the nodes.
-    fn begin(&mut self) -> u64 {
-        self.handed_off = 0;
-        self.advance()
+    fn is_empty(&self) -> bool {
+        self.head.is_none() && self.waiters.is_empty()
     }
 
-    fn advance(&mut self) -> u64 {
+    /// The number of a new head that asks the nodes.
+    fn start_head(&mut self) -> u64 {
+        self.handoffs = 0;
+        self.next_head()
+    }
+
+    fn next_head(&mut self) -> u64 {
         self.heads += 1;
         self.head = Some(HeadEntry {
             number: self.heads,
             since: clock::now(),
-            until: None,
+            key_expiry: None,
             bound_to: None,
         });
         self.heads
     }
 
-    /// Is the lock held, and to be given up by this thread and no other?
+    /// Is the lock held, and can no thread but this one give it up?
     fn is_bound_to_this_thread(&self) -> bool {
         self.head.as_ref().is_some_and(|head| {
             head.bound_to == Some(thread::current().id())
-                && head.until.is_some_and(|until| until > clock::now())
+                && head.key_expiry.is_some_and(|expiry| expiry > clock::now())
         })
     }
 
@@ -201,89 +205,89 @@ impl WaitQueue {
         self.head.as_ref().is_some_and(|head| head.number == number)
     }
 
-    /// Has the lock been held since the nodes were last asked for it as if it were free?
-    fn was_taken(&self) -> bool {
-        self.handed_off > 0 || self.head.as_ref().is_some_and(|head| head.until.is_some())
+    /// Has this process held the lock since the nodes were last asked for a new grant?
+    fn was_granted(&self) -> bool {
+        self.handoffs > 0 || self.head.as_ref().is_some_and(|head| head.key_expiry.is_some())
     }
 
-    /// Has it been in this process for as often or as long as it may?
-    fn is_after(&self, limit: HandoffLimit, now: Time) -> bool {
-        self.handed_off >= limit.count || now.since(self.taken_at) >= limit.time
+    /// Has this process kept the lock as often or as long as it may?
+    fn is_limit_reached(&self, limit: HandoffLimit, now: Time) -> bool {
+        self.handoffs >= limit.count || now.since(self.granted_at) >= limit.time
     }
 
-    /// Calls the next in line to its head.
-    fn call(&mut self, lease: Option<Lease>, is_after_limit: bool) {
-        match self.waiting.pop_front() {
+    /// Makes the first waiter the head.
+    fn promote_next(&mut self, lease: Option<Lease>, is_after_limit: bool) {
+        match self.waiters.pop_front() {
             Some(next) => {
-                let number = if lease.is_some() { self.advance() } else { self.begin() };
-                next.call(Promotion { number, lease, is_after_limit });
+                let number = if lease.is_some() { self.next_head() } else { self.start_head() };
+                next.promote(Promotion { number, lease, is_after_limit });
             }
             None => self.head = None,
         }
     }
 
-    /// Somebody has waited long enough.
-    fn leave(&mut self, waiter: &Arc<Waiter>) {
-        self.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
-        self.alert();
+    /// Removes a waiter whose wait has ended.
+    fn remove(&mut self, waiter: &Arc<Waiter>) {
+        self.waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        self.wake_first();
     }
 
-    /// Lets the first in line look at the clock anew.
-    fn alert(&self) {
-        if let Some(first) = self.waiting.front() {
-            first.alert();
+    /// Has the first waiter look at the queue and the clock again.
+    fn wake_first(&self) {
+        if let Some(first) = self.waiters.front() {
+            first.wake();
         }
     }
 }
 
 impl QueueHead {
-    /// Have other processes had to wait for so long that they should get their chance first?
+    /// Was the handoff limit reached, so that other processes should get a chance first?
     pub(crate) fn is_after_limit(&self) -> bool {
         self.is_after_limit
     }
 
-    /// The lock is held; `until` is when its key will have expired.
-    pub(crate) fn set_key_expiry(&self, until: Time) {
-        self.handle.set_key_expiry(until);
+    /// The lock is held, and its key will have expired at `expiry`.
+    pub(crate) fn set_key_expiry(&self, expiry: Time) {
+        self.handle.set_key_expiry(expiry);
     }
 
     pub(crate) fn handle(&self) -> &HeadHandle {
         &self.handle
     }
 
-    /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if
-    /// there is nobody, or it is somebody else's turn.
+    /// Hands the lock to the next waiter. Returns the lease, to be released on the nodes, if there
+    /// is none, if the handoff limit is reached, or if this is not the head any more.
     pub(crate) fn hand_off(&self, lease: Lease) -> Result<(), Lease> {
-        let HeadHandle { lines, key, number } = &self.handle;
-        let (limit, mut lines) = (lines.limit, lines.lock());
-        let Some(line) = lines.get_mut(key).filter(|line| line.is_head(*number)) else {
+        let HeadHandle { queues, key, number } = &self.handle;
+        let (limit, mut queues) = (queues.limit, queues.lock());
+        let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
             return Err(lease);
         };
         let now = clock::now();
-        let is_over = line.is_after(limit, now) || now >= lease.valid_until;
-        if line.waiting.is_empty() || is_over {
+        let is_over = queue.is_limit_reached(limit, now) || now >= lease.valid_until;
+        if queue.waiters.is_empty() || is_over {
             return Err(lease);
         }
-        line.handed_off += 1;
-        line.call(Some(lease), false);
+        queue.handoffs += 1;
+        queue.promote_next(Some(lease), false);
         Ok(())
     }
 }
 
 impl Drop for QueueHead {
     fn drop(&mut self) {
-        let HeadHandle { lines, key, number } = &self.handle;
-        if lines.owner_process.is_known_forked() {
-            return; // A thread that is not in this forked child may have the lock.
+        let HeadHandle { queues, key, number } = &self.handle;
+        if queues.owner_process.is_known_forked() {
+            return; // A thread that does not exist in this forked child may hold the mutex.
         }
-        let (limit, mut lines) = (lines.limit, lines.lock());
-        let Some(line) = lines.get_mut(key) else { return };
-        if line.is_head(*number) {
-            let is_after_limit = line.was_taken() && line.is_after(limit, clock::now());
-            line.call(None, is_after_limit);
+        let (limit, mut queues) = (queues.limit, queues.lock());
+        let Some(queue) = queues.get_mut(key) else { return };
+        if queue.is_head(*number) {
+            let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());
+            queue.promote_next(None, is_after_limit);
         }
-        if line.head.is_none() && line.waiting.is_empty() {
-            lines.remove(key);
+        if queue.is_empty() {
+            queues.remove(key);
         }
     }
 }

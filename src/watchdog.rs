@@ -51,7 +51,7 @@ use std::thread::{self, JoinHandle};
 /// A lock that is kept alive.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
-    pub(crate) hold: Arc<SharedLease>,
+    pub(crate) lease: Arc<SharedLease>,
     pub(crate) plan: Box<Plan>,
     pub(crate) share: Arc<CapacityShare>,
     /// Who waits for it in this process.
@@ -116,8 +116,8 @@ impl Watchdog {
     }
 
     /// Has those told that want to know when this is lost, then or now.
-    pub(crate) fn watch_for_loss(&self, hold: Arc<SharedLease>) {
-        self.notifier.notify(Notice::Look(hold));
+    pub(crate) fn watch_for_loss(&self, lease: Arc<SharedLease>) {
+        self.notifier.notify(Notice::Look(lease));
     }
 
     /// How many locks are kept alive, and can be.
@@ -171,7 +171,7 @@ impl Drop for Watchdog {
 
 impl AsRef<SharedLease> for KeptLock {
     fn as_ref(&self) -> &SharedLease {
-        &self.hold
+        &self.lease
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, Released};
+use redlatch::{LockClient, LockError, Released};
 use support::eventually;
 use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
 use support::journal::{Journal, names};
@@ -38,7 +38,7 @@ fn tokens_grow_however_the_lock_before_ended() {
         let client = &clients[grant / 3 % 2];
         let ttl = if grant % 40 == 0 { Duration::from_millis(30) } else { LONG };
         let request = client.request("name").ttl(ttl).fenced();
-        let guard = request.acquire().unwrap().unwrap();
+        let guard = request.lock().unwrap();
         assert!(token(&guard) > last, "grant {grant}");
         last = token(&guard);
         if grant % 40 == 0 {
@@ -217,7 +217,8 @@ fn a_lock_without_a_token_leaves_counters_alone() {
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
     drop(guard);
     let first = scripts_of_a_grant(&servers, &client, 2);
-    client.with_lock("name", LONG, |held| assert_eq!(held.fencing_token(), None)).unwrap();
+    let token = client.with_lock("name", LONG, |held| Ok::<_, LockError>(held.fencing_token()));
+    assert_eq!(token, Ok(None));
     drop(take(&client, "name", LONG));
     assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
 }
@@ -241,7 +242,7 @@ fn a_lock_that_is_kept_alive_keeps_its_token() {
     let servers = Servers::start(3);
     let ttl = Duration::from_secs(2);
     let client = fresh(servers.urls()).node_timeout(Duration::from_millis(400)).build().unwrap();
-    let guard = client.request("name").ttl(ttl).fenced().keep_alive().acquire().unwrap().unwrap();
+    let guard = client.request("name").ttl(ttl).fenced().keep_alive().lock().unwrap();
     let first = token(&guard);
     let renewed = || servers.iter().filter(|server| calls(server, "pexpire") >= 3).count() >= 2;
     assert!(eventually(LIMIT, renewed));

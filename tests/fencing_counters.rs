@@ -21,11 +21,12 @@ const FURTHER: u64 = 4_400_000_000_000_000;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Asks for as long as it takes, and is refused all the same: on which nodes for the counter?
+/// Asks for as long as it takes, or once, and is refused all the same: on which nodes for the
+/// counter?
 #[track_caller]
-fn refused(request: LockRequest<'_>) -> Vec<bool> {
+fn refused(request: LockRequest<'_>, waits: bool) -> Vec<bool> {
     let start = Instant::now();
-    let error = match request.acquire() {
+    let error = match if waits { request.lock().map(Some) } else { request.try_lock() } {
         Err(LockError::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     };
@@ -110,11 +111,12 @@ fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_m
         servers[1].command(&["DEL", &key]);
         servers[1].command(junk);
         let request = client.request("name").ttl(LONG);
-        assert_eq!(refused(request.clone().fenced()), [true, true, false]);
-        assert_eq!(refused(request.clone().fenced().no_wait()), [true, true, false]);
+        for waits in [true, false] {
+            assert_eq!(refused(request.clone().fenced(), waits), [true, true, false]);
+        }
         assert!(gone(&servers, "name"), "the one that granted it has it no longer");
         // Whoever wants no token has the lock, and the place in line is free.
-        let plain = request.no_wait().acquire().unwrap().expect("it is free");
+        let plain = request.try_lock().unwrap().expect("it is free");
         assert_eq!(plain.release().unwrap(), Released::InTime);
     }
     assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
@@ -131,7 +133,7 @@ fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before()
     let held = take(&client, "name", LONG);
     let waiting = {
         let client = client.clone();
-        stand(move || refused(client.request("name").ttl(LONG).fenced()))
+        stand(move || refused(client.request("name").ttl(LONG).fenced(), true))
     };
     assert_eq!(held.release().unwrap(), Released::InTime);
     assert_eq!(finish(waiting), [true; 3]);
@@ -149,7 +151,7 @@ fn the_largest_token_is_given_and_none_after_it() {
         assert_eq!(token(&guard), expected);
         assert_eq!(guard.release().unwrap(), Released::InTime);
     }
-    assert_eq!(refused(client.request("all").fenced()), [true; 3]);
+    assert_eq!(refused(client.request("all").fenced(), true), [true; 3]);
     assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "left alone");
 
     // One node that counts so far takes the others along: tokens never go back.
@@ -158,7 +160,7 @@ fn the_largest_token_is_given_and_none_after_it() {
     assert_eq!(token(&guard), MOST);
     assert!(servers.iter().all(|server| counter(server, "one") == Some(MOST)));
     assert_eq!(guard.release().unwrap(), Released::InTime);
-    assert_eq!(refused(client.request("one").fenced()), [true; 3]);
+    assert_eq!(refused(client.request("one").fenced(), true), [true; 3]);
 
     // One that is at the end, or where nobody has counted to, is not followed by the others.
     let ends = [MOST, MOST + 1, 7_000_000_000_000_000, (1 << 53) - 2, (1 << 53) - 1, u64::MAX];
@@ -177,7 +179,7 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let both = || {
-        let guard = client.request_all(["a", "b"]).ttl(LONG).fenced().acquire().unwrap().unwrap();
+        let guard = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
         (token(&guard), guard.release().unwrap())
     };
     let alone = |name| token(&fenced(&client, name));

@@ -109,8 +109,8 @@ fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
         let rig = Rig::start();
         let (client, journal) = told(patient(rig.urls()));
         rig.set(between);
-        let request = client.request("name").ttl(LONG).fenced().no_wait();
-        assert!(request.acquire().unwrap().is_none(), "{between:?}");
+        let request = client.request("name").ttl(LONG).fenced();
+        assert!(request.try_lock().unwrap().is_none(), "{between:?}");
         assert_eq!(rig.confirmations(), 3, "every node was asked");
         let told = journal.of_locks();
         assert_eq!(names(&told), ["attempt", "contended"], "{between:?}");
@@ -152,8 +152,8 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
     let rig = Rig::start();
     let (client, journal) = told(fresh(rig.urls()).node_timeout(Duration::from_secs(1)));
     rig.set([Silence, Silence, Nothing]);
-    let request = client.request("name").ttl(LONG).fenced().no_wait();
-    let error = request.acquire().unwrap_err();
+    let request = client.request("name").ttl(LONG).fenced();
+    let error = request.try_lock().unwrap_err();
     let LockError::NoQuorum(reports) = &error else { panic!("{error}") };
     assert_eq!(reports.reports().len(), 3);
     let told = journal.of_locks();
@@ -163,7 +163,7 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
     rig.set([Nothing; 3]);
     let removed = || {
         // Somebody has to have something to do with the nodes.
-        let _ = client.request("other").ttl(LONG).no_wait().acquire();
+        let _ = client.request("other").ttl(LONG).try_lock();
         holders(&rig.servers, "name") == 0
     };
     assert!(eventually(LIMIT, removed));
@@ -180,8 +180,8 @@ fn the_callers_patience_ends_the_second_round() {
     rig.set([Silence, Silence, Nothing]);
     let start = Instant::now();
     let wait = Duration::from_secs(1);
-    let request = client.request("name").ttl(LONG).fenced().wait_for(wait);
-    let error = request.acquire().unwrap_err();
+    let request = client.request("name").ttl(LONG).fenced();
+    let error = request.try_lock_for(wait).unwrap_err();
     assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
     let took = start.elapsed();
     assert!(took >= wait && took < timeout / 2, "{took:?}");

@@ -208,9 +208,9 @@ fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
 fn a_fencing_counter_is_not_taken() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
-    let first = client.request("job").ttl(LONG).fenced().acquire().unwrap().unwrap();
+    let first = client.request("job").ttl(LONG).fenced().lock().unwrap();
     assert!(force(&other, "job").unwrap());
-    let next = other.request("job").ttl(LONG).fenced().no_wait().acquire().unwrap().unwrap();
+    let next = other.request("job").ttl(LONG).fenced().try_lock().unwrap().unwrap();
     assert!(next.fencing_token() > first.fencing_token(), "the late writer can be told apart");
     assert_eq!(first.release().unwrap(), Released::TooLate);
 }

@@ -36,8 +36,8 @@ fn free_or_held_and_by_whom() {
         assert_eq!((&view.holder, view.agrees), (&Ok(None), false));
     }
 
-    let request = client.request("job").ttl(LONG).owner("host-7:cron\n\0").no_wait();
-    let lock = request.acquire().unwrap().unwrap();
+    let request = client.request("job").ttl(LONG).owner("host-7:cron\n\0");
+    let lock = request.try_lock().unwrap().unwrap();
     let held = look(&other, "job");
     let LockState::Held(holder) = &held.state else { panic!("{held:?}") };
     assert!(holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
@@ -53,7 +53,7 @@ fn free_or_held_and_by_whom() {
     let lock = take(&client, "job", LONG);
     assert_eq!(self::holder(&other, "job").owner(), None, "nobody said so");
     drop(lock);
-    let both = client.request_all(["a", "b"]).owner("me").no_wait().acquire().unwrap();
+    let both = client.request_all(["a", "b"]).owner("me").try_lock().unwrap();
     assert!(self::holder(&other, "b").owner().is_some_and(|owner| owner == "me"));
     drop(both);
 }
@@ -62,11 +62,11 @@ fn free_or_held_and_by_whom() {
 fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    let first = client.request("job").ttl(LONG).owner("first").acquire().unwrap().unwrap();
+    let first = client.request("job").ttl(LONG).owner("first").lock().unwrap();
     let waiting = {
         let client = client.clone();
         support::queue::stand(move || {
-            client.request("job").ttl(LONG).owner("second").acquire().unwrap().unwrap()
+            client.request("job").ttl(LONG).owner("second").lock().unwrap()
         })
     };
     assert_eq!(first.release().unwrap(), Released::InTime);
@@ -124,7 +124,7 @@ fn whatever_is_under_the_key_is_shown_as_what_it_is() {
 fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
-    let lock = client.request("job").ttl(LONG).owner("me").acquire().unwrap().unwrap();
+    let lock = client.request("job").ttl(LONG).owner("me").lock().unwrap();
     servers[2].kill();
     let seen = look(&client, "job");
     assert!(matches!(&seen.state, LockState::Held(holder) if holder.owner().is_some()), "{seen:?}");
@@ -165,9 +165,9 @@ fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
 fn nothing_that_is_printed_shows_the_token() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
-    let request = client.request("job").ttl(LONG).owner("me").no_wait();
+    let request = client.request("job").ttl(LONG).owner("me");
     let shown_request = format!("{request:?}");
-    let lock = request.acquire().unwrap().unwrap();
+    let lock = request.try_lock().unwrap().unwrap();
     let value = value(&servers[0], "job").expect("it is held");
     let (token, label) = value.split_at(20);
     assert_eq!(label, b"me");
@@ -189,14 +189,14 @@ fn labels_are_as_long_as_agreed_and_no_longer() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let longest = vec![b'x'; 256];
-    let lock = client.request("job").owner(&longest).no_wait().acquire().unwrap().unwrap();
+    let lock = client.request("job").owner(&longest).try_lock().unwrap().unwrap();
     assert!(holder(&client, "job").owner().is_some_and(|owner| owner == longest));
     assert_eq!(lock.release().unwrap(), Released::InTime);
-    let refused = client.request("job").owner([b'x'; 257]).acquire().unwrap_err();
+    let refused = client.request("job").owner([b'x'; 257]).lock().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
     assert_eq!(refused, LockError::Resource(too_long));
     // An empty label is none.
-    let lock = client.request("job").owner("").no_wait().acquire().unwrap();
+    let lock = client.request("job").owner("").try_lock().unwrap();
     assert_eq!(holder(&client, "job").owner(), None);
     drop(lock);
 }
@@ -208,8 +208,8 @@ fn this_thread_has_a_name() {
     let label = |name: &str| {
         let client = client.clone();
         let work = move || {
-            let request = client.request("job").owned_by_this_thread().no_wait();
-            let lock = request.acquire().unwrap().unwrap();
+            let request = client.request("job").owned_by_this_thread();
+            let lock = request.try_lock().unwrap().unwrap();
             let holder = holder(&client, "job");
             let _ = lock.release().unwrap();
             let owner = holder.owner().expect("it says so");

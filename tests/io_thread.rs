@@ -224,8 +224,8 @@ fn the_last_drop_waits_longer_than_a_round_for_a_server_that_answers_one_by_one(
 }
 
 fn kept(client: &LockClient) -> LockGuard {
-    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire();
-    kept.expect("the nodes answer").expect("nobody else holds the lock")
+    let kept = client.request("kept").ttl(KEPT).keep_alive().lock();
+    kept.expect("the nodes answer")
 }
 
 /// Sends the signal whose handler takes its time to one thread of this process.

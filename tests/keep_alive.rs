@@ -27,8 +27,8 @@ fn client(servers: &Servers) -> LockClient {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
-    let request = client.request(resource).ttl(TTL).keep_alive().no_wait();
-    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+    let request = client.request(resource).ttl(TTL).keep_alive();
+    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
 }
 
 /// Looks at the lock again and again for so long: it is held all the time.
@@ -148,7 +148,7 @@ fn a_leaked_guard_is_renewed_until_its_time_is_over() {
     let servers = Servers::start(3);
     let client = settings(&servers).max_hold(Duration::from_secs(60)).build().unwrap();
     let request = client.request("leaked").ttl(TTL).keep_alive().max_hold(3 * TTL);
-    let (guard, start) = (request.acquire().unwrap().unwrap(), Instant::now());
+    let (guard, start) = (request.lock().unwrap(), Instant::now());
     let (lost, told) = std::sync::mpsc::channel();
     guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
     std::mem::forget(guard);
@@ -181,21 +181,21 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let request = client.request("odd").keep_alive();
-    let refused = request.clone().ttl(3 * NODE_TIMEOUT).acquire().unwrap_err();
+    let refused = request.clone().ttl(3 * NODE_TIMEOUT).lock().unwrap_err();
     let LockError::Ttl(TtlError::TooShortToKeep { shortest, .. }) = refused else {
         panic!("{refused}")
     };
     assert!(shortest > 3 * NODE_TIMEOUT && shortest < 4 * NODE_TIMEOUT);
-    let refused = request.clone().ttl(TTL).max_hold(TTL / 2).acquire().unwrap_err();
+    let refused = request.clone().ttl(TTL).max_hold(TTL / 2).lock().unwrap_err();
     assert!(matches!(refused, LockError::Ttl(TtlError::BeyondHold { .. })), "{refused}");
     let strict = settings(&servers).max_hold(TTL / 2).build().unwrap();
-    let refused = strict.request("odd").keep_alive().ttl(TTL).max_hold(LIMIT).acquire();
+    let refused = strict.request("odd").keep_alive().ttl(TTL).max_hold(LIMIT).lock();
     assert!(matches!(refused, Err(LockError::Ttl(TtlError::BeyondHold { .. }))));
     assert_eq!(calls(&servers[0], "set"), 0);
-    drop(request.ttl(shortest).acquire().unwrap().unwrap());
+    drop(request.ttl(shortest).lock().unwrap());
 
     // Without being kept alive, what is said of holding bounds what its holder does.
-    let plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).acquire().unwrap();
-    let refused = plain.unwrap().extend(TTL);
+    let mut plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).lock().unwrap();
+    let refused = plain.extend(TTL);
     assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })));
 }

@@ -27,8 +27,8 @@ fn away(servers: &Servers, round_trip: Duration) -> (Vec<Proxy>, Builder) {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
-    let request = client.request(resource).ttl(ttl).keep_alive().wait_for(LIMIT);
-    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+    let request = client.request(resource).ttl(ttl).keep_alive();
+    request.try_lock_for(LIMIT).expect("a majority answers").expect("nobody else holds the lock")
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_lock_too_many_is_refused_before_it_is_asked_for_and_the_others_are_kept() {
     let long = "long".repeat(15_000);
     let take = |index: usize| {
         let request = client.request(format!("{long}{index}")).ttl(Duration::from_millis(2_600));
-        request.keep_alive().wait_for(LIMIT).acquire()
+        request.keep_alive().try_lock_for(LIMIT)
     };
     let mut guards = Vec::new();
     let refused = loop {
@@ -106,7 +106,7 @@ fn figures_of_ten_thousand_locks_at_a_distance() {
     let (start, ttl) = (Instant::now(), Duration::from_secs(3));
     let take = &|thread: usize| {
         let names = (0..locks / THREADS).map(|index| format!("many:{thread}:{index}"));
-        names.map(|name| client.request(name).ttl(ttl).keep_alive().acquire()).collect::<Vec<_>>()
+        names.map(|name| client.request(name).ttl(ttl).keep_alive().lock()).collect::<Vec<_>>()
     };
     let taken: Vec<_> = thread::scope(|scope| {
         let threads: Vec<_> =
@@ -114,7 +114,7 @@ fn figures_of_ten_thousand_locks_at_a_distance() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let (guards, refused): (Vec<_>, Vec<_>) = taken.into_iter().partition(Result::is_ok);
-    let guards: Vec<LockGuard> = guards.into_iter().filter_map(|taken| taken.unwrap()).collect();
+    let guards: Vec<LockGuard> = guards.into_iter().map(Result::unwrap).collect();
     println!("{} taken in {:.1?}, {} refused", guards.len(), start.elapsed(), refused.len());
     refused.first().inspect(|refused| println!("{}", refused.as_ref().unwrap_err()));
     thread::sleep(Duration::from_secs(10));

@@ -22,8 +22,8 @@ fn settings(servers: &Servers) -> Builder {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
-    let request = client.request(resource).ttl(TTL).keep_alive().no_wait();
-    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+    let request = client.request(resource).ttl(TTL).keep_alive();
+    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
 }
 
 #[test]

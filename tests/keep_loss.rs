@@ -25,8 +25,8 @@ fn settings(servers: &Servers) -> Builder {
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
-    let request = client.request(resource).ttl(ttl).keep_alive().no_wait();
-    request.acquire().expect("a majority answers").expect("nobody else holds the lock")
+    let request = client.request(resource).ttl(ttl).keep_alive();
+    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
 }
 
 /// What `on_lost` was called with, and when.

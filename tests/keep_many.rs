@@ -33,11 +33,7 @@ fn settings(servers: &Servers, node_timeout: Duration) -> Builder {
 fn keep_many(client: &LockClient, ttl: Duration) -> Vec<LockGuard> {
     let keep = |index: usize| {
         let request = client.request(format!("many:{index}")).ttl(ttl).keep_alive();
-        request
-            .no_wait()
-            .acquire()
-            .expect("a majority answers")
-            .expect("nobody else holds the lock")
+        request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
     };
     (0..LOCKS).map(keep).collect()
 }
@@ -124,7 +120,7 @@ fn figures_of_losses_with_all_nodes_stopped() {
     let (mut told, mut woken) = (Vec::new(), Vec::new());
     for round in 0..40 {
         let request = client.request(format!("late:{round}")).ttl(ttl).keep_alive();
-        let guard = request.acquire().unwrap().expect("it is free");
+        let guard = request.lock().unwrap();
         thread::sleep(ttl / 2);
         pause(&servers, 5);
         let (sender, lost) = channel();

@@ -59,7 +59,7 @@ impl Stage {
     /// Has a lock taken on all nodes, so that all of them have run what that takes.
     #[track_caller]
     fn take(&self, name: &str, ttl: Duration) -> LockGuard {
-        let guard = self.client.request(name).ttl(ttl).wait_for(LIMIT).acquire();
+        let guard = self.client.request(name).ttl(ttl).try_lock_for(LIMIT);
         let guard = guard.expect("a majority answers").expect("nobody else holds the lock");
         assert!(eventually(LIMIT, || holders(&self.servers, name) == self.servers.len()));
         guard
@@ -112,8 +112,8 @@ fn an_extension_that_comes_late_takes_no_time_away_where_no_connection_can_be_en
 #[track_caller]
 fn renewals_come_late(rights: Rights) {
     let stage = Stage::set(3, rights);
-    let request = stage.client.request("late").ttl(SHORT).keep_alive().wait_for(LIMIT);
-    let guard = request.acquire().expect("a majority answers").expect("it is free");
+    let request = stage.client.request("late").ttl(SHORT).keep_alive();
+    let guard = request.try_lock_for(LIMIT).expect("a majority answers").expect("it is free");
     assert!(eventually(LIMIT, || holders(&stage.servers, "late") == 3));
     stage.relays[..2].iter().for_each(Relay::hold);
     assert!(eventually(LIMIT, || stage.relays[..2].iter().all(|relay| relay.held() > 0)));

@@ -14,14 +14,14 @@ use support::servers::Servers;
 /// Takes locks that have to be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
-    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
+    let taken = client.request_all(resources).ttl(LONG).try_lock();
     taken.expect("a majority answers").expect("nobody else holds any of them")
 }
 
 /// Are they held by others?
 #[track_caller]
 fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
-    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
+    let taken = client.request_all(resources).ttl(LONG).try_lock();
     taken.expect("a majority answers").is_none()
 }
 
@@ -55,7 +55,7 @@ fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
-    let guard = client.request_all(names).ttl(LONG).no_wait().acquire().unwrap().unwrap();
+    let guard = client.request_all(names).ttl(LONG).try_lock().unwrap().unwrap();
     for name in names {
         assert_eq!(holders(&servers, name), 3);
     }
@@ -100,8 +100,8 @@ fn what_a_minority_holds_is_in_nobodys_way() {
 fn they_are_extended_together() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30)).no_wait();
-    let mut both = request.acquire().unwrap().unwrap();
+    let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30));
+    let mut both = request.try_lock().unwrap().unwrap();
     both.extend(LONG).unwrap();
     assert!(both.remaining() > Duration::from_secs(40));
     let shortest = |key| servers.iter().map(|server| pttl(server, key)).min().unwrap();
@@ -145,7 +145,7 @@ fn with_one_of_them_lost_on_a_majority_all_are_lost() {
 fn bad_input_is_told_before_anything_is_sent() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
-    let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).acquire() {
+    let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).lock() {
         Err(LockError::Resource(error)) => error,
         other => panic!("{other:?}"),
     };
@@ -155,7 +155,7 @@ fn bad_input_is_told_before_anything_is_sent() {
     let too_many = ResourceError::TooMany { count: 65, most: 64 };
     assert_eq!(refusal((0..65).map(name).collect()), too_many);
     assert_eq!(refusal(vec![name(1); 65]), too_many, "names are counted, not resources");
-    let endless = client.request_all(std::iter::repeat("again")).acquire().unwrap_err();
+    let endless = client.request_all(std::iter::repeat("again")).lock().unwrap_err();
     assert_eq!(endless, LockError::Resource(too_many));
     let long = |byte| vec![byte; 32 * 1024];
     let (length, most) = (64 * 1024 + 1, 64 * 1024);
@@ -163,7 +163,7 @@ fn bad_input_is_told_before_anything_is_sent() {
     assert_eq!(refusal(vec![long(b'a'), long(b'b'), name(1)]), too_long);
     let counter = b"account:redlatch:fence".to_vec();
     assert_eq!(refusal(vec![b"account".to_vec(), counter.clone()]), ResourceError::Reserved);
-    let plain = client.request(&counter).acquire().unwrap_err();
+    let plain = client.request(&counter).lock().unwrap_err();
     assert_eq!(plain, LockError::Resource(ResourceError::Reserved));
     for error in [too_many, too_long, ResourceError::None, ResourceError::Reserved] {
         assert!(!error.to_string().is_empty() && !error.to_string().ends_with('.'));
@@ -171,10 +171,10 @@ fn bad_input_is_told_before_anything_is_sent() {
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
 
     // As much as there may be, fenced as well; and duplicates, which are one.
-    let most = client.request_all((0..64).map(name)).fenced().no_wait().acquire().unwrap();
+    let most = client.request_all((0..64).map(name)).fenced().try_lock().unwrap();
     assert_eq!(most.expect("they are free").release().unwrap(), Released::InTime);
-    let most = client.request_all([long(b'a'), long(b'b')]).fenced().no_wait();
-    assert_eq!(most.acquire().unwrap().unwrap().release().unwrap(), Released::InTime);
+    let most = client.request_all([long(b'a'), long(b'b')]).fenced();
+    assert_eq!(most.try_lock().unwrap().unwrap().release().unwrap(), Released::InTime);
     let twice = take_all(&client, &["a", "b", "a", "a"]);
     assert_eq!(twice.resources().count(), 2);
     assert_eq!(twice.release().unwrap(), Released::InTime);
@@ -190,18 +190,18 @@ fn who_waits_waits_no_longer_than_agreed() {
     let held = take(&other, "b", LONG);
     let start = Instant::now();
     let wait = Duration::from_millis(200);
-    assert!(client.request_all(["a", "b"]).wait_for(wait).acquire().unwrap().is_none());
+    assert!(client.request_all(["a", "b"]).try_lock_for(wait).unwrap().is_none());
     assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
     // A thread of the same client that holds the same set, or one that overlaps, is no other case.
     drop(held);
     let held = take_all(&other, &["b", "c"]);
     for set in [&["b", "c"][..], &["c", "d"], &["b"]] {
         let start = Instant::now();
-        assert!(other.request_all(set).wait_for(wait).acquire().unwrap().is_none(), "{set:?}");
+        assert!(other.request_all(set).try_lock_for(wait).unwrap().is_none(), "{set:?}");
         assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
     }
     assert_eq!(holders(&servers, "d"), 0);
-    let waiting = stand(move || client.request_all(["d", "c"]).acquire().unwrap().is_some());
+    let waiting = stand(move || client.request_all(["d", "c"]).lock().is_ok());
     drop(held);
     assert!(finish(waiting));
 }
@@ -215,7 +215,7 @@ fn threads_that_want_the_same_set_hand_it_on() {
     let waiting = {
         let client = client.clone();
         // The same set in another order.
-        stand(move || client.request_all(["b", "a"]).ttl(LONG).acquire().unwrap().unwrap())
+        stand(move || client.request_all(["b", "a"]).ttl(LONG).lock().unwrap())
     };
     // On one node, one of the keys has become another's meanwhile.
     servers[0].command(&["SET", "b", "foreign"]);

@@ -68,7 +68,7 @@ fn work(
             _ => client.request_all(&names),
         };
         let request = if chance.below(2) == 0 { request.fenced() } else { request };
-        let guard = request.ttl(LONG).wait_for(3 * LIMIT).acquire().expect("a majority answers");
+        let guard = request.ttl(LONG).try_lock_for(3 * LIMIT).expect("a majority answers");
         let guard = guard.expect("nobody waits for ever");
         counters.count(&chosen);
         chosen.iter().for_each(|index| counted[*index] += 1);
@@ -121,7 +121,7 @@ fn threads_of_one_client_with_one_set_lose_no_update() {
             scope.spawn(move || {
                 for turn in 0..40 {
                     let names = if turn % 2 == 0 { ["r0", "r1"] } else { ["r1", "r0"] };
-                    let guard = client.request_all(names).ttl(LONG).acquire().unwrap().unwrap();
+                    let guard = client.request_all(names).ttl(LONG).lock().unwrap();
                     counters.count(&[0, 1]);
                     drop(guard);
                 }

@@ -13,7 +13,7 @@ use support::servers::Servers;
 /// Takes locks that have to be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
-    let taken = client.request_all(resources).ttl(LONG).no_wait().acquire();
+    let taken = client.request_all(resources).ttl(LONG).try_lock();
     taken.expect("a majority answers").expect("nobody else holds any of them")
 }
 
@@ -71,8 +71,8 @@ fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
     assert!(gone(&servers, "a"));
     servers[0].kill();
     servers[1].kill();
-    let request = client.request_all(["a", "b"]).ttl(LONG).no_wait();
-    let error = request.acquire().unwrap_err();
+    let request = client.request_all(["a", "b"]).ttl(LONG);
+    let error = request.try_lock().unwrap_err();
     assert!(matches!(&error, LockError::NoQuorum(error) if error.reports().len() == 3), "{error}");
     assert!(gone(&servers[2..], "a") && gone(&servers[2..], "b"));
 }
@@ -98,7 +98,7 @@ fn nodes_of_a_cluster_say_that_they_are() {
     let client = patient(servers.urls()).build().unwrap();
     let start = Instant::now();
     // It waits as long as it takes, but this is for ever.
-    let error = client.request_all(["a", "b"]).acquire().unwrap_err();
+    let error = client.request_all(["a", "b"]).lock().unwrap_err();
     assert!(start.elapsed() < LIMIT);
     let LockError::NoQuorum(error) = error else { panic!("{error}") };
     let NodeAnswer::Failed(node_error) = &error.reports()[0].answer else { panic!("{error}") };
@@ -119,7 +119,7 @@ fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
     servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
     let url = |url: String| url.replace("redis://", "redis://app:secret@");
     let client = thorough(servers.urls().into_iter().map(url));
-    let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().acquire().unwrap().unwrap();
+    let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
     servers[0].command(&["DEL", "b"]);
     both.extend(LONG).unwrap();
     assert!(eventually(LIMIT, || value(&servers[0], "b").is_some()));
@@ -131,7 +131,7 @@ fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
     for server in &servers[..] {
         assert_eq!(server.command(&["ACL", "SETUSER", "app", "resetkeys", "~a"]).text(), "OK");
     }
-    let error = client.request_all(["a", "b"]).ttl(LONG).acquire().unwrap_err();
+    let error = client.request_all(["a", "b"]).ttl(LONG).lock().unwrap_err();
     assert!(error.to_string().contains("NOPERM"), "{error}");
     assert_eq!(holders(&servers, "a"), 0);
 }
@@ -149,12 +149,12 @@ fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
         let request = client.request_all(["a", name]).ttl(LONG).fenced();
         // On a minority it is in nobody's way.
         servers[0].command(&["SET", &counter, odd]);
-        let lock = request.clone().acquire().unwrap().unwrap();
+        let lock = request.clone().lock().unwrap();
         assert!(lock.fencing_token().is_some());
         assert_eq!(lock.release().unwrap(), Released::InTime);
         servers[1].command(&["SET", &counter, odd]);
         // It would wait for ever, but this is for ever.
-        let LockError::NoQuorum(error) = request.acquire().unwrap_err() else { panic!() };
+        let LockError::NoQuorum(error) = request.lock().unwrap_err() else { panic!() };
         let is_counter = |index: usize| match &error.reports()[index].answer {
             NodeAnswer::Failed(NodeError::Server(error)) => error.kind == ServerErrorKind::Counter,
             _ => false,
@@ -162,7 +162,7 @@ fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
         assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
         assert!(gone(&servers, "a") && gone(&servers, name));
         // A lock that is not fenced does not care.
-        let plain = client.request_all(["a", name]).ttl(LONG).no_wait().acquire().unwrap();
+        let plain = client.request_all(["a", name]).ttl(LONG).try_lock().unwrap();
         assert_eq!(plain.expect("it is free").release().unwrap(), Released::InTime);
         assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");
         servers.iter().for_each(|server| drop(server.command(&["DEL", &counter])));

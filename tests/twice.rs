@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{LockClient, LockError, LockGuard, Released};
 use support::fencing::{counter, fenced, token};
 use support::locks::{LONG, gone, holders, pttl, take, thorough, value};
 use support::queue::{finish, stand};
@@ -60,7 +60,8 @@ fn a_lock_is_taken_extended_and_released_once() {
         assert!(client.try_lock("job", LONG).unwrap().is_none());
         assert_eq!(theirs.release(), Ok(Released::InTime), "the failed attempt took nothing away");
     }
-    assert_eq!(client.with_lock("job", LONG, LockGuard::ensure_held), Ok(Ok(())));
+    let held = client.with_lock("job", LONG, |guard| Ok(guard.ensure_held()));
+    assert_eq!(held, Ok::<_, LockError>(Ok(())));
     assert!(gone(&servers, "job"));
 }
 
@@ -85,8 +86,8 @@ fn several_are_taken_together_or_not_at_all() {
     let other = thorough(servers.urls());
     for _ in 0..10 {
         let both = |client: &LockClient| {
-            let request = client.request_all(["a", "b"]).ttl(LONG).no_wait();
-            request.acquire().expect("a majority answers")
+            let request = client.request_all(["a", "b"]).ttl(LONG);
+            request.try_lock().expect("a majority answers")
         };
         let theirs = take(&other, "b", LONG);
         assert!(both(&client).is_none());

@@ -5,7 +5,7 @@ mod support;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, LockError, LockGuard, LockLost};
 use support::eventually;
@@ -29,9 +29,9 @@ fn the_body_runs_under_the_lock_for_as_long_as_it_takes() {
         assert!(held.remaining() > Duration::ZERO && held.remaining() < TTL);
         assert_eq!(held.ensure_held(), Ok(()));
         assert!(holders(&servers, "work") >= 2);
-        42
+        Ok(42)
     });
-    assert_eq!(value, Ok(42));
+    assert_eq!(value, Ok::<_, LockError>(42));
     assert!(gone(&servers, "work"));
 }
 
@@ -41,13 +41,36 @@ fn the_body_waits_for_the_lock() {
     let (client, other) = (client(&servers), thorough(servers.urls()));
     let held = take(&other, "waits", Duration::from_secs(50));
     thread::scope(|scope| {
-        let work = scope.spawn(|| client.with_lock("waits", TTL, |_| held_by(&servers, "waits")));
+        let body = |_: &LockGuard| Ok::<_, LockError>(held_by(&servers, "waits"));
+        let work = scope.spawn(move || client.with_lock("waits", TTL, body));
         thread::sleep(Duration::from_millis(100));
         assert!(!work.is_finished());
         let before = held_by(&servers, "waits");
         drop(held);
         assert_ne!(work.join().unwrap().unwrap(), before);
     });
+}
+
+/// An error that the body and the lock can have.
+#[derive(Debug)]
+enum Failure {
+    Body(std::io::Error),
+    Lock(LockError),
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        Self::Lock(error)
+    }
+}
+
+impl Failure {
+    fn is_the_body_s(&self) -> bool {
+        match self {
+            Self::Body(error) => error.kind() == std::io::ErrorKind::NotFound,
+            Self::Lock(error) => panic!("{error}"),
+        }
+    }
 }
 
 /// Whose lock it is at the first server.
@@ -59,9 +82,9 @@ fn held_by(servers: &Servers, key: &str) -> Option<Vec<u8>> {
 fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let error = || fs::read("/nowhere/to/be/found").map(|_| ());
-    let came = client.with_lock("error", TTL, |_| error()).unwrap().unwrap_err();
-    assert_eq!(came.kind(), std::io::ErrorKind::NotFound);
+    let error = || fs::read("/nowhere/to/be/found").map(|_| ()).map_err(Failure::Body);
+    let came = client.with_lock("error", TTL, |_| error()).unwrap_err();
+    assert!(came.is_the_body_s());
     assert!(gone(&servers, "error"));
 
     // With the lock lost, and nodes that answer to no release.
@@ -70,7 +93,7 @@ fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
         assert_eq!(held.wait_lost(LIMIT), Some(LockLost::Expired));
         error()
     });
-    assert_eq!(came.unwrap().unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    assert!(came.unwrap_err().is_the_body_s());
     resume(&servers, 3);
     assert!(gone(&servers, "error"));
 }
@@ -79,19 +102,21 @@ fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
 fn the_body_s_panic_goes_on_and_the_lock_is_given_back() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let body = || client.with_lock("panic", TTL, |_| panic!("as planned"));
+    let body =
+        || client.with_lock("panic", TTL, |_| -> Result<(), LockError> { panic!("as planned") });
     let Err(panic) = catch_unwind(AssertUnwindSafe(body)) else { panic!("it has not panicked") };
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
-    assert_eq!(client.with_lock("panic", TTL, |_| 1), Ok(1), "the client goes on");
+    let next = client.with_lock("panic", TTL, |_| Ok(1));
+    assert_eq!(next, Ok::<_, LockError>(1), "the client goes on");
 }
 
 #[test]
 fn without_the_lock_the_body_does_not_run() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let never =
-        |resource: &str, ttl| client.with_lock(resource, ttl, |_| panic!("it ran")).unwrap_err();
+    let body = |_: &LockGuard| -> Result<(), LockError> { panic!("it ran") };
+    let never = |resource: &str, ttl| client.with_lock(resource, ttl, body).unwrap_err();
     assert!(matches!(never("", TTL), LockError::Resource(_)));
     assert!(matches!(never("r", Duration::from_secs(1)), LockError::Ttl(_)));
     assert!(matches!(never("r", Duration::MAX), LockError::Ttl(_)));
@@ -103,13 +128,18 @@ fn a_request_is_run_with_all_that_was_asked_for() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let request = client.request("fenced").ttl(TTL).fenced();
-    let first = request.clone().run(LockGuard::fencing_token).unwrap().flatten();
-    let second = request.clone().run(LockGuard::fencing_token).unwrap().flatten();
+    let token = |held: &LockGuard| Ok::<_, LockError>(held.fencing_token());
+    let first = request.clone().try_with_lock_for(LIMIT, token).unwrap().flatten();
+    let second = request.clone().with_lock(token).unwrap();
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
     let held = take(&thorough(servers.urls()), "fenced", TTL * 10);
-    let refused = request.no_wait().run(|_| panic!("it does not run without the lock"));
-    assert_eq!(refused, Ok(None::<()>));
+    let body =
+        |_: &LockGuard| -> Result<(), LockError> { panic!("it does not run without the lock") };
+    let wait = Duration::from_millis(50);
+    assert_eq!(request.clone().try_with_lock(body), Ok(None));
+    assert_eq!(request.clone().try_with_lock_for(wait, body), Ok(None));
+    assert_eq!(request.try_with_lock_until(Instant::now() + wait, body), Ok(None));
     drop(held);
 }
 
@@ -122,17 +152,18 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
     client
         .with_lock("own", TTL, |_| {
             assert!(own(client.lock("own", TTL).map(Some)));
-            assert!(own(client.clone().with_lock("own", TTL, |_| ()).map(|()| None)));
+            assert!(own(client.clone().with_lock("own", TTL, |_| Ok(None))));
             assert!(own(client.try_lock_for("own", TTL, LIMIT)));
-            assert!(own(client.request("own").fenced().keep_alive().acquire()));
+            assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
             // Who does not wait is refused like anybody, and other locks are free.
             assert!(client.try_lock("own", TTL).unwrap().is_none());
             assert!(client.try_lock_for("own", TTL, Duration::ZERO).unwrap().is_none());
             assert!(client.lock("other", TTL).is_ok());
-            let several = client.request_all(both).ttl(TTL).run(|_| {
-                assert!(own(client.request_all(both).acquire()));
+            let several = client.request_all(both).ttl(TTL).with_lock(|_| {
+                assert!(own(client.request_all(both).lock().map(Some)));
+                Ok(())
             });
-            assert_eq!(several, Ok(Some(())));
+            assert_eq!(several, Ok::<_, LockError>(()));
             // Another client knows nothing of it, nor does another thread: these wait.
             let wait = Duration::from_millis(50);
             assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
@@ -141,6 +172,7 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
                     scope.spawn(|| client.try_lock_for("own", TTL, wait).unwrap().is_none());
                 assert!(other.join().unwrap());
             });
+            Ok::<_, LockError>(())
         })
         .unwrap();
     // The lock is free again, and so is the thread.
@@ -151,7 +183,7 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
 fn who_has_a_guard_may_wait_for_the_thread_that_gives_it_up() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let guard = client.request("moved").ttl(TTL).keep_alive().acquire().unwrap().unwrap();
+    let guard = client.request("moved").ttl(TTL).keep_alive().lock().unwrap();
     let elsewhere = thread::spawn(move || {
         thread::sleep(Duration::from_millis(100));
         drop(guard);

@@ -2,7 +2,7 @@
 
 use super::LockClient;
 use super::event_recorder::EventRecorder;
-use super::request::Terms;
+use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{LastRound, draw};
 use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
@@ -25,16 +25,17 @@ impl LockClient {
         &self,
         key: &Arc<[u8]>,
         extras: Option<Arc<Extras>>,
-        terms: &Terms,
+        settings: &RequestSettings,
+        patience: Patience,
     ) -> Result<Option<LockGuard>, LockError> {
         if self.core.is_forked() {
             return Err(LockError::OtherProcess);
         }
         if !self.core.has_listener() {
-            return self.take(key, extras, terms, |acquire| self.core.run(acquire));
+            return self.take(key, extras, (settings, patience), |acquire| self.core.run(acquire));
         }
         let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, extras, terms, |acquire| account.run(acquire));
+        let result = self.take(key, extras, (settings, patience), |acquire| account.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             account.conclude(&result);
         }
@@ -45,16 +46,15 @@ impl LockClient {
         &self,
         key: &Arc<[u8]>,
         extras: Option<Arc<Extras>>,
-        terms: &Terms,
+        (settings, patience): (&RequestSettings, Patience),
         run: impl FnOnce(Acquire) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.core.rules;
-        let least = terms.min_validity.unwrap_or(rules.min_validity);
-        let ttl = self.core.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
+        let least = settings.min_validity.unwrap_or(rules.min_validity);
+        let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
         let more = extras.iter().flat_map(|extras| &extras.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
-        self.prepare_keeping(terms, ttl, key_bytes)?;
-        let patience = terms.wait.patience();
+        self.prepare_keeping(settings, ttl, key_bytes)?;
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
         let acquire = acquire.leaving(least).with(extras.clone());
         let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
@@ -76,7 +76,7 @@ impl LockClient {
                 if let Some(head) = &head {
                     head.set_key_expiry(lease.expires_at(rules));
                 }
-                self.guard(lease, head, terms).map(Some)
+                self.guard(lease, head, settings).map(Some)
             }
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),

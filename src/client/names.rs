@@ -1,16 +1,71 @@
-//! What resources are called on the nodes.
+//! Requests for locks by the names of resources, and the keys of these on the nodes.
 
 use super::LockClient;
-use super::request::Keys;
+use super::request::{LockKeys, LockRequest};
 use crate::config::KEY_MAX;
 use crate::error::ResourceError;
 use crate::node::command::COUNTER_SUFFIX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The most resources that are locked at once. Each is a key that every node must look at in one
-/// step, while it does nothing else.
+/// The most resources in one set. Every node looks at all their keys in one step, and does nothing
+/// else meanwhile.
 const RESOURCES_MAX: usize = 64;
+
+impl LockClient {
+    /// Requests the lock of `resource`, with more settings than a ttl. The methods that acquire a
+    /// lock directly are short for this.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let lock = client.request("orders:42").fenced().keep_alive().lock()?;
+    /// let token = lock.fencing_token();
+    /// # let _ = token;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn request(&self, resource: impl AsRef<[u8]>) -> LockRequest<'_> {
+        let keys = self.key(resource.as_ref());
+        LockRequest::new(self, keys.map(|first| LockKeys { first, more: Vec::new() }))
+    }
+
+    /// Requests the locks of several resources at once: all of them, or none. At most 64 resources,
+    /// with 64 KiB of keys in all; a resource that is named twice is locked once.
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient};
+    /// # fn transfer() {}
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// let locks = client.request_all(["account:1", "account:2"]).lock()?;
+    /// transfer();
+    /// drop(locks); // releases both
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// On each node, one script locks all of them or none, and a majority of such nodes decides.
+    /// One guard with one validity holds all of them; it extends and releases them together.
+    /// Requests for the same resources in another order, or for some of them, cannot deadlock:
+    /// no client holds some while it waits for others.
+    ///
+    /// This is a two-phase commit with the keys' expiry as its time-out. The script prepares: all
+    /// keys of a node, or none. The majority commits. After a failed attempt, a removal rolls back;
+    /// where it does not arrive, the ttl does, so that no node is in doubt for longer than that.
+    ///
+    /// What it does not provide:
+    ///
+    /// * Atomic work. It locks resources and does not change them: if a holder dies half way
+    ///   through its work, half of the work is done, and the locks expire. Write a journal, or use
+    ///   a transaction where there is one.
+    /// * Order between sets. Threads of this client that request the same set are served in the
+    ///   order they came. Against requests for another set with a resource in common, and for
+    ///   single resources, chance decides, and a large set waits longer.
+    /// * Nodes of a Redis cluster, unless all keys are in one slot: the nodes must be independent.
+    pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
+        LockRequest::new(self, self.keys(resources))
+    }
+}
 
 impl LockClient {
     /// The key of a resource.
@@ -22,19 +77,19 @@ impl LockClient {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
             let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-            // Locked together with the resource it counts for, the counter would take its place.
+            // In one set with the resource that it counts for, it would be key and counter at once.
             if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
         }
     }
 
-    /// The keys of several, each once, in the order of their bytes.
+    /// The keys of several resources, each once, in the order of their bytes.
     pub(super) fn keys<I: IntoIterator<Item: AsRef<[u8]>>>(
         &self,
         resources: I,
-    ) -> Result<Keys, ResourceError> {
+    ) -> Result<LockKeys, ResourceError> {
         let mut keys = BTreeSet::new();
         for (index, resource) in resources.into_iter().enumerate() {
-            // A list without end must not be read to it.
+            // An endless iterator must not be read to its end.
             if index >= RESOURCES_MAX {
                 return Err(ResourceError::TooMany { count: index + 1, most: RESOURCES_MAX });
             }
@@ -45,6 +100,6 @@ impl LockClient {
             return Err(ResourceError::TooLong { length, most: KEY_MAX });
         }
         let first = keys.pop_first().ok_or(ResourceError::None)?;
-        Ok((first, keys.into_iter().collect()))
+        Ok(LockKeys { first, more: keys.into_iter().collect() })
     }
 }

@@ -50,6 +50,9 @@ impl fmt::Display for Event<'_> {
                 };
                 write!(f, "released: held {held:.1?}{how}")
             }
+            Self::Left { held, remaining, .. } => {
+                write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")
+            }
             Self::NodeUp { .. } => f.write_str("is up"),
             Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),

@@ -1,17 +1,18 @@
-//! What is told about a lock that is held.
+//! Events about a lock that is held.
 
 use super::LockGuard;
 use crate::clock::{self, Time};
 use crate::error::{ExtendError, LockLost};
 use crate::event::Event;
 use crate::released::Released;
+use std::time::Duration;
 
 impl LockGuard {
-    /// Tells what extending it came to, if somebody listened when that `began`.
-    pub(super) fn tell_extended(&mut self, began: Option<Time>, result: &Result<(), ExtendError>) {
+    /// Emits the result of an extension by a call, if there was a listener when it `began`.
+    pub(super) fn emit_extended(&mut self, began: Option<Time>, result: &Result<(), ExtendError>) {
         let Some(began) = began else { return };
         if let Err(ExtendError::Lost(lost)) = result {
-            return self.tell_lost(*lost);
+            return self.emit_lost(*lost);
         }
         let (resource, validity) = (self.resource(), self.remaining());
         let took = clock::now().since(began);
@@ -20,7 +21,7 @@ impl LockGuard {
             Ok(()) => {
                 self.core.emit(|| Event::Extended { resource, took, validity, is_automatic });
             }
-            // Nobody was asked anything.
+            // No node was asked.
             Err(ExtendError::Ttl(_)) => {}
             Err(error) => {
                 self.core.emit(|| Event::NotExtended {
@@ -34,26 +35,50 @@ impl LockGuard {
         }
     }
 
-    /// Tells that the lock was lost, if that has not been told.
-    pub(super) fn tell_lost(&mut self, lost: LockLost) {
-        if !std::mem::replace(&mut self.is_loss_told, true) {
-            self.core.emit_lost(self.resource(), self.lease.since, lost);
-        }
-    }
-
-    /// Tells that it was given back. `outcome` is what the nodes say about it, as far as they were
-    /// asked.
-    pub(super) fn tell_released(&mut self, outcome: Option<Released>) {
+    /// Emits that the lock was released. `outcome` is what is known about that.
+    pub(super) fn emit_released(&mut self, outcome: Option<Released>) {
         if !self.core.has_listener() {
             return;
         }
-        // The next in line need not wait for those who are told.
+        // The next waiter need not wait for the callback.
         drop(self.head.take());
         if outcome == Some(Released::TooLate) {
-            let is_over = self.remaining().is_zero() && !self.is_gone;
-            self.tell_lost(if is_over { LockLost::Expired } else { LockLost::Gone });
+            let now = clock::now();
+            match self.lease.check(now) {
+                Err(lost) => self.emit_lost(lost),
+                // It was not lost when it was given up, so nobody has emitted this.
+                Ok(valid_until) => {
+                    self.is_loss_emitted = false;
+                    let is_expired = now >= valid_until;
+                    self.emit_lost(if is_expired { LockLost::Expired } else { LockLost::Gone });
+                }
+            }
         }
-        let (resource, held) = (self.resource(), clock::now().since(self.lease.since));
+        let (resource, held) = (self.resource(), self.age(clock::now()));
         self.core.emit(|| Event::Released { resource, held, outcome });
+    }
+
+    /// Emits that the lock was left to its ttl.
+    pub(super) fn emit_left(&mut self) {
+        // The next waiter asks the nodes from now on.
+        drop(self.head.take());
+        if !self.core.has_listener() {
+            return;
+        }
+        let now = clock::now();
+        let valid_until = self.lease.check(now);
+        if let Err(lost) = valid_until {
+            self.emit_lost(lost);
+        }
+        let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
+        let (resource, held) = (self.resource(), self.age(now));
+        self.core.emit(|| Event::Left { resource, held, remaining });
+    }
+
+    /// Emits that the lock was lost, once for each guard.
+    fn emit_lost(&mut self, lost: LockLost) {
+        if !std::mem::replace(&mut self.is_loss_emitted, true) {
+            self.core.emit_lost(self.resource(), self.lease.granted().since, lost);
+        }
     }
 }

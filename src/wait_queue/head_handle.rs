@@ -1,42 +1,49 @@
-//! The place at the head of a line, for one who only has something to say about it.
+//! Reports about the head of a queue, for code that does not own its place.
 
-use super::WaitQueues;
+use super::{HeadEntry, WaitQueue, WaitQueues};
 use crate::clock::{self, Time};
 use std::fmt;
 use std::sync::Arc;
 use std::thread;
 
-/// The place at the head of a line, without the right to it.
+/// Refers to one head of one queue. Once another head has replaced it, calls change nothing.
 #[derive(Clone)]
 pub(crate) struct HeadHandle {
-    pub(super) lines: Arc<WaitQueues>,
+    pub(super) queues: Arc<WaitQueues>,
     pub(super) key: Arc<[u8]>,
     pub(super) number: u64,
 }
 
 impl HeadHandle {
-    /// The lock is held; `until` is when its key will have expired.
-    pub(crate) fn set_key_expiry(&self, until: Time) {
-        if let Some(line) = self.lines.lock().get_mut(&self.key) {
-            let number = self.number;
-            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
-                if head.until.replace(until).is_none() && line.handed_off == 0 {
-                    line.taken_at = clock::now();
-                }
-                line.alert();
+    /// The lock is held, and its key will have expired at `expiry`.
+    pub(crate) fn set_key_expiry(&self, expiry: Time) {
+        self.with_queue(|queue| {
+            let Some(head) = self.entry(queue) else { return };
+            if head.key_expiry.replace(expiry).is_none() && queue.handoffs == 0 {
+                queue.granted_at = clock::now();
             }
+            queue.wake_first();
+        });
+    }
+
+    /// Only this thread gives the lock up, and not before the work that it is about to do has
+    /// ended: if that work waits for the lock, it waits for itself.
+    pub(crate) fn bind_to_this_thread(&self) {
+        self.with_queue(|queue| {
+            if let Some(head) = self.entry(queue) {
+                head.bound_to = Some(thread::current().id());
+            }
+        });
+    }
+
+    fn with_queue(&self, change: impl FnOnce(&mut WaitQueue)) {
+        if let Some(queue) = self.queues.lock().get_mut(&self.key) {
+            change(queue);
         }
     }
 
-    /// The lock is given up by this thread and by no other, and not before what it is about to do
-    /// has ended: if that waits for the lock, it waits for itself.
-    pub(crate) fn bind_to_this_thread(&self) {
-        if let Some(line) = self.lines.lock().get_mut(&self.key) {
-            let number = self.number;
-            if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {
-                head.bound_to = Some(thread::current().id());
-            }
-        }
+    fn entry<'a>(&self, queue: &'a mut WaitQueue) -> Option<&'a mut HeadEntry> {
+        queue.head.as_mut().filter(|head| head.number == self.number)
     }
 }
 

@@ -1,4 +1,4 @@
-//! WaitQueues with threads in them: who is called, with what, and who leaves when.
+//! Wait queues with threads in them: which waiter is promoted, with what, and when one leaves.
 
 mod deadlines;
 mod own;
@@ -8,14 +8,14 @@ use crate::engine::{NodeSet, Token, Ttl};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-/// For what must happen and whose speed is no concern.
+/// For events that must happen, however slowly.
 const LIMIT: Duration = Duration::from_secs(20);
 /// Longer than any test.
 const LONG: Duration = Duration::from_secs(1_000);
-/// How long asking the nodes takes at most.
+/// The longest time that asking the nodes takes.
 const ROUND: Duration = Duration::from_millis(20);
 
-fn lines(count: u32, time: Duration) -> Arc<WaitQueues> {
+fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
     Arc::new(WaitQueues::new(HandoffLimit { count, time }, Arc::new(OwnerProcess::here())))
 }
 
@@ -27,7 +27,7 @@ fn from_now(time: Duration) -> Time {
     clock::now().after(time)
 }
 
-/// A lock of this token that may be relied on until then.
+/// A lease with this token that is valid until then.
 fn lease(token: u8, valid_until: Time) -> Lease {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).unwrap();
     Lease {
@@ -50,235 +50,241 @@ fn token(lease: Option<&Lease>) -> Option<u8> {
 impl Joined {
     fn head(self) -> (QueueHead, Option<Lease>) {
         match self {
-            Self::Head(place, lease) => (place, lease),
-            Self::NotQueued => panic!("outside"),
+            Self::Head(head, lease) => (head, lease),
+            Self::NotQueued => panic!("not queued"),
             Self::TimedOut => panic!("timed out"),
-            Self::HeldByThisThread => panic!("its own"),
+            Self::HeldByThisThread => panic!("held by this thread"),
         }
     }
 }
 
-/// Comes to the head of a line without anybody in it.
-fn alone(lines: &Arc<WaitQueues>) -> QueueHead {
-    let (place, lease) = lines.join(&key(), None, ROUND).head();
-    assert!(lease.is_none() && !place.is_after_limit());
-    place
+/// Becomes the head of an empty queue.
+fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
+    let (head, lease) = queues.join(&key(), None, ROUND).head();
+    assert!(lease.is_none() && !head.is_after_limit());
+    head
 }
 
-fn waiting(lines: &WaitQueues) -> usize {
-    lines.lock().get(&key()).map_or(0, |line| line.waiting.len())
+fn waiting(queues: &WaitQueues) -> usize {
+    queues.lock().get(&key()).map_or(0, |queue| queue.waiters.len())
 }
 
 #[track_caller]
 fn eventually(mut condition: impl FnMut() -> bool) {
     let end = from_now(LIMIT);
     while !condition() {
-        assert!(clock::now() < end, "it never came to that");
+        assert!(clock::now() < end, "the condition never held");
         thread::sleep(Duration::from_micros(100));
     }
 }
 
-/// Joins in a thread of its own, and comes back when it stands in line (or never will).
-fn queue(lines: &Arc<WaitQueues>, deadline: Option<Time>, round: Duration) -> Receiver<Joined> {
+/// Joins in a thread of its own, and returns when that thread waits (or never will).
+fn join_in_thread(
+    queues: &Arc<WaitQueues>,
+    deadline: Option<Time>,
+    round: Duration,
+) -> Receiver<Joined> {
     let (sender, receiver) = mpsc::channel();
-    let before = waiting(lines);
+    let before = waiting(queues);
     let thread = {
-        let lines = Arc::clone(lines);
-        thread::spawn(move || drop(sender.send(lines.join(&key(), deadline, round))))
+        let queues = Arc::clone(queues);
+        thread::spawn(move || drop(sender.send(queues.join(&key(), deadline, round))))
     };
-    eventually(|| waiting(lines) > before || thread.is_finished());
+    eventually(|| waiting(queues) > before || thread.is_finished());
     receiver
 }
 
-/// The one that is called, now or soon.
+/// The waiter that is promoted, now or soon.
 #[track_caller]
-fn called(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
-    receiver.recv_timeout(LIMIT).expect("it is called").head()
+fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
+    receiver.recv_timeout(LIMIT).expect("it is promoted").head()
 }
 
 #[test]
-fn who_comes_alone_is_at_the_head_at_once_even_without_time() {
-    let lines = lines(9, LONG);
+fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
+    let queues = queues(9, LONG);
     for deadline in [None, Some(Time::ZERO), Some(clock::now()), Some(from_now(LONG))] {
-        let (place, lease) = lines.join(&key(), deadline, ROUND).head();
-        assert!(lease.is_none() && !place.is_after_limit());
+        let (head, lease) = queues.join(&key(), deadline, ROUND).head();
+        assert!(lease.is_none() && !head.is_after_limit());
     }
-    assert!(lines.lock().is_empty());
+    assert!(queues.lock().is_empty());
 }
 
 #[test]
-fn a_lock_is_passed_to_the_first_in_line_and_by_that_one_to_the_next() {
-    let lines = lines(9, LONG);
-    let first = alone(&lines);
+fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
+    let queues = queues(9, LONG);
+    let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
-    let (second, third) = (queue(&lines, None, ROUND), queue(&lines, None, ROUND));
+    let (second, third) =
+        (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
     assert!(first.hand_off(lease(1, from_now(LONG))).is_ok());
     drop(first);
-    let (second, taken) = called(&second);
+    let (second, taken) = promoted(&second);
     assert_eq!(token(taken.as_ref()), Some(1));
-    assert!(third.try_recv().is_err(), "it is not this one's turn");
+    assert!(third.try_recv().is_err(), "only one waiter is promoted");
     second.set_key_expiry(from_now(LONG));
     assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
-    assert_eq!(token(called(&third).1.as_ref()), Some(2));
+    assert_eq!(token(promoted(&third).1.as_ref()), Some(2));
 }
 
 #[test]
-fn a_lock_comes_back_if_nobody_waits_for_it() {
-    let lines = lines(9, LONG);
-    let place = alone(&lines);
-    place.set_key_expiry(from_now(LONG));
-    assert_eq!(token(place.hand_off(lease(7, from_now(LONG))).as_ref().err()), Some(7));
+fn a_lease_is_returned_if_no_thread_waits() {
+    let queues = queues(9, LONG);
+    let head = alone(&queues);
+    head.set_key_expiry(from_now(LONG));
+    assert_eq!(token(head.hand_off(lease(7, from_now(LONG))).as_ref().err()), Some(7));
 }
 
 #[test]
-fn a_lock_whose_validity_has_passed_is_not_handed_on() {
-    let lines = lines(9, LONG);
-    let place = alone(&lines);
-    place.set_key_expiry(from_now(LONG));
-    let next = queue(&lines, None, ROUND);
-    assert!(place.hand_off(lease(1, clock::now())).is_err());
+fn an_expired_lock_is_not_handed_off() {
+    let queues = queues(9, LONG);
+    let head = alone(&queues);
+    head.set_key_expiry(from_now(LONG));
+    let next = join_in_thread(&queues, None, ROUND);
+    assert!(head.hand_off(lease(1, clock::now())).is_err());
     assert!(next.try_recv().is_err());
-    drop(place);
-    let (place, taken) = called(&next);
-    assert!(taken.is_none() && !place.is_after_limit());
+    drop(head);
+    let (head, taken) = promoted(&next);
+    assert!(taken.is_none() && !head.is_after_limit());
 }
 
 #[test]
-fn a_place_that_is_dropped_calls_the_next_who_asks_the_nodes() {
-    let lines = lines(9, LONG);
-    let place = alone(&lines);
-    let (next, last) = (queue(&lines, None, ROUND), queue(&lines, None, ROUND));
-    drop(place);
-    let (place, taken) = called(&next);
-    assert!(taken.is_none() && !place.is_after_limit());
+fn dropping_the_head_promotes_the_next_waiter_without_a_lease() {
+    let queues = queues(9, LONG);
+    let head = alone(&queues);
+    let (next, last) = (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
+    drop(head);
+    let (head, taken) = promoted(&next);
+    assert!(taken.is_none() && !head.is_after_limit());
     assert!(last.try_recv().is_err());
-    drop(place);
-    drop(called(&last));
-    assert!(lines.lock().is_empty());
+    drop(head);
+    drop(promoted(&last));
+    assert!(queues.lock().is_empty());
 }
 
 #[test]
-fn when_a_limit_is_reached_the_lock_comes_back_and_the_next_knows_why() {
+fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
     for (count, time) in [(2, LONG), (9, Duration::from_millis(1))] {
-        let lines = lines(count, time);
-        let mut place = alone(&lines);
-        place.set_key_expiry(from_now(LONG));
+        let queues = queues(count, time);
+        let mut head = alone(&queues);
+        head.set_key_expiry(from_now(LONG));
         let mut handoffs = 0;
         let next = loop {
-            let next = queue(&lines, None, ROUND);
-            // As long as the limit of time needs, and too short for the other one to matter.
+            let next = join_in_thread(&queues, None, ROUND);
+            // As long as the time limit needs, and too short for the other one to matter.
             thread::sleep(time.min(Duration::from_millis(2)));
-            if place.hand_off(lease(1, from_now(LONG))).is_err() {
+            if head.hand_off(lease(1, from_now(LONG))).is_err() {
                 break next;
             }
             handoffs += 1;
             assert!(handoffs <= count, "more than {count} handoffs");
-            place = called(&next).0;
-            place.set_key_expiry(from_now(LONG));
+            head = promoted(&next).0;
+            head.set_key_expiry(from_now(LONG));
         };
         assert_eq!(handoffs, if time == LONG { count } else { 0 });
-        drop(place);
-        let (place, taken) = called(&next);
+        drop(head);
+        let (head, taken) = promoted(&next);
         assert!(taken.is_none());
-        assert!(place.is_after_limit(), "others must get their chance: {count} {time:?}");
-        // The nodes have been asked anew: it may be handed on again.
-        place.set_key_expiry(from_now(LONG));
-        let _next = queue(&lines, None, ROUND);
-        assert!(time < LONG || place.hand_off(lease(2, from_now(LONG))).is_ok());
+        assert!(head.is_after_limit(), "other processes must get a chance: {count} {time:?}");
+        // The nodes were asked again: the lock may be handed off again.
+        head.set_key_expiry(from_now(LONG));
+        let _next = join_in_thread(&queues, None, ROUND);
+        assert!(time < LONG || head.hand_off(lease(2, from_now(LONG))).is_ok());
     }
 }
 
 #[test]
-fn with_a_limit_of_zero_nothing_is_handed_on_and_others_get_their_chance() {
+fn with_a_limit_of_zero_no_lock_is_handed_off() {
     for (count, time) in [(0, LONG), (9, Duration::ZERO)] {
-        let lines = lines(count, time);
-        let place = alone(&lines);
-        place.set_key_expiry(from_now(LONG));
-        let next = queue(&lines, None, ROUND);
-        assert!(place.hand_off(lease(1, from_now(LONG))).is_err());
-        drop(place);
-        assert!(called(&next).0.is_after_limit());
+        let queues = queues(count, time);
+        let head = alone(&queues);
+        head.set_key_expiry(from_now(LONG));
+        let next = join_in_thread(&queues, None, ROUND);
+        assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
+        drop(head);
+        assert!(promoted(&next).0.is_after_limit());
     }
 }
 
 #[test]
-fn the_time_limit_counts_from_when_the_lock_was_got_not_asked_for() {
-    let lines = lines(9, Duration::from_secs(5));
-    let place = alone(&lines);
+fn the_time_limit_counts_from_the_grant_not_from_the_request() {
+    let queues = queues(9, Duration::from_secs(5));
+    let head = alone(&queues);
     // It took long to get it, because another process held it.
-    lines.lock().get_mut(&key()).unwrap().taken_at = Time::ZERO;
-    place.set_key_expiry(from_now(LONG));
-    let next = queue(&lines, None, ROUND);
-    assert!(place.hand_off(lease(1, from_now(LONG))).is_ok());
-    assert_eq!(token(called(&next).1.as_ref()), Some(1));
+    queues.lock().get_mut(&key()).unwrap().granted_at = Time::ZERO;
+    head.set_key_expiry(from_now(LONG));
+    let next = join_in_thread(&queues, None, ROUND);
+    assert!(head.hand_off(lease(1, from_now(LONG))).is_ok());
+    assert_eq!(token(promoted(&next).1.as_ref()), Some(1));
 }
 
 #[test]
-fn who_got_no_lock_has_kept_nobody_from_it() {
-    let lines = lines(9, Duration::from_millis(1));
-    let place = alone(&lines);
-    let next = queue(&lines, None, ROUND);
+fn a_head_that_got_no_lock_does_not_count_for_the_limit() {
+    let queues = queues(9, Duration::from_millis(1));
+    let head = alone(&queues);
+    let next = join_in_thread(&queues, None, ROUND);
     thread::sleep(Duration::from_millis(3));
-    drop(place);
-    assert!(!called(&next).0.is_after_limit());
+    drop(head);
+    assert!(!promoted(&next).0.is_after_limit());
 }
 
 #[test]
-fn a_line_without_anybody_in_it_takes_no_memory() {
-    let lines = lines(9, LONG);
+fn an_empty_queue_takes_no_memory() {
+    let queues = queues(9, LONG);
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
-        let (place, _) = lines.join(&key, None, ROUND).head();
-        place.set_key_expiry(from_now(LONG));
-        assert!(matches!(lines.join(&key, Some(Time::ZERO), ROUND), Joined::NotQueued));
+        let (head, _) = queues.join(&key, None, ROUND).head();
+        head.set_key_expiry(from_now(LONG));
+        assert!(matches!(queues.join(&key, Some(Time::ZERO), ROUND), Joined::NotQueued));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(lines.join(&key, Some(soon), ROUND), Joined::Head(..)));
-        assert_eq!(lines.lock().len(), 1);
+        assert!(!matches!(queues.join(&key, Some(soon), ROUND), Joined::Head(..)));
+        assert_eq!(queues.lock().len(), 1);
     }
-    assert!(lines.lock().is_empty());
+    assert!(queues.lock().is_empty());
 }
 
 #[test]
-fn a_head_that_does_not_come_back_is_replaced_when_its_time_has_passed() {
-    let lines = lines(9, LONG);
-    let leaked = alone(&lines);
-    let (second, third) = (queue(&lines, None, ROUND), queue(&lines, None, ROUND));
+fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
+    let queues = queues(9, LONG);
+    let leaked = alone(&queues);
+    let (second, third) =
+        (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
     assert!(second.try_recv().is_err());
-    // What is held is known only now: the first in line must hear of it.
+    // The expiry is known only now: the first waiter must take it into account.
     leaked.set_key_expiry(from_now(Duration::from_millis(30)));
-    let (second, taken) = called(&second);
+    let (second, taken) = promoted(&second);
     assert!(taken.is_none());
-    // What it does after that changes nothing.
+    // Later calls of the old head change nothing.
     leaked.set_key_expiry(Time::ZERO);
     assert!(leaked.hand_off(lease(1, from_now(LONG))).is_err());
     drop(leaked);
     assert!(third.recv_timeout(Duration::from_millis(30)).is_err());
     second.set_key_expiry(from_now(LONG));
     assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
-    assert_eq!(token(called(&third).1.as_ref()), Some(2));
+    assert_eq!(token(promoted(&third).1.as_ref()), Some(2));
 }
 
 #[test]
-fn an_extension_keeps_those_in_line_waiting() {
-    let lines = lines(9, LONG);
-    let place = alone(&lines);
+fn an_extension_keeps_waiters_waiting() {
+    let queues = queues(9, LONG);
+    let head = alone(&queues);
     let old = from_now(Duration::from_millis(30));
-    place.set_key_expiry(old);
-    let next = queue(&lines, None, ROUND);
-    place.set_key_expiry(from_now(LONG));
+    head.set_key_expiry(old);
+    let next = join_in_thread(&queues, None, ROUND);
+    head.set_key_expiry(from_now(LONG));
     eventually(|| clock::now() > old);
     assert!(next.recv_timeout(Duration::from_millis(30)).is_err());
 }
 
 #[test]
-fn when_the_first_gives_up_the_second_watches_the_clock() {
-    let lines = lines(9, LONG);
-    let leaked = alone(&lines);
+fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
+    let queues = queues(9, LONG);
+    let leaked = alone(&queues);
     let until = from_now(Duration::from_millis(800));
     leaked.set_key_expiry(until);
-    let first = queue(&lines, Some(from_now(Duration::from_millis(300))), ROUND);
-    let second = queue(&lines, None, ROUND);
+    let first = join_in_thread(&queues, Some(from_now(Duration::from_millis(300))), ROUND);
+    let second = join_in_thread(&queues, None, ROUND);
     assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
-    assert!(called(&second).1.is_none());
+    assert!(promoted(&second).1.is_none());
     assert!(clock::now() >= until);
 }

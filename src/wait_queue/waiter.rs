@@ -1,49 +1,50 @@
-//! A thread that stands in line.
+//! A thread that waits in a queue.
 
 use crate::engine::Lease;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A thread in line.
+/// A thread in a queue.
 #[derive(Default)]
 pub(super) struct Waiter {
-    called: Condvar,
-    /// What it is called with. Guarded by the lock of all lines.
-    call: Mutex<Option<Promotion>>,
+    wake_up: Condvar,
+    /// Read and written only under the mutex of all queues.
+    promotion: Mutex<Option<Promotion>>,
 }
 
-/// What a thread is called to the head of its line with.
+/// What a waiter gets when it becomes the head of its queue.
 pub(super) struct Promotion {
     pub(super) number: u64,
+    /// The lock, if it is handed off.
     pub(super) lease: Option<Lease>,
-    /// The lock has gone from thread to thread for long enough: others first.
+    /// The handoff limit is reached: other processes first.
     pub(super) is_after_limit: bool,
 }
 
 impl Waiter {
-    pub(super) fn call(&self, call: Promotion) {
-        *self.call.lock().unwrap_or_else(PoisonError::into_inner) = Some(call);
-        self.alert();
+    pub(super) fn promote(&self, promotion: Promotion) {
+        *self.promotion.lock().unwrap_or_else(PoisonError::into_inner) = Some(promotion);
+        self.wake();
     }
 
-    pub(super) fn take_call(&self) -> Option<Promotion> {
-        self.call.lock().unwrap_or_else(PoisonError::into_inner).take()
+    pub(super) fn take_promotion(&self) -> Option<Promotion> {
+        self.promotion.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Lets it look at the line and the clock anew.
-    pub(super) fn alert(&self) {
-        self.called.notify_one();
+    /// Has it look at the queue and the clock again.
+    pub(super) fn wake(&self) {
+        self.wake_up.notify_one();
     }
 
     pub(super) fn sleep<'a, T>(
         &self,
-        lock: MutexGuard<'a, T>,
+        queues: MutexGuard<'a, T>,
         limit: Option<Duration>,
     ) -> MutexGuard<'a, T> {
         match limit {
-            None => self.called.wait(lock).unwrap_or_else(PoisonError::into_inner),
+            None => self.wake_up.wait(queues).unwrap_or_else(PoisonError::into_inner),
             Some(limit) => {
-                self.called.wait_timeout(lock, limit).unwrap_or_else(PoisonError::into_inner).0
+                self.wake_up.wait_timeout(queues, limit).unwrap_or_else(PoisonError::into_inner).0
             }
         }
     }

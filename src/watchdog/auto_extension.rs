@@ -35,7 +35,7 @@ pub(super) struct Settled {
 
 impl AutoExtension {
     pub(super) fn new(kept: KeptLock, ttl: Ttl, ends_at: Time) -> Self {
-        let units = load::units(kept.hold.key_bytes());
+        let units = load::units(kept.lease.key_bytes());
         Self { kept, ttl, ends_at, units, began: Time::ZERO, extend: None }
     }
 
@@ -46,7 +46,7 @@ impl AutoExtension {
         let now = clock::now();
         self.began = now;
         let (ttl, extend) = (self.ttl, &mut self.extend);
-        let begun = self.kept.hold.begin(now, ttl, |lease| {
+        let begun = self.kept.lease.begin_extension(now, ttl, |lease| {
             // An answer that comes when the lock is over brings nothing.
             let end = lease.valid_until;
             let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
@@ -84,7 +84,7 @@ impl AutoExtension {
         };
         let (began, mut kept) = (self.began, self.kept);
         let (took, is_confirmed) = (now.since(began), matches!(outcome, Extended::Confirmed(_)));
-        let standing = kept.hold.settle(now, outcome);
+        let standing = kept.lease.finish_extension(now, outcome);
         if let Ok(valid_until) = standing {
             if is_confirmed {
                 kept.plan.confirmed();
@@ -93,18 +93,18 @@ impl AutoExtension {
             }
         }
         if let Some(tenure) = kept.tenure.as_ref().filter(|_| is_confirmed) {
-            tenure.set_key_expiry(kept.hold.expires_at(rules));
+            tenure.set_key_expiry(kept.lease.key_expires_at(rules));
         } else if let Some(tenure) = kept.tenure.as_ref().filter(|_| standing.is_err()) {
             // Those in line need not wait for the guard.
-            tenure.set_key_expiry(kept.hold.valid_until());
+            tenure.set_key_expiry(kept.lease.valid_until());
         }
         let news = has_listener.then(|| {
-            let valid_until = kept.hold.held_until(now).filter(|_| kept.is_told);
+            let valid_until = kept.lease.held_until(now).filter(|_| kept.is_told);
             let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
             let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(delivery.returns.reports));
             let error = (!is_confirmed).then(no_quorum);
             BackgroundEvent::AutoExtension {
-                key: kept.hold.key(),
+                key: Arc::clone(&kept.lease.granted().key),
                 took,
                 validity: valid_until.since(now),
                 error,

@@ -11,12 +11,12 @@ pub(super) fn at(millis: u64) -> Time {
 }
 
 /// A lock that was asked for at 0 and is valid until then.
-pub(super) fn hold(end: u64) -> Arc<SharedLease> {
-    hold_until(at(end))
+pub(super) fn lease(end: u64) -> Arc<SharedLease> {
+    lease_until(at(end))
 }
 
 /// The same, by the clock.
-pub(super) fn hold_until(valid_until: Time) -> Arc<SharedLease> {
+pub(super) fn lease_until(valid_until: Time) -> Arc<SharedLease> {
     let ttl = Ttl::from_duration(Duration::from_secs(50)).unwrap();
     let lease = Lease {
         key: Arc::from(*b"key"),
@@ -29,5 +29,5 @@ pub(super) fn hold_until(valid_until: Time) -> Arc<SharedLease> {
         ttl_longest: ttl,
         nodes: NodeSet::all(3),
     };
-    Arc::new(SharedLease::new(lease, None))
+    Arc::new(SharedLease::new(lease))
 }

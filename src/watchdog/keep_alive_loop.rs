@@ -119,7 +119,7 @@ impl KeepAliveLoop {
     /// What is to be done with a lock, and until when it is held. `None` if it is not any more: it
     /// is the notifier that tells of that.
     fn next(&self, now: Time, kept: &KeptLock) -> Option<(Next, Time)> {
-        let valid_until = kept.hold.held_until(now)?;
+        let valid_until = kept.lease.held_until(now)?;
         let next = if self.is_cut_off {
             Next::Wait(valid_until, Duration::ZERO)
         } else {
@@ -173,7 +173,7 @@ impl KeepAliveLoop {
         // First: what was done with a lock is told before its loss.
         news.into_iter().for_each(|news| self.notifier.notify(Notice::Tell(news)));
         if standing.is_err() {
-            self.notifier.notify(Notice::Look(Arc::clone(&kept.hold)));
+            self.notifier.notify(Notice::Look(Arc::clone(&kept.lease)));
         }
         self.file(kept);
     }
@@ -196,7 +196,7 @@ impl Due {
 mod tests {
     use super::*;
     use crate::engine::{Drift, Ttl};
-    use crate::watchdog::fixture::{at, hold};
+    use crate::watchdog::fixture::{at, lease};
     use crate::watchdog::{Demand, MAX_HOLD, Plan};
 
     fn renewal(end: u64) -> AutoExtension {
@@ -204,7 +204,7 @@ mod tests {
         let ttl = Ttl::from_duration(Duration::from_secs(3)).unwrap();
         let demand = Demand::new(ttl.as_duration(), Duration::from_secs(1), 3);
         let kept = KeptLock {
-            hold: hold(end),
+            lease: lease(end),
             plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
             share: Arc::new(Arc::<Load>::default().keep(demand).expect("it is alone")),
             tenure: None,

@@ -172,16 +172,16 @@ impl Desk {
 
     fn handle(&mut self, notice: Notice) -> ControlFlow<()> {
         match (notice, self.tell.clone()) {
-            (Notice::Look(hold), _) => self.look(hold),
+            (Notice::Look(lease), _) => self.look(lease),
             (Notice::Tell(news), Some(tell)) => self.call(|| tell(&news)),
             (Notice::Tell(_), None) => ControlFlow::Continue(()),
         }
     }
 
     /// Tells of a loss, or waits for it.
-    fn look(&mut self, hold: Arc<SharedLease>) -> ControlFlow<()> {
-        match hold.standing(clock::now()) {
-            LeaseStatus::Held(end) => self.ends.put(end, Duration::ZERO, hold),
+    fn look(&mut self, lease: Arc<SharedLease>) -> ControlFlow<()> {
+        match lease.take_status(clock::now()) {
+            LeaseStatus::Held(end) => self.ends.put(end, Duration::ZERO, lease),
             LeaseStatus::Lost(lost, callbacks) => {
                 return self.each(callbacks, |desk, callback| desk.call(|| callback(lost)));
             }
@@ -210,13 +210,13 @@ impl fmt::Debug for Notifier {
 mod tests {
     use super::*;
     use crate::error::LockLost;
-    use crate::watchdog::fixture::hold_until;
+    use crate::watchdog::fixture::lease_until;
     use std::sync::mpsc::{channel, sync_channel};
 
     const LIMIT: Duration = Duration::from_secs(20);
 
     fn soon(millis: u64) -> Arc<SharedLease> {
-        hold_until(clock::now().after(Duration::from_millis(millis)))
+        lease_until(clock::now().after(Duration::from_millis(millis)))
     }
 
     #[test]
@@ -229,23 +229,23 @@ mod tests {
         });
         let notifier = Notifier::new(Some(tell), Arc::new(OwnerProcess::here()));
         notifier.start().unwrap();
-        let hold = soon(100);
+        let lease = soon(100);
         let last = sender.clone();
         let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LockLost::Expired));
-        assert!(hold.tell(Box::new(lost)));
-        notifier.notify(Notice::Look(Arc::clone(&hold)));
+        assert!(lease.on_lost(Box::new(lost)));
+        notifier.notify(Notice::Look(Arc::clone(&lease)));
         // It is busy until the news are there, and the lock has ended.
         let (enter, entered) = sync_channel::<()>(0);
         let busy = soon(0);
-        assert!(busy.tell(Box::new(move |_| entered.recv().unwrap())));
+        assert!(busy.on_lost(Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::Look(busy));
         (0..2).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
-        assert_eq!(hold.wait(clock::now, LIMIT), Some(LockLost::Expired));
+        assert_eq!(lease.wait_lost(clock::now, LIMIT), Some(LockLost::Expired));
         enter.send(()).unwrap();
         let next = || told.recv_timeout(LIMIT).unwrap();
         assert_eq!([next(), next(), next()], ["news", "news", "lost"]);
-        assert!(hold.tell(Box::new(move |_| sender.send("again").unwrap())), "all were told");
-        notifier.notify(Notice::Look(hold));
+        assert!(lease.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were told");
+        notifier.notify(Notice::Look(lease));
         assert_eq!(next(), "again");
     }
 
@@ -256,15 +256,15 @@ mod tests {
         notifier.start().unwrap();
         let (enter, entered) = sync_channel::<()>(0);
         let first = soon(0);
-        assert!(first.tell(Box::new(move |_| entered.recv().unwrap())));
+        assert!(first.on_lost(Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::Look(first));
         (0..2 * NEWS_MAX).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
         let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
         assert!(waiting() <= NEWS_MAX, "{}", waiting());
         let (sender, told) = channel();
-        let hold = soon(0);
-        assert!(hold.tell(Box::new(move |lost| sender.send(lost).unwrap())));
-        notifier.notify(Notice::Look(hold));
+        let lease = soon(0);
+        assert!(lease.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
+        notifier.notify(Notice::Look(lease));
         enter.send(()).unwrap();
         assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
     }

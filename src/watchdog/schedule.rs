@@ -94,13 +94,13 @@ impl<T> Eq for Alarm<T> {}
 mod tests {
     use super::*;
     use crate::engine::NodeSet;
-    use crate::watchdog::fixture::{at, hold};
+    use crate::watchdog::fixture::{at, lease};
     use std::sync::Arc;
 
     const SLACK: Duration = Duration::from_millis(100);
 
     fn ends(taken: &[Arc<SharedLease>]) -> Vec<Time> {
-        taken.iter().map(|hold| hold.valid_until()).collect()
+        taken.iter().map(|lease| lease.valid_until()).collect()
     }
 
     #[test]
@@ -108,7 +108,7 @@ mod tests {
         let mut schedule = Schedule::new();
         let alarms = [(1_000, 0), (1_050, 60), (1_060, 0), (1_090, 90), (1_200, 500)];
         for (millis, slack) in alarms {
-            schedule.put(at(millis), Duration::from_millis(slack), hold(millis));
+            schedule.put(at(millis), Duration::from_millis(slack), lease(millis));
         }
         assert_eq!(schedule.next(), Some(at(1_000)));
         assert!(schedule.take(at(999), SLACK).is_empty(), "nothing is due");
@@ -122,13 +122,13 @@ mod tests {
     #[test]
     fn locks_that_were_given_up_do_not_pile_up() {
         let mut schedule = Schedule::new();
-        schedule.put(at(60_000), SLACK, hold(60_000));
+        schedule.put(at(60_000), SLACK, lease(60_000));
         for _ in 0..10_000 {
-            let given_up = hold(50_000);
+            let given_up = lease(50_000);
             schedule.put(at(50_000), SLACK, Arc::clone(&given_up));
             given_up.close(at(1), NodeSet::all(3));
             assert!(schedule.alarms.len() <= 66 + 2, "{}", schedule.alarms.len());
         }
-        assert!(schedule.drain().any(|hold| hold.valid_until() == at(60_000)));
+        assert!(schedule.drain().any(|lease| lease.valid_until() == at(60_000)));
     }
 }

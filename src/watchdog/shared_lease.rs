@@ -1,24 +1,27 @@
-//! A lock that more than its guard knows of: what the guard shares with the watchdog's threads.
+//! The lease of a lock, shared between its guard and the watchdog's threads.
 //!
 //! ```text
-//!           begin, settle
+//!      begin_extension, finish_extension
 //!          ┌───────────┐
-//!          ▼           │      close (release, drop, passing it on)
-//!   new ─▶ Held ───────┴───────────────────────────────────────────▶ Released
+//!          ▼           │      close (release, drop, leave, handoff)
+//!   new ─▶ Held ───────┴──────────────────────────────────────▶ Released
 //!            │
-//!            └── its validity passed, or the nodes said it is gone ─▶ Lost ─▶ told, once
+//!            └── validity passed, or the nodes say it is gone ─▶ Lost ─▶ callbacks, each once
 //! ```
 //!
-//! Whoever is first past `Held` decides, under one lock, and nothing leads back. An extension is
-//! left for the nodes under that lock as well ([`SharedLease::begin`]), and a release only after it
-//! has been left ([`SharedLease::close`]): so on every node the release stands behind all
-//! extensions, and none is begun later. Whoever finds that the validity has passed makes that the
-//! end of it: an answer that comes afterwards brings nothing back.
+//! What must stay true:
 //!
-//! As long as there are callbacks, the notifier has the lock among those that it looks at when
-//! their validity ends: the first callback brings it there ([`SharedLease::tell`]), and it stays
-//! until all are taken. Whoever ends it earlier, by what the nodes say, has the notifier look at it
-//! at once.
+//! * The first transition out of `Held` decides, under one mutex, and nothing leads back. Any call
+//!   that finds that the validity has passed makes the transition to `Lost`: a confirmation that
+//!   comes later brings nothing back.
+//! * The watchdog sends an extension under that mutex ([`SharedLease::begin_extension`]), and a
+//!   release is sent only after [`SharedLease::close`]. So on every node the release comes after
+//!   all extensions, and none begins later. A guard's own extension borrows the guard for its whole
+//!   time, so no release can begin meanwhile.
+//! * While there are callbacks, the lease is in the notifier's schedule, under the end of its
+//!   validity: the first callback puts it there ([`SharedLease::on_lost`]), and it stays until all
+//!   callbacks are taken. Code that ends the lease earlier, because of what the nodes say, has the
+//!   notifier check it at once.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
@@ -28,21 +31,29 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is to be done when a lock is lost.
+/// A function to call when a lock is lost.
 pub(crate) type Callback = Box<dyn FnOnce(LockLost) + Send>;
 
-/// A lock as its guard and the watchdog see it.
+/// A lease that several threads use.
 pub(crate) struct SharedLease {
+    /// The lease as it was granted. What extensions change of it is in the state.
+    granted: Lease,
     state: Mutex<State>,
-    /// The lock was lost.
-    ended: Condvar,
+    /// Notified when the lock is lost.
+    lost: Condvar,
 }
 
 struct State {
-    lease: Lease,
     phase: Phase,
+    valid_until: Time,
+    /// The latest ttl that was confirmed.
+    ttl: Ttl,
+    /// The longest ttl that was ever sent.
+    ttl_longest: Ttl,
+    /// The nodes that may hold the key.
+    nodes: NodeSet,
     /// How many extensions are under way.
-    asking: usize,
+    extensions: usize,
     callbacks: Vec<Callback>,
 }
 
@@ -53,141 +64,141 @@ enum Phase {
     Released,
 }
 
-/// What whoever tells of losses finds.
+/// What the notifier finds when it checks a lease.
 pub(crate) enum LeaseStatus {
     /// Held until this time.
     Held(Time),
-    /// Lost, and these are to be told.
+    /// Lost, with the callbacks that have not been called.
     Lost(LockLost, Vec<Callback>),
-    /// Given up by its guard.
+    /// Its guard was released or dropped.
     Released,
 }
 
 impl SharedLease {
-    /// A lock that is held, unless it is known to have been lost.
-    pub(crate) fn new(lease: Lease, lost: Option<LockLost>) -> Self {
-        let phase = lost.map_or(Phase::Held, Phase::Lost);
-        let state = State { lease, phase, asking: 0, callbacks: Vec::new() };
-        Self { state: Mutex::new(state), ended: Condvar::new() }
+    /// The lease of a lock that was just granted.
+    pub(crate) fn new(granted: Lease) -> Self {
+        let state = State {
+            phase: Phase::Held,
+            valid_until: granted.valid_until,
+            ttl: granted.ttl,
+            ttl_longest: granted.ttl_longest,
+            nodes: granted.nodes,
+            extensions: 0,
+            callbacks: Vec::new(),
+        };
+        Self { granted, state: Mutex::new(state), lost: Condvar::new() }
     }
 
-    /// Until when the lock is held, if it is.
+    /// The lease as it was granted: only its validity, ttl and nodes may have changed.
+    pub(crate) fn granted(&self) -> &Lease {
+        &self.granted
+    }
+
+    /// Until when the lock is held, or was held when it was released, or how it was lost.
     pub(crate) fn check(&self, now: Time) -> Result<Time, LockLost> {
         let mut state = self.lock();
-        self.look(&mut state, now);
-        match state.phase {
-            Phase::Lost(lost) => Err(lost),
-            Phase::Held | Phase::Released => Ok(state.lease.valid_until),
-        }
+        self.expire(&mut state, now);
+        state.valid_until()
     }
 
-    /// How it stands with the lock; if it is lost, with those who have not been told.
-    pub(crate) fn standing(&self, now: Time) -> LeaseStatus {
+    /// The same for the notifier, which takes the callbacks of a lost lock and calls them.
+    pub(crate) fn take_status(&self, now: Time) -> LeaseStatus {
         let mut state = self.lock();
-        self.look(&mut state, now);
+        self.expire(&mut state, now);
         match state.phase {
-            Phase::Held => LeaseStatus::Held(state.lease.valid_until),
+            Phase::Held => LeaseStatus::Held(state.valid_until),
             Phase::Lost(lost) => LeaseStatus::Lost(lost, std::mem::take(&mut state.callbacks)),
             Phase::Released => LeaseStatus::Released,
         }
     }
 
-    /// Until when it is held, if it is neither lost nor given up.
+    /// Until when the lock is held, if it is neither lost nor released.
     pub(super) fn held_until(&self, now: Time) -> Option<Time> {
         let mut state = self.lock();
-        self.look(&mut state, now);
-        (state.phase == Phase::Held).then_some(state.lease.valid_until)
+        self.expire(&mut state, now);
+        (state.phase == Phase::Held).then_some(state.valid_until)
     }
 
-    /// Until when it is held, or was.
+    /// Until when it is valid, or was.
     pub(crate) fn valid_until(&self) -> Time {
-        self.lock().lease.valid_until
+        self.lock().valid_until
     }
 
-    /// When its key will have expired.
-    pub(crate) fn expires_at(&self, rules: &Rules) -> Time {
-        self.lock().lease.expires_at(rules)
-    }
-
-    /// Its key; the first, if there are several.
-    pub(super) fn key(&self) -> Arc<[u8]> {
-        Arc::clone(&self.lock().lease.key)
+    /// When its key will have expired on the nodes.
+    pub(crate) fn key_expires_at(&self, rules: &Rules) -> Time {
+        self.lease(&self.lock()).expires_at(rules)
     }
 
     /// How many bytes its keys have.
     pub(crate) fn key_bytes(&self) -> usize {
-        self.lock().lease.keys().map(<[u8]>::len).sum()
+        self.granted.keys().map(<[u8]>::len).sum()
     }
 
-    /// Has its guard given it up, and is there nobody to be told of anything?
+    /// Was it closed before it was lost?
     pub(super) fn is_released(&self) -> bool {
         self.lock().phase == Phase::Released
     }
 
-    /// Begins an extension to `ttl`, if the lock is held: `send` leaves it for the nodes, must not
-    /// wait, and says whether there is anything to send. If there is, the extension is to be
-    /// [settled](Self::settle) then, and if not, nothing has changed.
-    pub(crate) fn begin(
+    /// Begins an extension to `ttl`, if the lock is held. `send` leaves the request for the nodes
+    /// without waiting, and says whether it has. If it has,
+    /// [`finish_extension`](Self::finish_extension) must follow; if not, nothing has changed.
+    pub(crate) fn begin_extension(
         &self,
         now: Time,
         ttl: Ttl,
         send: impl FnOnce(Lease) -> bool,
     ) -> Result<(), LockLost> {
         let mut state = self.lock();
-        self.look(&mut state, now);
+        self.expire(&mut state, now);
         match state.phase {
             Phase::Held => {}
             Phase::Lost(lost) => return Err(lost),
             Phase::Released => return Err(LockLost::Expired),
         }
-        if send(state.lease.clone()) {
-            // Whatever comes of it: a release must know for how long the key may live, and another
-            // extension what it must not shorten.
-            state.lease.ttl_longest = state.lease.ttl_longest.max(ttl);
-            state.asking += 1;
+        if send(self.lease(&state)) {
+            // Whether or not it is confirmed: a release must know for how long the key may live,
+            // and another extension what it must not shorten.
+            state.ttl_longest = state.ttl_longest.max(ttl);
+            state.extensions += 1;
         }
         Ok(())
     }
 
-    /// Takes note of what an extension came to, and says until when the lock is held now.
-    pub(crate) fn settle(&self, now: Time, outcome: Extended) -> Result<Time, LockLost> {
+    /// Takes in the outcome of an extension, and says until when the lock is held now.
+    pub(crate) fn finish_extension(&self, now: Time, outcome: Extended) -> Result<Time, LockLost> {
         let mut state = self.lock();
-        state.asking -= 1;
-        self.look(&mut state, now);
+        state.extensions -= 1;
+        self.expire(&mut state, now);
         match outcome {
             Extended::Confirmed(lease) => {
                 if state.phase == Phase::Held {
-                    let valid_until = state.lease.valid_until.max(lease.valid_until);
-                    state.lease.valid_until = valid_until;
-                    state.lease.ttl = lease.ttl;
+                    state.valid_until = state.valid_until.max(lease.valid_until);
+                    state.ttl = lease.ttl;
                 }
-                state.merge(&lease);
+                state.merge_reach(&lease);
             }
-            Extended::Unanswered(lease) => state.merge(&lease),
+            Extended::Unanswered(lease) => state.merge_reach(&lease),
             Extended::Lost(lease) => {
-                // If its validity as the extension knew it has not passed, the nodes have said so.
-                // If it has, another extension may have been confirmed meanwhile.
+                // If the validity that the extension began with has not passed, the nodes have
+                // denied the lock. If it has, another extension may have been confirmed meanwhile.
                 if state.phase == Phase::Held && now < lease.valid_until {
-                    self.end(&mut state, now, LockLost::Gone);
+                    self.lose(&mut state, now, LockLost::Gone);
                 }
-                state.merge(&lease);
+                state.merge_reach(&lease);
             }
             Extended::HeldTooLong(_) => {}
         }
-        match state.phase {
-            Phase::Lost(lost) => Err(lost),
-            Phase::Held | Phase::Released => Ok(state.lease.valid_until),
-        }
+        state.valid_until()
     }
 
-    /// The lock is given up. From here on nothing is sent for it but what the caller sends with the
-    /// lease that this hands out, and nobody is told of a loss that has not happened.
+    /// Ends the use of the lock. From here on no extension begins, and callbacks are dropped unless
+    /// the lock was lost before. The caller may send a release for the returned lease.
     pub(crate) fn close(&self, now: Time, all: NodeSet) -> Lease {
         let mut state = self.lock();
-        self.look(&mut state, now);
-        let mut lease = state.lease.clone();
-        if state.asking > 0 {
-            // Where an extension that is under way puts the key back is not known yet.
+        self.expire(&mut state, now);
+        let mut lease = self.lease(&state);
+        if state.extensions > 0 {
+            // An extension under way may put the key back on any node.
             lease.nodes = all;
         }
         let callbacks = if state.phase == Phase::Held {
@@ -197,19 +208,18 @@ impl SharedLease {
             Vec::new()
         };
         drop(state);
-        // Not under the lock: what they own may want it when it is dropped.
+        // Not under the mutex: dropping what they own may call into this lease.
         drop(callbacks);
         lease
     }
 
-    /// To be told when the lock is lost. Says whether this is to be [looked at](Self::standing) for
-    /// it: as long as there are others to be told, it will be.
+    /// Adds a callback for the loss of the lock. Says whether the caller must have the notifier
+    /// [check](Self::take_status) this lease: with an earlier callback waiting, it does already.
     #[must_use]
-    pub(crate) fn tell(&self, callback: Callback) -> bool {
+    pub(crate) fn on_lost(&self, callback: Callback) -> bool {
         let mut state = self.lock();
         if state.phase == Phase::Released {
-            // Nothing will be lost, and what the callback owns is dropped when nothing is held.
-            drop(state);
+            drop(state); // First: the callback, which is dropped here, may own anything.
             return false;
         }
         state.callbacks.push(callback);
@@ -217,34 +227,50 @@ impl SharedLease {
     }
 
     /// Waits until the lock is lost, for up to `limit`, by `clock`.
-    pub(crate) fn wait(&self, clock: fn() -> Time, limit: Duration) -> Option<LockLost> {
+    pub(crate) fn wait_lost(&self, clock: fn() -> Time, limit: Duration) -> Option<LockLost> {
         let deadline = clock().after(limit);
         let mut state = self.lock();
         loop {
             let now = clock();
-            self.look(&mut state, now);
+            self.expire(&mut state, now);
             if let Phase::Lost(lost) = state.phase {
                 return Some(lost);
             }
             if now >= deadline {
                 return None;
             }
-            let until = state.lease.valid_until.min(deadline);
-            state = wait(&self.ended, state, until.since(now));
+            let until = state.valid_until.min(deadline);
+            state = wait(&self.lost, state, until.since(now));
         }
     }
 
-    /// If the validity has passed, that is the end of it.
-    fn look(&self, state: &mut State, now: Time) {
-        if state.phase == Phase::Held && now >= state.lease.valid_until {
-            self.end(state, now, LockLost::Expired);
+    /// Frees the memory of its keys, so that the rest can be kept for another lock.
+    pub(crate) fn clear_keys(&mut self) {
+        self.granted.key = Arc::default();
+        self.granted.extras = None;
+    }
+
+    /// The lease as it is now.
+    fn lease(&self, state: &State) -> Lease {
+        let mut lease = self.granted.clone();
+        lease.valid_until = state.valid_until;
+        lease.ttl = state.ttl;
+        lease.ttl_longest = state.ttl_longest;
+        lease.nodes = state.nodes;
+        lease
+    }
+
+    /// Makes the transition to `Lost` if the validity has passed.
+    fn expire(&self, state: &mut State, now: Time) {
+        if state.phase == Phase::Held && now >= state.valid_until {
+            self.lose(state, now, LockLost::Expired);
         }
     }
 
-    fn end(&self, state: &mut State, now: Time, lost: LockLost) {
+    fn lose(&self, state: &mut State, now: Time, lost: LockLost) {
         state.phase = Phase::Lost(lost);
-        state.lease.valid_until = state.lease.valid_until.min(now);
-        self.ended.notify_all();
+        state.valid_until = state.valid_until.min(now);
+        self.lost.notify_all();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -253,19 +279,22 @@ impl SharedLease {
 }
 
 impl State {
-    /// Where the key may be, and for how long.
-    fn merge(&mut self, lease: &Lease) {
-        self.lease.nodes = self.lease.nodes.union(lease.nodes);
-        self.lease.ttl_longest = self.lease.ttl_longest.max(lease.ttl_longest);
+    fn valid_until(&self) -> Result<Time, LockLost> {
+        match self.phase {
+            Phase::Lost(lost) => Err(lost),
+            Phase::Held | Phase::Released => Ok(self.valid_until),
+        }
+    }
+
+    /// Takes over from an extension where the key may be, and for how long.
+    fn merge_reach(&mut self, lease: &Lease) {
+        self.nodes = self.nodes.union(lease.nodes);
+        self.ttl_longest = self.ttl_longest.max(lease.ttl_longest);
     }
 }
 
 impl fmt::Debug for SharedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let state = self.lock();
-        f.debug_struct("SharedLease")
-            .field("phase", &state.phase)
-            .field("valid_until", &state.lease.valid_until)
-            .finish_non_exhaustive()
+        write!(f, "SharedLease({:?})", self.lock().phase)
     }
 }

@@ -10,14 +10,14 @@ fn a_callback_that_meets_the_loss_is_called_once() {
         let watchdog = spawn(&world, |world| {
             let mut extended = None;
             let begin = |lease| extended.replace(lease).is_none();
-            world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
-            let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+            world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
+            let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
             assert_eq!(lost, Err(LockLost::Gone));
             world.look();
         });
         let told = Arc::clone(&world.told);
         let tell = move |_| _ = told.fetch_add(1, Ordering::SeqCst);
-        if world.hold.tell(Box::new(tell)) {
+        if world.lease.on_lost(Box::new(tell)) {
             world.look();
         }
         watchdog.join().unwrap();
@@ -29,13 +29,13 @@ fn a_callback_that_meets_the_loss_is_called_once() {
 fn one_who_waits_for_the_loss_is_woken_by_it() {
     explore(|| {
         let world = World::new();
-        let holder = spawn(&world, |world| world.hold.wait(|| at(RENEWAL), Duration::MAX));
+        let holder = spawn(&world, |world| world.lease.wait_lost(|| at(RENEWAL), Duration::MAX));
         let mut extended = None;
         let begin = |lease| extended.replace(lease).is_none();
-        world.hold.begin(world.now(), ttl(1_000), begin).unwrap();
-        let lost = world.hold.settle(world.now(), Extended::Lost(extended.unwrap()));
+        world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
+        let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
         assert_eq!(lost, Err(LockLost::Gone));
         assert_eq!(holder.join().unwrap(), Some(LockLost::Gone));
-        assert_eq!(world.hold.check(at(RENEWAL)), Err(LockLost::Gone));
+        assert_eq!(world.lease.check(at(RENEWAL)), Err(LockLost::Gone));
     });
 }

@@ -48,7 +48,7 @@ enum Sent {
 
 /// A lock of a second that was asked for at 0, and all that has to do with it.
 struct World {
-    hold: SharedLease,
+    lease: SharedLease,
     nodes: Mutex<Vec<Sent>>,
     millis: AtomicU64,
     told: Arc<AtomicUsize>,
@@ -87,11 +87,11 @@ fn lease() -> Lease {
 impl World {
     fn new() -> Arc<Self> {
         let told = Arc::new(AtomicUsize::new(0));
-        let (hold, counter) = (SharedLease::new(lease(), None), Arc::clone(&told));
+        let (lease, counter) = (SharedLease::new(lease()), Arc::clone(&told));
         let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
-        assert!(hold.tell(Box::new(tell)), "the first is to be looked at");
+        assert!(lease.on_lost(Box::new(tell)), "the first is to be looked at");
         let millis = AtomicU64::new(RENEWAL);
-        Arc::new(Self { hold, nodes: Mutex::new(Vec::new()), millis, told })
+        Arc::new(Self { lease, nodes: Mutex::new(Vec::new()), millis, told })
     }
 
     fn now(&self) -> Time {
@@ -106,7 +106,7 @@ impl World {
     /// it had their answer, if it has asked them.
     fn renew(&self) -> Option<Time> {
         let (now, mut extended) = (self.now(), None);
-        let begun = self.hold.begin(now, ttl(3_000), |lease| {
+        let begun = self.lease.begin_extension(now, ttl(3_000), |lease| {
             self.send(Sent::Extension);
             extended = Some(lease);
             true
@@ -115,20 +115,20 @@ impl World {
         lease.valid_until = now.after(Duration::from_millis(2_968));
         lease.ttl_longest = ttl(3_000);
         let answered = self.now();
-        _ = self.hold.settle(answered, Extended::Confirmed(lease));
+        _ = self.lease.finish_extension(answered, Extended::Confirmed(lease));
         Some(answered)
     }
 
     /// What the notifier does when its alarm goes off, or when it is handed the lock.
     fn look(&self) {
-        if let LeaseStatus::Lost(lost, callbacks) = self.hold.standing(self.now()) {
+        if let LeaseStatus::Lost(lost, callbacks) = self.lease.take_status(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
     }
 
     /// What release, drop and passing on begin with, and the release itself.
     fn give_up(&self) -> Lease {
-        let lease = self.hold.close(self.now(), NodeSet::all(5));
+        let lease = self.lease.close(self.now(), NodeSet::all(5));
         self.send(Sent::Release);
         lease
     }
@@ -184,11 +184,11 @@ fn a_lock_that_anybody_saw_lost_does_not_come_back() {
         let watchdog = spawn(&world, World::renew);
         let holder = spawn(&world, |world| {
             world.millis.store(END, Ordering::SeqCst);
-            world.hold.check(world.now())
+            world.lease.check(world.now())
         });
         let answered = watchdog.join().unwrap();
         let seen = holder.join().unwrap();
-        let stands = world.hold.check(world.now());
+        let stands = world.lease.check(world.now());
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
         assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
@@ -216,7 +216,7 @@ fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
         assert_eq!(last, Some(Sent::Release));
         // The guard is gone; what was lost before is still told.
         world.look();
-        match world.hold.standing(world.now()) {
+        match world.lease.take_status(world.now()) {
             LeaseStatus::Lost(lost, rest) => {
                 assert_eq!((lost, rest.len(), world.told()), (LockLost::Expired, 0, 1));
                 assert!(lease.valid_until <= world.now(), "its release says that it is too late");
@@ -234,10 +234,10 @@ fn two_extensions_at_a_time_add_up() {
         let watchdog = spawn(&world, World::renew);
         let mut own = None;
         let begin = |lease| own.replace(lease).is_none();
-        world.hold.begin(world.now(), ttl(500), begin).unwrap();
+        world.lease.begin_extension(world.now(), ttl(500), begin).unwrap();
         let mut lease = own.unwrap();
         lease.nodes = NodeSet::all(3);
-        world.hold.settle(world.now(), Extended::Unanswered(lease)).unwrap();
+        world.lease.finish_extension(world.now(), Extended::Unanswered(lease)).unwrap();
         watchdog.join().unwrap();
         let lease = world.give_up();
         assert_eq!((lease.ttl_longest, lease.nodes), (ttl(3_000), NodeSet::all(3)));
@@ -252,8 +252,8 @@ fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept()
         // The holder's own extension is sent; its answer comes only after the old end.
         let mut own = None;
         world
-            .hold
-            .begin(world.now(), ttl(1_000), |lease| {
+            .lease
+            .begin_extension(world.now(), ttl(1_000), |lease| {
                 let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
                 let mut extend = Extend::new(rules, lease, ttl(1_000), at(RENEWAL));
                 assert!(matches!(extend.poll(), Step::Send(_)));
@@ -272,7 +272,7 @@ fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept()
         let mut own = own.unwrap();
         own.handle(at(END), Input::Ballot(ballot));
         let Step::Done(outcome) = own.poll() else { panic!("it has its answer") };
-        let settled = world.hold.settle(at(END), outcome);
+        let settled = world.lease.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), renewed, "{settled:?}");
         assert_eq!(settled.err(), (!renewed).then_some(LockLost::Expired));
     });

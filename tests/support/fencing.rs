@@ -11,8 +11,8 @@ pub const AHEAD: u64 = 4_000_000_000_000_000;
 /// Takes a fenced lock, and waits for it if a node has yet to hear that it is free.
 #[track_caller]
 pub fn fenced(client: &LockClient, resource: &str) -> LockGuard {
-    let guard = client.request(resource).ttl(LONG).fenced().acquire();
-    guard.expect("a majority answers").expect("it is waited for")
+    let guard = client.request(resource).ttl(LONG).fenced().lock();
+    guard.expect("a majority answers")
 }
 
 #[track_caller]

@@ -48,6 +48,9 @@ impl Entry {
             Event::Released { held, outcome, .. } => {
                 Self { span: held, released: outcome, ..entry }
             }
+            Event::Left { held, remaining, .. } => {
+                Self { span: held, validity: remaining, ..entry }
+            }
             Event::NodeSlow { silent, .. } => Self { span: silent, ..entry },
             _ => entry,
         }

@@ -1,40 +1,40 @@
-//! Threads that wait for the lock under which they run something.
+//! Threads that wait for the lock that they work under.
 
 use super::*;
 
 #[test]
-fn who_runs_something_under_a_lock_does_not_wait_for_it() {
-    let lines = lines(10, LONG);
-    let place = alone(&lines);
-    let again = |deadline| lines.join(&key(), deadline, ROUND);
-    place.handle().bind_to_this_thread();
-    // As long as it holds none, it waits for nothing but its turn.
-    assert!(!lines.lock()[&key()].is_bound_to_this_thread());
-    place.set_key_expiry(from_now(LONG));
+fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
+    let queues = queues(10, LONG);
+    let head = alone(&queues);
+    let again = |deadline| queues.join(&key(), deadline, ROUND);
+    head.handle().bind_to_this_thread();
+    // As long as it holds no lock, it does not wait for itself.
+    assert!(!queues.lock()[&key()].is_bound_to_this_thread());
+    head.set_key_expiry(from_now(LONG));
     assert!(matches!(again(Some(from_now(ROUND))), Joined::HeldByThisThread));
     assert!(matches!(again(None), Joined::HeldByThisThread));
     assert!(matches!(again(Some(Time::ZERO)), Joined::NotQueued), "it does not wait");
-    // Another thread waits as ever, and this one for another lock.
+    // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(lines.join(&other, None, ROUND), Joined::Head(..)));
+    assert!(matches!(queues.join(&other, None, ROUND), Joined::Head(..)));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| again(Some(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
     });
-    // When its validity is over, the lock may be had again.
-    place.set_key_expiry(clock::now());
+    // When the key has expired, the lock may be taken again.
+    head.set_key_expiry(clock::now());
     assert!(matches!(again(None), Joined::Head(..)));
 }
 
 #[test]
-fn a_lock_that_is_handed_on_is_not_bound_to_the_thread_before() {
-    let lines = lines(10, LONG);
-    let first = alone(&lines);
+fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
+    let queues = queues(10, LONG);
+    let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
-        let next = scope.spawn(|| lines.join(&key(), None, ROUND).head().0);
-        while lines.lock()[&key()].waiting.is_empty() {
+        let next = scope.spawn(|| queues.join(&key(), None, ROUND).head().0);
+        while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
         first.hand_off(lease(1, from_now(LONG))).unwrap();
@@ -42,6 +42,6 @@ fn a_lock_that_is_handed_on_is_not_bound_to_the_thread_before() {
         next.set_key_expiry(from_now(LONG));
         drop(first);
         let soon = Some(from_now(5 * ROUND));
-        assert!(matches!(lines.join(&key(), soon, ROUND), Joined::TimedOut));
+        assert!(matches!(queues.join(&key(), soon, ROUND), Joined::TimedOut));
     });
 }

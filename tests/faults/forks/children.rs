@@ -79,7 +79,7 @@ fn as_a_parent() {
     let served = connected(served);
     let mut plain = take(&client, "plain", LONG);
     let third = take(&served, "served", LONG);
-    let kept = keeper.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
+    let kept = keeper.request("kept").ttl(KEPT).keep_alive().lock().unwrap();
     let losses = Arc::new(AtomicUsize::new(0));
     for guard in [&plain, &kept] {
         let losses = Arc::clone(&losses);

@@ -50,7 +50,7 @@ impl Blocking for Redlatch {
                 Way::Fenced => self.client.request(resource).fenced(),
                 Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
             };
-            let guard = request.ttl(TTL).no_wait().acquire();
+            let guard = request.ttl(TTL).try_lock();
             guard.expect("a majority of the servers answers").expect("the lock is free")
         }
     }

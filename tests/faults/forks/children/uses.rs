@@ -90,7 +90,7 @@ fn as_a_parent_under_a_lock() {
             if !is_child {
                 expect_child_to_succeed();
             }
-            (is_child, held.ensure_held())
+            Ok::<_, LockError>((is_child, held.ensure_held()))
         })
         .unwrap();
     if is_child {
@@ -184,7 +184,7 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
         }
     };
     let client = connected(builder.on_event(listen).build().unwrap());
-    let kept = client.request("kept").ttl(KEPT).keep_alive().acquire().unwrap().unwrap();
+    let kept = client.request("kept").ttl(KEPT).keep_alive().lock().unwrap();
     let (sender, told) = mpsc::channel();
     let short = take(&client, "short", SHORT);
     for number in 0..2 {

@@ -1,0 +1,23 @@
+//! Leases for the tests of this folder.
+
+use crate::clock;
+use crate::engine::{Lease, NodeSet, Token, Ttl};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A lease of a minute with this token, of which no node is known to hold the key.
+pub(super) fn lease(token: u8) -> Lease {
+    let ttl = Ttl::from_duration(Duration::from_secs(60)).expect("a minute is a ttl");
+    let now = clock::now();
+    Lease {
+        key: Arc::from(*b"key"),
+        token: Token::new([token; Token::LEN]),
+        extras: None,
+        fence: None,
+        valid_until: now.after(Duration::from_secs(50)),
+        since: now,
+        ttl,
+        ttl_longest: ttl,
+        nodes: NodeSet::EMPTY,
+    }
+}

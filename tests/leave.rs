@@ -1,0 +1,101 @@
+//! Leaving a lock to its ttl: nothing is sent, and nobody gets the lock before the ttl has passed.
+
+mod support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockClient, LockGuard};
+use support::eventually;
+use support::journal::{Journal, names};
+use support::locks::{LIMIT, LONG, calls, fresh, gone, holders, patient, pttl, take, thorough};
+use support::queue::stand;
+use support::servers::Servers;
+
+const TTL: Duration = Duration::from_secs(2);
+
+/// A patient client that waits for all nodes, and its events.
+fn listened(servers: &Servers) -> (LockClient, Journal) {
+    let journal = Journal::default();
+    let builder = patient(servers.urls()).wait_for_all(true);
+    (builder.on_event(journal.pen()).build().expect("the settings are good"), journal)
+}
+
+/// How many commands that can remove or change a key the servers have carried out.
+fn scripts(servers: &Servers) -> u64 {
+    let commands = ["eval", "evalsha", "del"];
+    servers.iter().map(|server| commands.map(|name| calls(server, name)).iter().sum::<u64>()).sum()
+}
+
+#[test]
+fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
+    let servers = Servers::start(3);
+    let (client, journal) = listened(&servers);
+    let others = thorough(servers.urls());
+    let (asked, before) = (Instant::now(), scripts(&servers));
+    take(&client, "nightly", TTL).leave();
+    // Dropping the client waits for what it has written.
+    drop(client);
+    assert_eq!((holders(&servers, "nightly"), scripts(&servers)), (3, before));
+    assert!(others.try_lock("nightly", TTL).unwrap().is_none() || asked.elapsed() > TTL);
+
+    let next = others.lock("nightly", TTL).unwrap();
+    assert!(asked.elapsed() >= TTL, "the ttl had not passed: {:?}", asked.elapsed());
+    drop(next);
+    let events = journal.of_locks();
+    assert_eq!(names(&events), ["attempt", "acquired", "left"]);
+    assert!(events[2].validity > Duration::ZERO && events[2].validity < TTL);
+}
+
+#[test]
+fn a_lock_that_is_left_is_not_extended_automatically_any_more() {
+    let servers = Servers::start(3);
+    let round = Duration::from_millis(500);
+    let client = fresh(servers.urls()).node_timeout(round).wait_for_all(true).build().unwrap();
+    let guard = client.request("kept").ttl(TTL).keep_alive().acquire().unwrap().unwrap();
+    thread::sleep(TTL);
+    assert!(guard.ensure_held().is_ok(), "it is extended until it is left");
+    guard.leave();
+    assert_eq!(holders(&servers, "kept"), 3);
+    assert!(eventually(LIMIT, || gone(&servers, "kept")));
+}
+
+#[test]
+fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let asked = Instant::now();
+    let guard = take(&client, "line", TTL);
+    let waiting = {
+        let client = client.clone();
+        stand(move || (client.lock("line", LONG).unwrap(), Instant::now()))
+    };
+    guard.leave();
+    let (next, taken): (LockGuard, Instant) = waiting.join().unwrap();
+    assert!(taken - asked >= TTL, "it was handed off: {:?}", taken - asked);
+    assert!(taken - asked < LIMIT, "it waited for more than the ttl");
+    drop(next);
+}
+
+#[test]
+fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
+    let servers = Servers::start(1);
+    let (client, journal) = listened(&servers);
+    let guard = take(&client, "slow", Duration::from_millis(100));
+    assert!(eventually(LIMIT, || guard.remaining().is_zero()));
+    guard.leave();
+    let events = journal.of_locks();
+    assert_eq!(names(&events), ["attempt", "acquired", "lost", "left"]);
+    assert_eq!(events[3].validity, Duration::ZERO);
+}
+
+#[test]
+fn leaving_lasts_as_long_as_the_last_extension() {
+    let servers = Servers::start(1);
+    let client = thorough(servers.urls());
+    let mut guard = take(&client, "extended", Duration::from_secs(1));
+    guard.extend(LONG).unwrap();
+    guard.leave();
+    thread::sleep(Duration::from_millis(1_200));
+    assert!(pttl(&servers[0], "extended") > 10_000);
+}
