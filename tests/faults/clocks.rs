@@ -139,8 +139,8 @@ fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
             taken += 1;
             let (before, seen) = (guard.remaining(), Instant::now());
             assert!(before < ttl);
-            // What was left grows by nothing but a confirmed extension, and then to no more than
-            // the ttl.
+            // The remaining validity grows only by a confirmed extension, and then to the ttl at
+            // most.
             let extended = guard.extend(ttl);
             let passed = seen.elapsed();
             let most = if extended.is_ok() { ttl } else { before.saturating_sub(passed) };

@@ -39,8 +39,7 @@ impl Client {
     }
 }
 
-/// The client processes. The first lives to the end; the others are killed now and then, and
-/// replaced.
+/// The client processes. The first runs to the end; the others are killed sometimes, and replaced.
 pub(crate) struct Clients {
     urls: String,
     folder: PathBuf,
