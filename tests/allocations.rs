@@ -1,8 +1,8 @@
-//! How often the memory allocator is called to take and give back a lock, once the connections
-//! stand and the buffers have grown to what they need: a small number, whatever the key, however
-//! long it goes on.
+//! How often acquiring and releasing a lock calls the memory allocator, after the connections were
+//! made and the buffers have grown: a small constant number, for any key and any number of locks.
 //!
-//! Counted in the calling thread. With one thread that is the whole client: there is no other.
+//! Allocations are counted in the calling thread. With one calling thread, the client uses no
+//! other.
 
 mod support;
 
@@ -16,20 +16,20 @@ use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(10);
 
-/// The key, which the guard owns. A release takes nothing more: it waits on a seat that is used
+/// The key, which the guard owns. A release allocates nothing: it waits as a follower that is used
 /// again.
 const RELEASED: u64 = 1;
 
 /// The same.
 const DROPPED: u64 = 1;
 
-/// A node that lags behind the majority makes buffers grow once in a while, to twice their size
-/// each time; and what is in flight to it is freed later than it was allocated. Over ten thousand
-/// pairs that may come to this many allocations and this many bytes, and to no more over a million.
+/// A node that lags behind the majority makes buffers double their size from time to time, and
+/// commands in flight to it are freed later than they were allocated. This allows for that many
+/// allocations and bytes, over ten thousand pairs as over a million.
 const SLACK: u64 = 200;
 const SLACK_BYTES: i64 = 1024 * 1024;
 
-/// The default settings, but for rounds that end because the machine is busy.
+/// The default settings, except that rounds do not end because the machine is busy.
 fn builder(servers: &Servers) -> Builder {
     patient(servers.urls()).restart_guard(false)
 }
@@ -38,7 +38,7 @@ fn release(guard: LockGuard) {
     assert_eq!(guard.release().expect("a majority answers"), Released::InTime);
 }
 
-/// What it takes to take and give back a lock so many times.
+/// The allocations for acquiring and releasing a lock `count` times.
 fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) -> AllocationInfo {
     measure(|| {
         for _ in 0..count {
@@ -52,7 +52,7 @@ fn pairs(client: &LockClient, key: &[u8], count: u64, give_back: fn(LockGuard)) 
 fn assert_about(info: &AllocationInfo, expected: u64) {
     let range = expected..=expected + SLACK;
     assert!(range.contains(&info.count_total), "{expected} expected, and it is {info:?}");
-    assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is held on to: {info:?}");
+    assert!(info.bytes_current.abs() < SLACK_BYTES, "memory is not freed: {info:?}");
 }
 
 #[expect(clippy::print_stdout, reason = "the figure is worth seeing, with --nocapture")]
@@ -65,7 +65,7 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
     println!("{per_pair} per pair: {info:?}");
     assert_about(&info, per_pair * 10_000);
 
-    // However long the key, it is allocated once, for the guard.
+    // A key of any length is allocated once, for the guard.
     let of_length = |length: usize| {
         let key = vec![b'k'; length];
         pairs(&client, &key, 200, give_back);
@@ -81,17 +81,17 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
 }
 
 #[test]
-fn a_lock_that_is_released_takes_one_allocation() {
+fn acquiring_and_releasing_a_lock_allocates_once() {
     check(release, RELEASED);
 }
 
 #[test]
-fn a_lock_that_is_dropped_takes_one_allocation() {
+fn acquiring_and_dropping_a_lock_allocates_once() {
     check(drop, DROPPED);
 }
 
 #[test]
-fn listening_takes_no_allocation() {
+fn a_listener_costs_no_allocation() {
     let servers = Servers::start(5);
     let events = Arc::new(AtomicU64::new(0));
     let counting = Arc::clone(&events);

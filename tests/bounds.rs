@@ -1,5 +1,5 @@
-//! Thousands of locks while nodes are ill: what the process holds on to stays bounded. One test, so
-//! that nothing else in this process takes memory, threads or descriptors meanwhile.
+//! Memory, threads and descriptors stay bounded over thousands of locks while nodes fail. One test
+//! function, so that nothing else in this process uses any meanwhile.
 
 #![cfg(target_os = "linux")]
 
@@ -16,11 +16,11 @@ use support::locks::{LIMIT, LONG, patient, take};
 use support::redis::Server;
 use support::servers::Servers;
 
-/// Memory in use, in bytes: resident pages.
+/// The resident memory of this process, in bytes.
 fn resident() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").expect("Linux has it");
     let pages: u64 = text.split(' ').nth(1).expect("a field").parse().expect("a number");
-    // The statistics count in pages of 4 KiB or more, and more only raises what is found.
+    // A page has 4 KiB or more. A lower estimate only weakens the check.
     pages * 4096
 }
 
@@ -28,7 +28,7 @@ fn entries(directory: &str) -> usize {
     fs::read_dir(directory).expect("Linux has it").count()
 }
 
-/// So many pairs from four threads, each lock under a name of 200 bytes.
+/// Acquires and releases `pairs` locks in four threads, each with a name of 200 bytes.
 fn work(client: &LockClient, pairs: usize) {
     thread::scope(|scope| {
         for worker in 0..4 {
@@ -43,12 +43,12 @@ fn work(client: &LockClient, pairs: usize) {
 }
 
 #[test]
-fn what_is_held_on_to_stays_bounded() {
-    an_ill_minority_costs_no_memory_no_threads_and_no_descriptors();
-    trying_for_long_in_vain_costs_nothing_either();
+fn memory_threads_and_descriptors_stay_bounded() {
+    a_failed_minority_costs_no_memory_no_threads_and_no_descriptors();
+    a_long_wait_for_a_held_lock_costs_no_memory();
 }
 
-fn an_ill_minority_costs_no_memory_no_threads_and_no_descriptors() {
+fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
     let mut servers = Servers::start(5);
     let round = Duration::from_secs(2);
     let client =
@@ -61,15 +61,15 @@ fn an_ill_minority_costs_no_memory_no_threads_and_no_descriptors() {
     servers[1].kill();
     work(&client, 10_000);
     let (memory, descriptors) = (resident(), entries("/proc/self/fd"));
-    // What waits for a stopped node is at most 1 MiB, sent or not; without a bound it would be 6
-    // MiB of bytes alone by now.
+    // At most 1 MiB waits for a stopped node, sent or not. Without a bound, it would be 6 MiB of
+    // bytes by now.
     assert!(memory < before.0 + 4 * 1024 * 1024, "{} to {memory} bytes", before.0);
-    // One connection has gone, and one may be just under way.
+    // One connection was closed, and one may be opening.
     assert!(descriptors <= before.1 + 1, "{} to {descriptors} descriptors", before.1);
-    // Those that were joined a moment ago may not be gone yet.
+    // Threads that were just joined may still be listed.
     assert!(eventually(LIMIT, || entries("/proc/self/task") <= before.2));
 
-    // And nothing is forgotten for it: with some traffic, no key is left on any node.
+    // No removal is forgotten either: with some traffic, no key is left on any node.
     servers[0].resume();
     servers[1].restart();
     let is_empty = |server: &Server| server.command(&["DBSIZE"]) == Value::Integer(0);
@@ -77,7 +77,7 @@ fn an_ill_minority_costs_no_memory_no_threads_and_no_descriptors() {
     assert!(eventually(LIMIT, clean));
 }
 
-fn trying_for_long_in_vain_costs_nothing_either() {
+fn a_long_wait_for_a_held_lock_costs_no_memory() {
     let servers = Servers::start(3);
     let (base, cap) = (Duration::from_micros(100), Duration::from_micros(200));
     let client = patient(servers.urls()).retry(base, cap).build().expect("the settings are good");

@@ -1,4 +1,4 @@
-//! A client that ends its own given-up connections ends nobody else's.
+//! A client ends only its own abandoned connections on the server, never those of others.
 
 mod support;
 
@@ -12,10 +12,10 @@ use support::redis::Server;
 use support::relay::{Relay, reconnect, relayed, urls};
 use support::servers::Servers;
 
-/// A connection is given up after ten of these.
+/// The client abandons a connection after ten of these.
 const NODE_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Somebody else's connection.
+/// A connection of another program.
 struct Stranger {
     client: Client,
     id: i64,
@@ -36,12 +36,12 @@ impl Stranger {
     }
 }
 
-/// One more stranger at each of the servers.
+/// Adds a connection of another program to each of the servers.
 fn join(strangers: &mut Vec<Stranger>, servers: &[Server]) {
     strangers.extend(servers.iter().map(Stranger::of));
 }
 
-/// What the server calls the connections of this name.
+/// The server's ids of the connections with this name.
 #[track_caller]
 fn ids(server: &Server, name: &str) -> Vec<i64> {
     let list = server.command(&["CLIENT", "LIST"]).text();
@@ -54,7 +54,7 @@ fn ids(server: &Server, name: &str) -> Vec<i64> {
 }
 
 #[test]
-fn of_all_connections_only_those_that_a_client_gave_up_are_ended() {
+fn a_client_ends_only_connections_that_it_abandoned() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let mut strangers = Vec::new();
@@ -73,31 +73,31 @@ fn of_all_connections_only_those_that_a_client_gave_up_are_ended() {
         join(&mut strangers, &servers);
     }
     let is_alone = |server| connections(server, "redlatch") == 1;
-    assert!(eventually(LIMIT, || servers.iter().all(is_alone)), "what was given up is ended");
+    assert!(eventually(LIMIT, || servers.iter().all(is_alone)), "abandoned connections are ended");
     assert!(strangers.iter_mut().all(Stranger::is_there));
-    theirs.extend(LONG).expect("nobody has taken anything from them");
+    theirs.extend(LONG).expect("the other client's lock is untouched");
     assert_eq!(theirs.release(), Ok(Released::InTime));
     assert!(servers.iter().zip(others).all(|(server, before)| ids(server, "other") == before));
 }
 
-/// A server that was restarted counts its connections anew, and by the time that the client comes
-/// back, its old number is another's.
+/// A restarted server numbers its connections from the start again. When the client reconnects, its
+/// old id belongs to another connection.
 #[track_caller]
 fn numbers_begin_anew(is_silent: bool) {
     let mut server = Server::start(&[]);
     let relay = Relay::start(&server);
-    // However many connections it takes to see that a server has started, it is fewer.
+    // The restarted server has had fewer connections than the old id.
     (0..100).for_each(|_| drop(server.client()));
     let client = fresh([relay.url()]).node_timeout(NODE_TIMEOUT).build();
     let client = connected(client.expect("the settings are good"));
     let old = ids(&server, "redlatch")[0];
     if is_silent {
-        // The client is not told either that its connection is gone.
+        // The client does not see that its connection was closed.
         relay.hold();
     }
     server.restart();
     let mut strangers = vec![Stranger::of(&server)];
-    assert!(strangers[0].id < old, "numbers begin anew");
+    assert!(strangers[0].id < old, "ids start again");
     while strangers.last().is_some_and(|last| last.id < old + 5) {
         strangers.push(Stranger::of(&server));
     }
@@ -114,11 +114,11 @@ fn numbers_begin_anew(is_silent: bool) {
 }
 
 #[test]
-fn a_number_that_is_another_s_since_the_server_restarted_is_left_alone() {
+fn after_a_restart_an_old_id_that_belongs_to_another_connection_is_not_killed() {
     numbers_begin_anew(false);
 }
 
 #[test]
-fn a_number_that_is_another_s_since_an_unseen_restart_is_left_alone() {
+fn after_an_unseen_restart_an_old_id_that_belongs_to_another_connection_is_not_killed() {
     numbers_begin_anew(true);
 }

@@ -1,8 +1,8 @@
-//! The model of a node against a real redis-server, reply by reply and byte by byte.
+//! Compares the model of a node with a real redis-server, reply by reply and byte by byte.
 //!
-//! Every command goes to a redis-server, to the model directly, and to the model behind its
-//! socket. What must differ (a client's id, what `INFO` says) is evened out in `rig.rs`; everything
-//! else has to be the same. The commands are a table written by hand, and random ones from a seed.
+//! Every command goes to a redis-server, to the model directly, and to the model behind its socket.
+//! `rig.rs` masks values that must differ (a client's id, the fields of `INFO`); all other bytes
+//! must be equal. The commands are those of a handwritten table, and random ones from a seed.
 
 #[path = "conformance/random.rs"]
 mod random;
@@ -21,7 +21,7 @@ use support::eventually;
 use support::redis::Server;
 
 #[test]
-fn the_table_in_resp2() {
+fn every_command_of_the_table_has_the_same_reply_in_resp2() {
     let rig = Rig::start(None);
     for (name, lines) in table::SEQUENCES {
         rig.sequence(name).run(lines);
@@ -29,7 +29,7 @@ fn the_table_in_resp2() {
 }
 
 #[test]
-fn the_table_in_resp3() {
+fn every_command_of_the_table_has_the_same_reply_in_resp3() {
     let rig = Rig::start(None);
     for (name, lines) in table::SEQUENCES {
         let mut sequence = rig.sequence(name);
@@ -39,7 +39,7 @@ fn the_table_in_resp3() {
 }
 
 #[test]
-fn the_table_of_authentication() {
+fn every_command_of_the_authentication_table_has_the_same_reply() {
     let rig = Rig::start(Some("secret"));
     for (name, lines) in table::WITH_PASSWORD {
         rig.sequence(name).run(lines);
@@ -47,7 +47,7 @@ fn the_table_of_authentication() {
 }
 
 #[test]
-fn random_commands() {
+fn random_commands_have_the_same_replies() {
     let seed = match std::env::var("REDLATCH_SEED") {
         Ok(seed) => seed.parse().expect("REDLATCH_SEED is a number"),
         Err(_) => {
@@ -70,8 +70,8 @@ fn random_commands() {
     }
 }
 
-/// `TTL` rounds to the nearest second, so the replies of two servers may differ where the one is
-/// asked just before the middle of a second and the other just after: one agreement is enough.
+/// `TTL` rounds to the nearest second, so the replies differ if one server gets the command just
+/// before the middle of a second and the other just after. One equal pair of replies is enough.
 #[test]
 fn seconds_are_rounded_as_in_redis() {
     let server = Server::start(&[]);
@@ -89,10 +89,10 @@ fn seconds_are_rounded_as_in_redis() {
     }
 }
 
-/// The model counts a key's last millisecond as lived through (`PTTL` is 0 then). No two servers
-/// are in step to the millisecond, so this shows the rule on the real one alone.
+/// In the model, a key exists until the end of its last millisecond (`PTTL` is 0 then). Two servers
+/// are never in step to the millisecond, so this checks only the real one.
 #[test]
-fn a_key_lives_through_its_last_millisecond_in_redis_too() {
+fn in_redis_too_a_key_exists_until_the_end_of_its_last_millisecond() {
     const QUESTIONS: usize = 5_000;
     let server = Server::start(&[]);
     let mut client = server.client();
@@ -106,7 +106,7 @@ fn a_key_lives_through_its_last_millisecond_in_redis_too() {
 }
 
 #[test]
-fn words_on_a_line_are_a_command() {
+fn an_inline_command_has_the_same_reply() {
     let server = Server::start(&[]);
     let nodes = Nodes::start(1).expect("a node");
     let mut sides = [server.client(), Client::connect(nodes.port(0)).expect("a connection")];
@@ -129,7 +129,7 @@ fn words_on_a_line_are_a_command() {
 }
 
 #[test]
-fn redis_cli_talks_to_a_node_in_this_process() {
+fn redis_cli_can_use_an_embedded_node() {
     let nodes = Nodes::builder().password("secret").start(1).expect("a node");
     let cli = |args: &[&str]| redis_cli(nodes.port(0), Some("secret"), args);
     assert_eq!(cli(&["SET", "a", "b", "NX", "PX", "10000"]), "OK");

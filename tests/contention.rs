@@ -1,4 +1,5 @@
-//! Many who want the same lock: one at a time, nothing lost, everyone's turn comes.
+//! Many threads, clients and processes want the same lock: one at a time has it, no update is lost,
+//! and each gets it.
 
 mod support;
 
@@ -19,21 +20,21 @@ use tempfile::TempDir;
 const THREADS: usize = 16;
 const ROUNDS: usize = 15;
 
-/// A client that does not let a free lock wait for long.
+/// A client that retries often.
 fn eager(urls: Vec<String>) -> LockClient {
     let (base, cap) = (Duration::from_millis(1), Duration::from_millis(15));
     patient(urls).retry(base, cap).build().expect("the settings are good")
 }
 
-/// A folder whose files are not held up by a busy disk: whoever stands still for longer than its
-/// lock is valid has lost it, and that is not what these tests are about.
+/// A folder in memory: a busy disk could delay a thread for longer than its lock is valid, which
+/// these tests are not about.
 fn in_memory() -> TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
     tempfile::tempdir_in(folder).expect("a folder can be made")
 }
 
-/// Counts up in a file as wrong as can be: whatever happens between read and write is lost.
+/// Increments a number in a file without any protection: an update between read and write is lost.
 fn count_up(file: &Path) {
     let text = fs::read_to_string(file).expect("the file is there");
     let count: usize = text.parse().expect("it holds a number");
@@ -56,7 +57,7 @@ fn sixteen_threads_of_one_client_lose_no_update() {
                     let guard = client.lock("counter", LONG).unwrap();
                     count_up(file);
                     guard.ensure_held().unwrap();
-                    // Both ways to give it back, mixed.
+                    // Releases and drops, mixed.
                     if (thread + round) % 2 == 0 { drop(guard) } else { drop(guard.release()) }
                 }
             });
@@ -92,7 +93,7 @@ fn four_processes_lose_no_update() {
     assert!(gone(&servers, "counter"));
 }
 
-/// What each of the four processes does. By itself, without the variables, it has nothing to do.
+/// The code of the four processes. Does nothing without the environment variables.
 #[test]
 fn as_one_of_several_processes() {
     let (Ok(urls), Some(file)) = (env::var(URLS), env::var_os(FILE)) else { return };
@@ -111,7 +112,7 @@ fn as_one_of_several_processes() {
 }
 
 #[test]
-fn clients_are_never_inside_together_and_everyone_s_turn_comes() {
+fn at_most_one_client_holds_the_lock_and_each_client_gets_it() {
     let servers = Servers::start(5);
     let (is_inside, turns) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
@@ -133,7 +134,7 @@ fn clients_are_never_inside_together_and_everyone_s_turn_comes() {
 }
 
 #[test]
-fn what_nobody_releases_is_free_after_its_validity_and_not_before() {
+fn a_lock_that_is_not_released_is_free_after_its_validity_and_not_before() {
     let servers = Servers::start(5);
     let held = Mutex::new(Vec::new());
     let ttl = Duration::from_millis(250);
@@ -143,11 +144,11 @@ fn what_nobody_releases_is_free_after_its_validity_and_not_before() {
                 let client = eager(servers.urls());
                 for _ in 0..3 {
                     let guard = client.lock("forgotten", ttl).unwrap();
-                    // Read in this order, the span is no longer than the true one.
+                    // Read in this order, the measured time is at most the true time.
                     let granted = Instant::now();
                     let until = Instant::now() + guard.remaining();
                     held.lock().unwrap().push((granted, until.max(granted)));
-                    // As if the process had been killed.
+                    // As if the process were killed.
                     std::mem::forget(guard);
                 }
             });
@@ -162,7 +163,7 @@ fn what_nobody_releases_is_free_after_its_validity_and_not_before() {
 }
 
 #[test]
-fn an_even_number_of_nodes_has_a_winner_in_the_end() {
+fn with_an_even_number_of_nodes_one_client_gets_the_lock() {
     let servers = Servers::start(2);
     let turns = AtomicUsize::new(0);
     thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! Replays the fuzz corpus: the properties that the fuzz targets hold, without a fuzzer.
+//! Replays the fuzz corpus: checks the properties of the fuzz targets, without a fuzzer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -32,7 +32,7 @@ mod stream;
 #[path = "../fuzz/properties/value.rs"]
 mod value;
 
-/// A test of each target's name, which replays its corpus.
+/// One test per target, with its name, which replays its corpus.
 macro_rules! replays {
     ($($target:ident: $corpus:literal)*) => {
         const REPLAYED: &[(&str, &str)] = &[$((stringify!($target), $corpus)),*];
@@ -64,7 +64,7 @@ fn fuzz() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz")
 }
 
-/// What is in a folder, hidden files aside.
+/// The files in a folder, without hidden ones.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder is part of the repository");
     let entries = entries.map(|entry| entry.expect("the folder can be read"));

@@ -1,4 +1,4 @@
-//! Nodes inside the process: they go down, come back and fall silent as their documentation says.
+//! Embedded nodes stop, restart and pause as their documentation says.
 
 mod support;
 
@@ -17,7 +17,7 @@ fn connect(nodes: &Nodes, node: usize) -> Client {
 }
 
 #[test]
-fn every_node_has_an_address_an_identity_and_keys_of_its_own() {
+fn each_node_has_its_own_url_identity_and_keys() {
     let nodes = Nodes::start(3).unwrap();
     assert_eq!((nodes.len(), nodes.is_empty()), (3, false));
     let mut run_ids = Vec::new();
@@ -46,14 +46,14 @@ fn a_stopped_node_cuts_its_connections_and_refuses_new_ones() {
     assert!(client.try_command(&["PING"]).is_err());
     let refused = Client::connect(nodes.port(0)).err().map(|error| error.kind());
     assert_eq!(refused, Some(ErrorKind::ConnectionRefused));
-    // Neither does anything to a node that is down.
+    // Neither has an effect on a node that is down.
     nodes.pause(0);
     nodes.resume(0);
     assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
 }
 
 #[test]
-fn a_restarted_node_is_back_on_its_port_and_has_lost_everything() {
+fn a_restarted_node_has_the_same_port_and_no_keys() {
     let nodes = Nodes::start(1).unwrap();
     let mut client = connect(&nodes, 0);
     client.command(&["SET", "k", "v"]);
@@ -74,7 +74,7 @@ fn a_restarted_node_is_back_on_its_port_and_has_lost_everything() {
 }
 
 #[test]
-fn a_paused_node_takes_commands_and_answers_them_when_it_goes_on() {
+fn a_paused_node_runs_pending_commands_when_it_resumes() {
     let nodes = Nodes::start(1).unwrap();
     let mut before = TcpStream::connect(("127.0.0.1", nodes.port(0))).unwrap();
     nodes.pause(0);
@@ -86,7 +86,7 @@ fn a_paused_node_takes_commands_and_answers_them_when_it_goes_on() {
         let silence = stream.read(&mut [0]).unwrap_err().kind();
         assert!(matches!(silence, ErrorKind::WouldBlock | ErrorKind::TimedOut));
     }
-    // What was sent counts, though its sender has gone.
+    // Commands that were sent are run, although their connection was closed.
     drop(during);
     nodes.resume(0);
     nodes.resume(0);
@@ -107,7 +107,7 @@ fn a_paused_node_can_be_stopped_and_restarted() {
     nodes.restart(1).unwrap();
     assert_eq!(connect(&nodes, 1).command(&["PING"]), Value::Simple("PONG".to_owned()));
     nodes.pause(1);
-    // And dropping paused nodes does not wait for them to go on.
+    // Dropping paused nodes does not wait for a resume.
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn settings_are_what_the_nodes_report() {
 }
 
 #[test]
-fn a_script_of_someone_else_is_refused_in_words_that_say_so() {
+fn a_foreign_script_is_refused_with_an_error_that_says_so() {
     let nodes = Nodes::start(1).unwrap();
     let mut client = connect(&nodes, 0);
     for words in [&["EVAL", "return 1", "0"][..], &["SCRIPT", "LOAD", "return 1"]] {
@@ -145,7 +145,7 @@ fn a_script_of_someone_else_is_refused_in_words_that_say_so() {
 }
 
 #[test]
-fn bytes_that_are_no_command_are_answered_with_an_error_and_the_end() {
+fn bytes_that_are_no_command_get_an_error_and_the_connection_is_closed() {
     let nodes = Nodes::start(1).unwrap();
     let mut client = connect(&nodes, 0);
     client.send(b"*1\r\n$4\r\nPING\r\n*1\r\n:4\r\n*1\r\n$4\r\nPING\r\n").unwrap();
@@ -154,17 +154,17 @@ fn bytes_that_are_no_command_are_answered_with_an_error_and_the_end() {
     assert!(client.reply().is_err());
 }
 
-/// A client that sends without reading must not make the node buffer without end, and gets every
-/// reply in the end.
+/// A client that sends without reading must not make the node buffer replies without limit. When it
+/// reads, it gets all replies.
 #[test]
-fn a_client_that_does_not_read_is_not_read_from() {
+fn a_node_stops_reading_from_a_client_that_does_not_read() {
     const COMMANDS: usize = 400;
     let nodes = Nodes::start(1).unwrap();
     let value = vec![b'x'; 60_000];
     let mut client = connect(&nodes, 0);
     assert_eq!(client.command(&[b"SET".as_slice(), b"k", &value]), Value::ok());
     client.send(&encode(&["GET", "k"]).repeat(COMMANDS)).unwrap();
-    // Others are served meanwhile.
+    // Other clients get replies meanwhile.
     assert_eq!(connect(&nodes, 0).command(&["STRLEN", "k"]), Value::Integer(60_000));
     for _ in 0..COMMANDS {
         assert_eq!(client.reply().unwrap().len(), 60_000 + "$60000\r\n\r\n".len());

@@ -1,4 +1,5 @@
-//! Bad input: each a typed error that says what was wrong and where, and never the password.
+//! Invalid input gives a typed error that says what was wrong and where, and never shows the
+//! password.
 
 mod support;
 
@@ -22,7 +23,7 @@ fn refused(builder: Builder) -> ConfigError {
 }
 
 #[test]
-fn a_client_needs_nodes_and_not_too_many() {
+fn a_client_without_nodes_or_with_too_many_is_refused() {
     assert!(matches!(LockClient::new([""; 0]), Err(ConfigError::NoNodes)));
     let many = (1..=65).map(|number| format!("redis://10.0.0.{number}"));
     assert!(matches!(refused(LockClient::builder().nodes(many)), ConfigError::TooManyNodes(65)));
@@ -31,7 +32,7 @@ fn a_client_needs_nodes_and_not_too_many() {
 }
 
 #[test]
-fn the_same_endpoint_twice_is_refused_by_name() {
+fn a_duplicate_url_is_refused_and_named() {
     let secret = format!("redis://:{SECRET}@10.0.0.1:6379/0");
     let twice = [
         ["redis://10.0.0.1", "redis://10.0.0.1"],
@@ -53,7 +54,7 @@ fn the_same_endpoint_twice_is_refused_by_name() {
 }
 
 #[test]
-fn urls_that_name_no_node_are_refused_with_the_reason() {
+fn invalid_urls_are_refused_with_the_reason() {
     let unknown = |scheme: &str| NodeUrlErrorKind::UnknownScheme(scheme.to_owned());
     let option = |name: &str| NodeUrlErrorKind::UnknownOption(name.to_owned());
     let table = [
@@ -116,7 +117,7 @@ fn a_list_of_nodes_that_cannot_be_used_is_refused_by_the_name_of_its_variable() 
 }
 
 #[test]
-fn settings_that_make_no_sense_are_refused_by_their_name() {
+fn invalid_settings_are_refused_and_named() {
     let new = || LockClient::builder().node(format!("redis://:{SECRET}@10.0.0.1"));
     let (zero, day) = (Duration::ZERO, Duration::from_secs(24 * 60 * 60));
     let table = [
@@ -152,8 +153,8 @@ fn settings_that_make_no_sense_are_refused_by_their_name() {
 }
 
 #[test]
-fn what_was_not_set_does_not_contradict_what_was() {
-    // By default counters live for a week, or for as long as a lock may.
+fn defaults_never_contradict_settings() {
+    // By default, counters live for a week or for as long as a lock may, whichever is longer.
     let days = |days: u64| Duration::from_secs(days * 24 * 60 * 60);
     for longest in [7, 8, 365] {
         let builder = LockClient::builder().node("redis://10.0.0.1").max_ttl(days(longest));
@@ -162,8 +163,8 @@ fn what_was_not_set_does_not_contradict_what_was() {
 }
 
 #[test]
-fn a_ttl_that_leaves_no_validity_or_is_over_the_cap_is_refused_before_anything_is_sent() {
-    // Nobody listens there: an attempt would end with something else.
+fn a_ttl_without_validity_or_above_the_maximum_is_refused_before_anything_is_sent() {
+    // No server listens there: an attempt would give another error.
     let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
     let millis = Duration::from_millis;
     for ttl in [Duration::ZERO, Duration::from_nanos(1), millis(1), millis(2)] {
@@ -177,7 +178,7 @@ fn a_ttl_that_leaves_no_validity_or_is_over_the_cap_is_refused_before_anything_i
         assert_eq!(client.try_lock_for("ttl", ttl, Duration::MAX).unwrap_err(), expected);
         shown(&expected);
     }
-    // Both bounds are as the settings say.
+    // Both limits follow the settings.
     let least = Duration::from_secs(1);
     let strict = LockClient::builder().node("redis://127.0.0.1:1").min_validity(least);
     let strict = strict.max_ttl(Duration::from_secs(2)).build().unwrap();
@@ -188,7 +189,7 @@ fn a_ttl_that_leaves_no_validity_or_is_over_the_cap_is_refused_before_anything_i
 }
 
 #[test]
-fn a_name_is_neither_empty_nor_huge() {
+fn empty_and_huge_names_are_refused() {
     let client = LockClient::builder().node("redis://127.0.0.1:1").key_prefix("12345");
     let client = client.build().unwrap();
     let name = |length: usize| vec![b'n'; length];
@@ -205,7 +206,7 @@ fn a_name_is_neither_empty_nor_huge() {
 }
 
 #[test]
-fn two_endpoints_of_one_server_are_found_out() {
+fn two_urls_of_one_server_are_detected() {
     let servers = Servers::start(2);
     let port = servers[0].port();
     let proxy = Proxy::start(port);
@@ -223,10 +224,10 @@ fn two_endpoints_of_one_server_are_found_out() {
                 error => panic!("{other}: {error}"),
             }
         }
-        // No waiting mends it, so even who waits for ever is told.
+        // Waiting cannot fix it, so a request without a time limit gets the error too.
         assert!(matches!(client.lock("twins", LONG), Err(LockError::SameServer { .. })));
         assert!(gone(&servers, "twins"));
-        // Whoever does not wait for all learns of it as soon as both have been heard of.
+        // Without `wait_for_all`, the error comes as soon as both nodes have replied.
         let hasty = patient(urls).build().unwrap();
         let found = || matches!(hasty.try_lock("twins", LONG), Err(LockError::SameServer { .. }));
         assert!(eventually(LIMIT, found));

@@ -1,4 +1,4 @@
-//! What a callback may do: use the client that calls it, and panic.
+//! A callback may use the client that calls it, and may panic.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn builder(servers: &Servers) -> Builder {
     patient(servers.urls()).wait_for_all(true).restart_guard(false)
 }
 
-/// A client whose callback panics at events of this kind, for as long as it is told to.
+/// A client whose callback panics at events of this kind, a given number of times.
 fn panicking(servers: &Servers, kind: &'static str) -> (LockClient, Arc<AtomicUsize>) {
     let panics = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&panics);
@@ -42,7 +42,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
     let client = builder(&servers).on_event(move |event| {
         write(event);
         let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
-        // Another lock, and the same: for as long as it takes if it is free.
+        // Another lock, and the same lock: without a time limit if it is free.
         let _ = client.lock("other", LONG).unwrap().release().unwrap();
         client.lock("another", LONG).unwrap().extend(LONG).unwrap();
         assert_eq!(client.nodes().len(), 3);
@@ -57,7 +57,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
         }
     });
     let client = cell.get_or_init(|| client.build().unwrap());
-    // What was given back is free by the time that it is told.
+    // A released lock is free when its event is reported.
     for give_back in [drop, |guard: redlatch::LockGuard| drop(guard.release())] {
         let guard = take(client, "same", LONG);
         gots.lock().unwrap().clear();
@@ -67,19 +67,22 @@ fn a_callback_may_use_the_client_that_calls_it() {
     let _ = take(client, "same", LONG).release().unwrap();
     let told = [("attempt", false), ("acquired", false), ("released", true)];
     assert_eq!(gots.lock().unwrap()[1..], told);
-    assert!(journal.of_locks().iter().all(|entry| entry.about == "same"), "no events of events");
+    assert!(
+        journal.of_locks().iter().all(|entry| entry.about == "same"),
+        "a callback's own calls cause no events"
+    );
     assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
 }
 
 #[test]
-fn a_callback_does_not_wait_behind_the_call_that_it_is_told_about() {
+fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
     let servers = Servers::start(3);
     let others = thorough(servers.urls());
     let held = Mutex::new(Some(take(&others, "same", LONG)));
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let inner: Weak<OnceLock<LockClient>> = Arc::downgrade(&cell);
     let client = builder(&servers).on_event(move |event| {
-        // Told by a thread that waits for this lock, at the head of its line.
+        // Called by a thread that waits for this lock, at the head of its wait queue.
         if matches!(event, Event::Attempt { number: 1, .. }) {
             drop(held.lock().unwrap().take());
             let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
@@ -93,7 +96,7 @@ fn a_callback_does_not_wait_behind_the_call_that_it_is_told_about() {
 }
 
 #[test]
-fn threads_that_hand_a_lock_round_and_callbacks_that_take_it_all_get_on() {
+fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
     let servers = Servers::start(3);
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
@@ -118,17 +121,17 @@ fn threads_that_hand_a_lock_round_and_callbacks_that_take_it_all_get_on() {
 }
 
 #[test]
-fn a_panic_while_a_lock_is_taken_reaches_the_caller_and_leaves_no_lock() {
+fn a_panic_while_a_lock_is_acquired_reaches_the_caller_and_leaves_no_lock() {
     let servers = Servers::start(3);
     for kind in ["node_up", "attempt", "acquired"] {
         let (client, panics) = panicking(&servers, kind);
         let taking = catch_unwind(AssertUnwindSafe(|| client.try_lock("panic", LONG)));
-        let payload = taking.expect_err("the caller is told");
+        let payload = taking.expect_err("the caller gets the panic");
         assert_eq!(payload.downcast_ref(), Some(&"on purpose"));
-        // Also while the guard is dropped, if there are more events of this kind.
+        // Also while the guard is dropped, if that causes more events of this kind.
         assert!(panics.load(Ordering::Relaxed) > 0);
-        assert!(gone(&servers, "panic"), "{kind}: it was given back");
-        // And nobody is left to wait behind it in line: this comes back, with or without a panic.
+        assert!(gone(&servers, "panic"), "{kind}: it was released");
+        // The wait queue goes on: this call returns, with or without a panic.
         let other = client.clone();
         let locking = move || catch_unwind(AssertUnwindSafe(|| other.lock("panic", LONG)));
         drop(finish(thread::spawn(locking)));
@@ -164,13 +167,13 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
 }
 
 #[test]
-fn a_panic_in_a_drop_goes_no_further() {
+fn a_panic_of_a_callback_in_a_drop_is_caught() {
     let servers = Servers::start(3);
     let (client, panics) = panicking(&servers, "released");
     drop(take(&client, "panic", LONG));
     assert_eq!(panics.load(Ordering::Relaxed), 1);
     assert!(gone(&servers, "panic"));
-    // Not even when the thread is panicking already, which would end the process.
+    // Also while the thread is panicking already, when a second panic would abort the process.
     let other = client.clone();
     let working = thread::spawn(move || {
         let _guard = take(&other, "panic", LONG);
@@ -184,7 +187,7 @@ fn a_panic_in_a_drop_goes_no_further() {
 }
 
 #[test]
-fn the_last_callback_is_the_one_that_counts() {
+fn the_last_callback_replaces_earlier_ones() {
     let servers = Servers::start(1);
     let (first, last) = (Journal::default(), Journal::default());
     let builder = builder(&servers).on_event(first.pen()).on_event(last.pen());

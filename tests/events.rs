@@ -1,4 +1,4 @@
-//! Events: what a client tells about its locks, in which order, and how often.
+//! Events: which ones a client reports about its locks, in which order, and how often.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::servers::Servers;
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// A patient client that looks at all nodes, and writes down what it has to tell.
+/// A client that waits for all nodes, and a journal of its events.
 #[track_caller]
 fn told(servers: &Servers) -> (LockClient, Journal) {
     let journal = Journal::default();
@@ -24,7 +24,7 @@ fn told(servers: &Servers) -> (LockClient, Journal) {
 }
 
 #[test]
-fn a_lock_that_is_free_is_told_in_three_events() {
+fn acquiring_and_releasing_a_free_lock_gives_three_events() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     let _ = take(&client, "free", LONG).release().unwrap();
@@ -32,7 +32,7 @@ fn a_lock_that_is_free_is_told_in_three_events() {
     assert_eq!(
         told_at_first,
         ["node_up", "node_up", "node_up", "attempt", "acquired", "released"],
-        "the nodes come first: they are how it was had"
+        "events about nodes come first"
     );
     let told = journal.of_locks();
     assert!(told.iter().all(|entry| entry.about == "free"));
@@ -42,18 +42,18 @@ fn a_lock_that_is_free_is_told_in_three_events() {
     assert!(acquired.span >= attempt.span && attempt.span > Duration::ZERO);
     assert!(acquired.validity < LONG && acquired.validity > LONG / 2);
     assert_eq!(released.released, Some(Released::InTime));
-    assert!(released.span > attempt.span, "from when it was asked for");
+    assert!(released.span > attempt.span, "it counts from the request");
 
-    // One that is dropped, with nobody waiting for the nodes to say how it went.
+    // A lock that is dropped: nothing waits for the nodes' replies.
     drop(take(&client, "free", LONG));
     let told = journal.of_locks();
     assert_eq!(names(&told), ["attempt", "acquired", "released"]);
     assert_eq!(told[2].released, None);
-    assert_eq!(journal.entries().len(), 3, "the nodes are as they were");
+    assert_eq!(journal.entries().len(), 3, "the nodes have not changed");
 }
 
 #[test]
-fn resources_are_told_without_the_prefix_of_their_keys() {
+fn events_name_the_resource_without_the_key_prefix() {
     let servers = Servers::start(1);
     let journal = Journal::default();
     let builder = patient(servers.urls()).key_prefix("billing:").restart_guard(false);
@@ -65,7 +65,7 @@ fn resources_are_told_without_the_prefix_of_their_keys() {
 }
 
 #[test]
-fn a_lock_that_others_hold_is_told_attempt_by_attempt() {
+fn each_attempt_for_a_held_lock_is_an_event() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     let held = take(&thorough(servers.urls()), "held", LONG);
@@ -95,7 +95,7 @@ fn a_lock_that_others_hold_is_told_attempt_by_attempt() {
 }
 
 #[test]
-fn a_handoff_is_released_by_one_and_acquired_by_the_other() {
+fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     let guard = take(&client, "line", LONG);
@@ -107,11 +107,11 @@ fn a_handoff_is_released_by_one_and_acquired_by_the_other() {
     assert_eq!(guard.release(), Ok(Released::InTime));
     let guard = finish(next);
     let mut told = journal.of_locks();
-    // By two threads, at the same time.
+    // From two threads, at the same time.
     told.sort_by_key(|entry| entry.name);
     assert_eq!(names(&told), ["acquired", "attempt", "released"]);
     assert_eq!((told[0].attempts, told[2].released), (1, Some(Released::InTime)));
-    assert!(told[0].span > told[1].span, "it waited in line, and then for the nodes");
+    assert!(told[0].span > told[1].span, "it waited in the queue, and then for the nodes");
     assert!(told[2].span > Duration::ZERO);
 
     drop(guard);
@@ -119,7 +119,7 @@ fn a_handoff_is_released_by_one_and_acquired_by_the_other() {
 }
 
 #[test]
-fn who_only_stood_in_line_made_no_attempt() {
+fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let servers = Servers::start(1);
     let (client, journal) = told(&servers);
     let _guard = take(&client, "line", LONG);
@@ -131,7 +131,7 @@ fn who_only_stood_in_line_made_no_attempt() {
 }
 
 #[test]
-fn extending_is_told_and_a_loss_once() {
+fn extensions_are_reported_and_a_loss_is_reported_once() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     let mut guard = take(&client, "extended", LONG / 2);
@@ -141,7 +141,7 @@ fn extending_is_told_and_a_loss_once() {
     assert_eq!(names(&told), ["extended"]);
     assert!(told[0].validity > LONG / 2 && told[0].span > Duration::ZERO);
     assert!(matches!(guard.extend(Duration::MAX), Err(ExtendError::Ttl(_))));
-    assert_eq!(journal.of_locks().len(), 0, "nobody was asked anything");
+    assert_eq!(journal.of_locks().len(), 0, "nothing was sent");
 
     servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
     for _ in 0..2 {
@@ -155,7 +155,7 @@ fn extending_is_told_and_a_loss_once() {
 }
 
 #[test]
-fn a_lock_that_is_released_too_late_was_lost() {
+fn a_lock_that_is_released_too_late_is_reported_as_lost() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
     type GiveBack = fn(redlatch::LockGuard);
@@ -170,7 +170,7 @@ fn a_lock_that_is_released_too_late_was_lost() {
         assert!(told[3].span >= told[1].validity);
         assert_eq!(told[3].released, Some(Released::TooLate));
     }
-    // Not by the clock, but by what the nodes say.
+    // Not by the clock, but by the nodes' replies.
     let guard = take(&client, "forgotten", LONG);
     servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
     let _ = guard.release().unwrap();
@@ -180,7 +180,7 @@ fn a_lock_that_is_released_too_late_was_lost() {
 }
 
 #[test]
-fn nodes_that_do_not_answer_are_told_as_a_failure() {
+fn an_attempt_without_replies_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();
     let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
@@ -200,27 +200,31 @@ fn nodes_that_do_not_answer_are_told_as_a_failure() {
     assert!(told[1].text.ends_with(&error.to_string()), "{}", told[1].text);
     assert!(told[2].validity > Duration::ZERO);
     assert_eq!(told[3].released, None);
-    // What is refused before anybody is asked.
+    // A request that is refused before anything is sent.
     assert!(client.try_lock("refused", Duration::MAX).is_err());
     assert!(client.try_lock("", LONG).is_err());
     assert_eq!(journal.of_locks().len(), 0);
 }
 
 #[test]
-fn who_waits_for_the_end_of_a_quarantine_is_told_so_once() {
+fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
     let servers = Servers::start(3);
     let (journal, max_ttl) = (Journal::default(), Duration::from_secs(4));
     let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
     let client = builder.wait_for_all(true).on_event(journal.pen()).build().unwrap();
     assert!(client.try_lock("fresh", SHORT).is_err());
-    assert_eq!(names(&journal.of_locks()), ["attempt", "failed"], "who does not wait is not told");
+    assert_eq!(
+        names(&journal.of_locks()),
+        ["attempt", "failed"],
+        "a request that does not wait reports no quarantine"
+    );
 
     let waiting = std::thread::spawn({
         let client = client.clone();
         move || client.lock("fresh", max_ttl).unwrap().release()
     });
     let is_told = || journal.entries().iter().any(|entry| entry.name == "quarantined");
-    assert!(eventually(LIMIT, is_told) && !waiting.is_finished(), "before it is waited for");
+    assert!(eventually(LIMIT, is_told) && !waiting.is_finished(), "reported before the wait");
     let _ = finish(waiting).unwrap();
     let told = journal.of_locks();
     let [attempt, quarantined, rest @ ..] = &told[..] else { panic!("{told:?}") };
@@ -244,13 +248,13 @@ fn no_event_shows_a_password_or_a_token() {
     servers[0].kill();
     guard.extend(LONG).unwrap();
     let _ = guard.release().unwrap();
-    // A server that quotes what it was sent.
+    // A server that quotes what the client sent.
     let wrong = servers[1].url().replace(SECRET, &format!("{SECRET}-wrong"));
     let journal_of_wrong = Journal::default();
     let builder = patient([wrong]).restart_guard(false).on_event(journal_of_wrong.pen());
     assert!(builder.build().unwrap().try_lock("quiet", LONG).is_err());
 
-    // Each has been looked at for the password when it was written down.
+    // The journal checks each event for the password.
     let (told, wrong) = (journal.entries(), journal_of_wrong.entries());
     assert!(names(&wrong).contains(&"node_down") && names(&wrong).contains(&"failed"));
     assert!(names(&told).contains(&"node_down") && names(&told).contains(&"extended"));

@@ -1,4 +1,4 @@
-//! The examples tell the truth: each story is told on embedded nodes, and ends as it says.
+//! Runs each example on embedded nodes. Its own checks say whether the result is as described.
 
 use redlatch::embedded::Nodes;
 use std::time::{Duration, Instant};
@@ -16,19 +16,19 @@ mod leader_election;
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod transfer;
 
-/// For a machine that is worse than busy; on an idle one each takes a few seconds at most.
+/// For a very busy machine; on an idle one, each takes a few seconds at most.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Tells a story, whose own checks say whether it went as it should.
+/// Runs an example, which checks its own result.
 #[track_caller]
 fn tell<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
     let nodes = Nodes::start(3).expect("nodes can be started");
     let start = Instant::now();
     if let Err(error) = story(&nodes.urls()) {
-        panic!("the story did not go as it should: {error}");
+        panic!("the example failed: {error}");
     }
     assert!(start.elapsed() < LIMIT, "it took {:?}", start.elapsed());
-    // It asked these nodes, and not others: without them there is no story.
+    // It used these nodes and no others: without them, it fails.
     (0..3).for_each(|node| nodes.stop(node));
 }
 
@@ -43,7 +43,7 @@ fn a_late_write_is_refused() {
 }
 
 #[test]
-fn another_one_leads() {
+fn another_process_becomes_the_leader() {
     tell(leader_election::story);
 }
 

@@ -1,4 +1,4 @@
-//! Extending locks: what lives longer, what must not, and what is put back.
+//! Extending locks: which keys live longer, which must not, and which are restored.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::servers::Servers;
 
 const HALF: Duration = Duration::from_secs(25);
 
-/// The least that any of the servers has left of the key, in milliseconds.
+/// The shortest remaining time to live of the key on any of the servers, in milliseconds.
 fn shortest(servers: &[Server], key: &str) -> i64 {
     servers.iter().map(|server| pttl(server, key)).min().expect("there are servers")
 }
@@ -29,7 +29,7 @@ fn lost(guard: &mut LockGuard, ttl: Duration) -> LockLost {
 }
 
 #[test]
-fn an_extension_lengthens_the_key_s_life_on_all_nodes() {
+fn an_extension_lengthens_the_ttl_of_the_key_on_all_nodes() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "long", Duration::from_secs(20));
@@ -43,7 +43,7 @@ fn an_extension_lengthens_the_key_s_life_on_all_nodes() {
 }
 
 #[test]
-fn an_extension_again_and_again_outlives_the_first_ttl() {
+fn repeated_extensions_keep_a_lock_beyond_its_first_ttl() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     let ttl = Duration::from_secs(2);
@@ -58,7 +58,7 @@ fn an_extension_again_and_again_outlives_the_first_ttl() {
 }
 
 #[test]
-fn an_extension_by_less_shortens_nothing_anywhere() {
+fn a_shorter_extension_shortens_no_ttl_on_any_node() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "less", LONG);
@@ -71,23 +71,23 @@ fn an_extension_by_less_shortens_nothing_anywhere() {
 }
 
 #[test]
-fn an_extension_that_was_never_confirmed_is_not_shortened_either() {
+fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
     let mut guard = take(&client, "half", HALF);
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
-    // The node that was connected to last may have missed the lock, and gets it with an extension.
+    // The node that was connected last may have missed the lock, and gets it with an extension.
     assert!(eventually(LIMIT, || guard.extend(HALF).is_ok() && pttl(&servers[2], "half") > 0));
     pause(&servers, 2);
     assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
     resume(&servers, 2);
     assert!(eventually(LIMIT, || guard.extend(HALF).is_ok()));
-    // The node that answered all along was told LONG, and has not been told to forget it.
+    // The node that replied all along has the ttl LONG, which nothing has shortened.
     assert!(pttl(&servers[2], "half") > 26_000);
 }
 
 #[test]
-fn after_its_validity_a_lock_is_not_extended_and_nothing_is_sent() {
+fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "over", Duration::from_millis(200));
@@ -95,7 +95,7 @@ fn after_its_validity_a_lock_is_not_extended_and_nothing_is_sent() {
     assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     let before: Vec<_> = servers.iter().map(|server| calls(server, "evalsha")).collect();
     assert_eq!(lost(&mut guard, LONG), LockLost::Expired);
-    // Whatever had been sent would be answered before this is.
+    // The replies to anything sent before would come before this one.
     assert!(client.nodes().iter().all(|node| node.is_connected));
     for (server, before) in servers.iter().zip(before) {
         assert_eq!((calls(server, "evalsha"), calls(server, "eval")), (before, 0));
@@ -105,7 +105,7 @@ fn after_its_validity_a_lock_is_not_extended_and_nothing_is_sent() {
 }
 
 #[test]
-fn a_ttl_that_cannot_be_used_changes_nothing() {
+fn an_invalid_ttl_changes_nothing() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "odd", LONG);
@@ -146,7 +146,7 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
 }
 
 #[test]
-fn a_key_that_is_gone_from_a_majority_is_a_lock_that_is_gone() {
+fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "gone", LONG);
@@ -154,17 +154,17 @@ fn a_key_that_is_gone_from_a_majority_is_a_lock_that_is_gone() {
         server.command(&["DEL", "gone"]);
     }
     assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
-    // At once, whatever time there was left, and for good.
+    // At once, although there was time left, and for good.
     assert_eq!(guard.remaining(), Duration::ZERO);
     assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
-    assert_eq!(holders(&servers[..3], "gone"), 0, "nothing is made again without a majority");
+    assert_eq!(holders(&servers[..3], "gone"), 0, "without a majority no key is restored");
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "gone"));
 }
 
 #[test]
-fn a_key_that_a_minority_lost_is_planted_again() {
+fn a_key_that_a_minority_lost_is_restored() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "again", HALF);
@@ -184,7 +184,7 @@ fn a_key_that_a_minority_lost_is_planted_again() {
 }
 
 #[test]
-fn another_s_key_on_a_minority_is_left_alone() {
+fn a_foreign_key_on_a_minority_is_not_changed() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "foreign", HALF);
@@ -200,12 +200,12 @@ fn another_s_key_on_a_minority_is_left_alone() {
 }
 
 #[test]
-fn a_lock_that_another_client_took_meanwhile_is_not_taken_back() {
+fn a_lock_that_another_client_acquired_meanwhile_is_not_extended() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let other = thorough(servers.urls());
     let mut guard = take(&client, "between", LONG);
-    // As if its time had come: the nodes' clocks may be ahead.
+    // As if it had expired: the nodes' clocks may be ahead.
     for server in servers.iter() {
         server.command(&["DEL", "between"]);
     }
@@ -221,7 +221,7 @@ fn a_lock_that_another_client_took_meanwhile_is_not_taken_back() {
 }
 
 #[test]
-fn the_time_in_all_is_bounded_if_that_is_wanted() {
+fn max_hold_limits_the_total_time() {
     let servers = Servers::start(3);
     let max_hold = Duration::from_secs(40);
     let client = patient(servers.urls()).max_hold(max_hold).build().unwrap();
@@ -239,7 +239,7 @@ fn the_time_in_all_is_bounded_if_that_is_wanted() {
 }
 
 #[test]
-fn servers_that_forgot_the_scripts_are_sent_them_again() {
+fn servers_that_forgot_the_scripts_get_them_again() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "flush", HALF);

@@ -1,4 +1,4 @@
-//! Fencing tokens grow with every grant, and as a rule cost no round of their own.
+//! Fencing tokens grow with each grant, and normally need no additional round.
 
 mod support;
 
@@ -15,8 +15,8 @@ use support::queue::{finish, stand};
 use support::redis::Server;
 use support::servers::Servers;
 
-/// Takes the lock and gives it back, and checks that it took so many scripts on every node: one
-/// takes the lock, one gives it back.
+/// Acquires and releases the lock, and checks that this ran so many scripts on every node: one to
+/// acquire it, one to release it.
 #[track_caller]
 fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) -> u64 {
     let before: Vec<_> = servers.iter().map(scripts).collect();
@@ -30,7 +30,7 @@ fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) ->
 }
 
 #[test]
-fn tokens_grow_however_the_lock_before_ended() {
+fn tokens_grow_after_a_release_a_drop_and_an_expiry() {
     let servers = Servers::start(3);
     let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
     let mut last = 0;
@@ -44,7 +44,7 @@ fn tokens_grow_however_the_lock_before_ended() {
         if grant % 40 == 0 {
             assert!(eventually(LIMIT, || guard.ensure_held().is_err()), "it expires");
             let next = fenced(&clients[1 - grant / 3 % 2], "name");
-            assert!(token(&next) > last, "the holder before has not even noticed");
+            assert!(token(&next) > last, "the earlier holder has not noticed");
             last = token(&next);
             drop((guard, next));
         } else if grant % 3 == 0 {
@@ -58,7 +58,7 @@ fn tokens_grow_however_the_lock_before_ended() {
 #[test]
 fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
     let servers = Servers::start(3);
-    // By the wall clock, and by counting alone.
+    // From the wall clock, and from the counters only.
     for (name, first) in [("wall", 0), ("counted", AHEAD)] {
         servers.iter().for_each(|server| set_counter(server, name, &first));
         let tokens = Arc::new(Mutex::new(Vec::new()));
@@ -81,17 +81,17 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
 }
 
 #[test]
-fn a_token_costs_no_round_of_its_own_where_nothing_disagrees() {
+fn a_token_needs_no_additional_round_where_the_nodes_agree() {
     const GRANTS: u64 = 200;
     let servers = Servers::start(5);
-    // Neither of them waits for all nodes, and each hears of the other's grants from the nodes.
+    // Neither client waits for all nodes, and each learns of the other's grants from the nodes.
     let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
     for grant in 0..GRANTS {
         let guard = fenced(&clients[grant as usize % 2], "name");
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
-    // What takes it sets its key and its counter, what gives it back deletes the key, and what
-    // confirms a token sets the counter.
+    // Acquiring sets the key and the counter, releasing deletes the key, and confirming a token
+    // sets the counter.
     let second_rounds = |server| calls(server, "set").saturating_sub(2 * calls(server, "del"));
     for server in &servers[..] {
         let settled = || value(server, "name").is_none() && second_rounds(server) * 100 <= GRANTS;
@@ -99,7 +99,7 @@ fn a_token_costs_no_round_of_its_own_where_nothing_disagrees() {
     }
     let taken: u64 = servers.iter().map(|server| calls(server, "del")).sum();
     assert!(taken >= 3 * GRANTS, "by a majority each time: {taken}");
-    // Who looks at all nodes sees all of them agree.
+    // A client that waits for all nodes sees all of them agree.
     let client = thorough(servers.urls());
     let mut last = 0;
     for _ in 0..50 {
@@ -110,7 +110,7 @@ fn a_token_costs_no_round_of_its_own_where_nothing_disagrees() {
 }
 
 #[test]
-fn a_counter_that_one_node_has_ahead_is_known_to_all_after_one_grant() {
+fn a_counter_that_is_ahead_on_one_node_is_on_all_nodes_after_one_grant() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
     let first = scripts_of_a_grant(&servers, &client, 2);
@@ -119,7 +119,7 @@ fn a_counter_that_one_node_has_ahead_is_known_to_all_after_one_grant() {
     assert!(ahead == AHEAD + 1 && ahead > first);
     assert!(servers.iter().all(|server| counter(server, "name") == Some(ahead)));
     assert_eq!(scripts_of_a_grant(&servers, &client, 2), AHEAD + 2);
-    // A grant that does not hear of it from that node hears of it from the others.
+    // A grant without that node's reply learns of it from the others.
     servers[2].kill();
     let other = thorough(servers.urls());
     assert_eq!(scripts_of_a_grant(&servers[..2], &other, 2), AHEAD + 3);
@@ -132,12 +132,12 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
     let mut last = 0;
     for lost in [0, 1, 2, 3, 1, 3] {
         let token = scripts_of_a_grant(&servers, &client, 2);
-        assert!(token > last, "before {lost} nodes lost it");
+        assert!(token > last, "before {lost} nodes lost their data");
         last = token;
         servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
     }
-    // Where the counters are ahead of the wall clock, a majority that has lost them takes them from
-    // the rest. That is all there is then.
+    // Where the counters are ahead of the wall clock, a majority that has lost them gets them from
+    // the remaining nodes.
     servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
     for (lost, rounds) in [(1, 2), (2, 3), (1, 2)] {
         servers[..lost].iter().for_each(|server| drop(server.command(&["FLUSHALL"])));
@@ -150,7 +150,7 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
 }
 
 #[test]
-fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
+fn a_minority_paused_in_turn_delays_no_token() {
     let mut servers = Servers::start(3);
     servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
     let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
@@ -169,7 +169,7 @@ fn a_minority_that_stands_still_in_turn_holds_up_no_token() {
 }
 
 #[test]
-fn an_extension_keeps_the_token_and_a_handoff_makes_one() {
+fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
@@ -190,7 +190,7 @@ fn an_extension_keeps_the_token_and_a_handoff_makes_one() {
     assert!(token(&next) > first);
     assert_eq!(scripts(&servers[0]) - before, 1, "one round for both of them");
     assert!(servers.iter().all(|server| counter(server, "name") == Some(token(&next))));
-    // To a thread that wants no token, and from there to one that does.
+    // To a thread without a token, and from there to a thread with one.
     let waiting = {
         let client = client.clone();
         stand(move || client.lock("name", LONG).unwrap())
@@ -209,7 +209,7 @@ fn an_extension_keeps_the_token_and_a_handoff_makes_one() {
 }
 
 #[test]
-fn a_lock_without_a_token_leaves_counters_alone() {
+fn a_lock_without_a_token_does_not_touch_counters() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "name", LONG);
@@ -224,7 +224,7 @@ fn a_lock_without_a_token_leaves_counters_alone() {
 }
 
 #[test]
-fn a_second_round_is_no_second_attempt() {
+fn a_second_round_is_not_reported_as_an_attempt() {
     let servers = Servers::start(3);
     let journal = Journal::default();
     let client = patient(servers.urls()).wait_for_all(true).on_event(journal.pen());
@@ -238,7 +238,7 @@ fn a_second_round_is_no_second_attempt() {
 }
 
 #[test]
-fn a_lock_that_is_kept_alive_keeps_its_token() {
+fn automatic_extensions_keep_the_token() {
     let servers = Servers::start(3);
     let ttl = Duration::from_secs(2);
     let client = fresh(servers.urls()).node_timeout(Duration::from_millis(400)).build().unwrap();
@@ -248,7 +248,7 @@ fn a_lock_that_is_kept_alive_keeps_its_token() {
     assert!(eventually(LIMIT, renewed));
     assert_eq!((guard.ensure_held(), token(&guard)), (Ok(()), first));
     let agreeing = servers.iter().filter(|server| counter(server, "name") == Some(first)).count();
-    assert!(agreeing >= 2, "renewals are not counted");
+    assert!(agreeing >= 2, "extensions do not count");
     assert_eq!(guard.release(), Ok(Released::InTime));
     assert!(token(&fenced(&client, "name")) > first);
 }

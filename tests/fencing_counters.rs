@@ -1,5 +1,5 @@
-//! The counters that fencing tokens come from: for how long they live, where they end, and what
-//! is under their keys that is none.
+//! The counters of fencing tokens: how long they live, their maximum, and values under their keys
+//! that are no counters.
 
 mod support;
 
@@ -16,12 +16,12 @@ use support::servers::Servers;
 /// The largest token.
 const MOST: u64 = (1 << 52) + (1 << 40);
 
-/// A counter ahead of all others, and not at the end yet.
+/// A counter ahead of all others and below the maximum.
 const FURTHER: u64 = 4_400_000_000_000_000;
 
 const HOUR: Duration = Duration::from_secs(60 * 60);
 
-/// Asks for as long as it takes, or once, and is refused all the same: on which nodes for the
+/// Requests a lock without a time limit, or once, and is refused: on which nodes because of the
 /// counter?
 #[track_caller]
 fn refused(request: LockRequest<'_>, waits: bool) -> Vec<bool> {
@@ -42,7 +42,7 @@ fn refused(request: LockRequest<'_>, waits: bool) -> Vec<bool> {
 }
 
 #[test]
-fn counters_live_for_at_least_as_long_as_the_settings_say_after_the_latest_grant() {
+fn counters_live_for_the_configured_time_after_the_latest_grant() {
     let servers = Servers::start(3);
     let lives = |expected: Duration| {
         let most = i64::try_from(expected.as_millis()).unwrap();
@@ -55,9 +55,9 @@ fn counters_live_for_at_least_as_long_as_the_settings_say_after_the_latest_grant
     let client = patient(servers.urls()).wait_for_all(true).fencing_expiry(2 * HOUR);
     let client = client.build().unwrap();
     let mut guard = fenced(&client, "name");
-    // Nobody shortens their life: a grant that reaches a server late must not.
+    // Their time to live is never shortened, also not by a grant that reaches a server late.
     lives(168 * HOUR);
-    // Neither an extension nor a release makes a difference, and a second round does.
+    // An extension and a release do not change it; a second round does.
     servers.iter().for_each(|server| {
         server.command(&["PEXPIRE", &counter_key("name"), "3600000"]);
     });
@@ -96,7 +96,7 @@ fn counters_must_outlive_locks() {
 }
 
 #[test]
-fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_minority() {
+fn an_invalid_counter_is_an_error_on_a_majority_and_no_problem_on_a_minority() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut last = token(&fenced(&client, "name"));
@@ -105,7 +105,7 @@ fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_m
         servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
         servers[0].command(junk);
         let guard = fenced(&client, "name");
-        assert!(token(&guard) > last, "on a minority it is in nobody's way");
+        assert!(token(&guard) > last, "on a minority it is no problem");
         last = token(&guard);
         assert_eq!(guard.release().unwrap(), Released::InTime);
         servers[1].command(&["DEL", &key]);
@@ -114,18 +114,18 @@ fn a_counter_that_is_no_number_is_a_typed_error_on_a_majority_and_nothing_on_a_m
         for waits in [true, false] {
             assert_eq!(refused(request.clone().fenced(), waits), [true, true, false]);
         }
-        assert!(gone(&servers, "name"), "the one that granted it has it no longer");
-        // Whoever wants no token has the lock, and the place in line is free.
+        assert!(gone(&servers, "name"), "removed from the node that granted it");
+        // A request without a token gets the lock, so the wait queue is free.
         let plain = request.try_lock().unwrap().expect("it is free");
         assert_eq!(plain.release().unwrap(), Released::InTime);
     }
     assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
     servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
-    assert!(token(&fenced(&client, "name")) > last, "mended by who removes them");
+    assert!(token(&fenced(&client, "name")) > last, "removing them solves it");
 }
 
 #[test]
-fn a_thread_in_line_that_cannot_have_a_token_leaves_nothing_of_the_lock_before() {
+fn a_waiter_that_cannot_get_a_token_leaves_no_key_of_the_former_lock() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
@@ -152,9 +152,9 @@ fn the_largest_token_is_given_and_none_after_it() {
         assert_eq!(guard.release().unwrap(), Released::InTime);
     }
     assert_eq!(refused(client.request("all").fenced(), true), [true; 3]);
-    assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "left alone");
+    assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "not changed");
 
-    // One node that counts so far takes the others along: tokens never go back.
+    // One node with a large counter raises the others: tokens never decrease.
     set_counter(&servers[1], "one", &(MOST - 1));
     let guard = fenced(&client, "one");
     assert_eq!(token(&guard), MOST);
@@ -162,7 +162,8 @@ fn the_largest_token_is_given_and_none_after_it() {
     assert_eq!(guard.release().unwrap(), Released::InTime);
     assert_eq!(refused(client.request("one").fenced(), true), [true; 3]);
 
-    // One that is at the end, or where nobody has counted to, is not followed by the others.
+    // A counter at or near the maximum, which no client can have reached, does not raise the
+    // others.
     let ends = [MOST, MOST + 1, 7_000_000_000_000_000, (1 << 53) - 2, (1 << 53) - 1, u64::MAX];
     for (index, end) in ends.into_iter().enumerate() {
         let (name, end) = (&*format!("end-{index}"), end.to_string());
@@ -190,7 +191,7 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
         assert_eq!((counter(server, "a"), counter(server, "b")), (Some(first), Some(first)));
     }
     assert!(alone("a") > first && alone("b") > first);
-    // One of them counts far ahead, on all nodes and then on one: the other follows.
+    // One counter is far ahead, on all nodes and then on one: the other follows.
     servers.iter().for_each(|server| set_counter(server, "b", &AHEAD));
     let before = scripts(&servers[0]);
     assert_eq!(both(), (AHEAD + 1, Released::InTime));

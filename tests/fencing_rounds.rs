@@ -1,5 +1,5 @@
-//! The second round of a fenced lock, in which the nodes confirm the token: what comes between it
-//! and the first one, node by node.
+//! The second round of a fenced lock, in which the nodes confirm the token: what may happen at each
+//! node between the two rounds.
 
 mod support;
 
@@ -16,19 +16,19 @@ use support::locks::{LIMIT, LONG, fresh, gone, holders, patient, take};
 use support::peer::Peer;
 use support::servers::Servers;
 
-/// What happens at a node just before it is asked to confirm a token.
+/// What happens at a node just before it gets the command to confirm a token.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Between {
     Nothing,
-    /// It falls silent, on this connection.
+    /// It becomes silent on this connection.
     Silence,
     /// The lock's key disappears.
     Loss,
-    /// Its counter is raised by somebody else.
+    /// Another client raises its counter.
     Raise,
 }
 
-/// Three servers, and in front of each a peer that passes on what it is told.
+/// Three servers, each behind a peer that forwards commands.
 struct Rig {
     servers: Servers,
     peers: Vec<Peer>,
@@ -37,7 +37,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// The last server counts ahead, so that every token that it has a say in must be confirmed.
+    /// The last server's counter is ahead, so each token that it takes part in must be confirmed.
     fn start() -> Self {
         let servers = Servers::start(3);
         set_counter(&servers[2], "name", &AHEAD);
@@ -89,13 +89,13 @@ impl Rig {
     }
 }
 
-/// Is it the script with a lock's value, the token and the counter's life as its last arguments?
-/// The one that takes a lock has two more.
+/// Is it the script whose last arguments are a lock's value, the token and the counter's time to
+/// live? The script that acquires a lock has two more.
 fn is_confirmation(words: &[Vec<u8>]) -> bool {
     words[0].starts_with(b"EVAL") && words.len() == 10 && words[4].ends_with(b":redlatch:fence")
 }
 
-/// A client that looks at all nodes, so that the last one has its say, and tells of its attempts.
+/// A client that waits for all nodes, so that the last one takes part, and a journal of its events.
 fn told(builder: Builder) -> (LockClient, Journal) {
     let journal = Journal::default();
     let client = builder.wait_for_all(true).on_event(journal.pen()).build();
@@ -103,7 +103,7 @@ fn told(builder: Builder) -> (LockClient, Journal) {
 }
 
 #[test]
-fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
+fn without_a_majority_that_confirms_the_token_there_is_no_lock_and_no_key() {
     use Between::{Loss, Nothing, Raise};
     for between in [[Loss, Loss, Nothing], [Raise, Nothing, Raise], [Loss, Raise, Loss]] {
         let rig = Rig::start();
@@ -111,13 +111,13 @@ fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
         rig.set(between);
         let request = client.request("name").ttl(LONG).fenced();
         assert!(request.try_lock().unwrap().is_none(), "{between:?}");
-        assert_eq!(rig.confirmations(), 3, "every node was asked");
+        assert_eq!(rig.confirmations(), 3, "every node got the command");
         let told = journal.of_locks();
         assert_eq!(names(&told), ["attempt", "contended"], "{between:?}");
         assert_eq!(told[0].outcome, Some(AttemptOutcome::Contended));
         assert_eq!((told[0].attempts, told[1].attempts), (1, 1), "one attempt of two rounds");
         assert!(gone(&rig.servers, "name"));
-        // The place in line is free, and the next token is above whatever was counted.
+        // The wait queue is free, and the next token is above all counters.
         rig.set([Nothing; 3]);
         let most = rig.servers.iter().filter_map(|server| counter(server, "name")).max();
         assert!(token(&fenced(&client, "name")) > most.unwrap());
@@ -125,13 +125,13 @@ fn a_token_that_a_majority_refuses_to_confirm_is_no_lock_and_leaves_none() {
 }
 
 #[test]
-fn what_happens_at_a_minority_is_in_no_tokens_way() {
+fn a_minority_that_does_not_confirm_the_token_is_no_problem() {
     use Between::{Loss, Nothing, Raise, Silence};
     for between in
         [[Loss, Nothing, Nothing], [Nothing, Raise, Nothing], [Nothing, Nothing, Silence]]
     {
         let rig = Rig::start();
-        // It would wait for the silent one for as long as that may take.
+        // It would wait for the silent node for the whole node timeout.
         let client = fresh(rig.urls()).node_timeout(Duration::from_secs(3)).wait_for_all(true);
         let client = client.build().unwrap();
         rig.set(between);
@@ -140,14 +140,14 @@ fn what_happens_at_a_minority_is_in_no_tokens_way() {
         let known = |server| counter(server, "name").is_some_and(|counter| counter > AHEAD);
         assert!(rig.servers.iter().filter(|server| known(server)).count() >= 2);
         assert_eq!(guard.release().unwrap(), Released::InTime, "{between:?}");
-        // What is owed to a node that fell silent waits for the next connection to it.
+        // The removal for a node that became silent waits for the next connection to it.
         let reached = between.iter().take_while(|at| **at != Silence).count();
         assert!(gone(&rig.servers[..reached], "name"), "{between:?}");
     }
 }
 
 #[test]
-fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
+fn without_replies_about_the_token_the_request_fails_and_its_lock_is_removed() {
     use Between::{Nothing, Silence};
     let rig = Rig::start();
     let (client, journal) = told(fresh(rig.urls()).node_timeout(Duration::from_secs(1)));
@@ -159,10 +159,10 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
     let told = journal.of_locks();
     assert_eq!(names(&told), ["attempt", "failed"]);
     assert_eq!(told[0].outcome, Some(AttemptOutcome::NoQuorum));
-    // The removals behind what is not answered are sent again on the next connection.
+    // Removals after a command without a reply are sent again on the next connection.
     rig.set([Nothing; 3]);
     let removed = || {
-        // Somebody has to have something to do with the nodes.
+        // That needs some traffic.
         let _ = client.request("other").ttl(LONG).try_lock();
         holders(&rig.servers, "name") == 0
     };
@@ -170,12 +170,12 @@ fn a_token_that_nobody_answers_for_is_an_error_and_its_lock_is_removed() {
 }
 
 #[test]
-fn the_callers_patience_ends_the_second_round() {
+fn the_callers_deadline_ends_the_second_round() {
     use Between::{Nothing, Silence};
     let rig = Rig::start();
     let timeout = Duration::from_secs(10);
     let (client, _) = told(fresh(rig.urls()).node_timeout(timeout));
-    // The connections are there, and the nodes disagree.
+    // The connections are open, and the nodes disagree.
     drop(take(&client, "other", LONG));
     rig.set([Silence, Silence, Nothing]);
     let start = Instant::now();
@@ -186,11 +186,11 @@ fn the_callers_patience_ends_the_second_round() {
     let took = start.elapsed();
     assert!(took >= wait && took < timeout / 2, "{took:?}");
     let is_undone = || holders(&rig.servers[2..], "name") == 0;
-    assert!(eventually(LIMIT, is_undone), "where that can be");
+    assert!(eventually(LIMIT, is_undone), "on the nodes that reply");
 }
 
 #[test]
-fn who_waits_tries_again_until_the_token_is_confirmed() {
+fn a_waiting_request_retries_until_the_token_is_confirmed() {
     use Between::{Loss, Nothing};
     let rig = Rig::start();
     let (client, journal) = told(patient(rig.urls()));

@@ -1,5 +1,5 @@
-//! A lock that is taken away by force is the one that was looked at: what came after it stays, and
-//! so does what is no lock.
+//! A forced release removes exactly the inspected lock: later locks stay, and so do values that are
+//! no locks.
 
 mod support;
 
@@ -19,7 +19,7 @@ fn look(client: &LockClient) -> Inspection {
     client.inspect("job").expect("a majority answers")
 }
 
-/// Has each of the servers carry this out.
+/// Runs a command on each of the servers.
 fn tell(servers: &Servers, command: &str) {
     let words: Vec<_> = command.split(' ').collect();
     for server in servers.iter() {
@@ -28,13 +28,13 @@ fn tell(servers: &Servers, command: &str) {
     }
 }
 
-/// Takes a lock away as it is now.
+/// Inspects a lock and force-releases it.
 fn force(client: &LockClient, name: &str) -> Result<bool, ForceReleaseError> {
     client.force_release(&client.inspect(name).expect("a majority answers"))
 }
 
 #[test]
-fn what_was_seen_is_deleted_and_deleted_once() {
+fn an_inspected_lock_is_removed_once() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let mut guard = take(&client, "job", LONG);
@@ -47,7 +47,7 @@ fn what_was_seen_is_deleted_and_deleted_once() {
 }
 
 #[test]
-fn what_is_left_on_single_nodes_is_deleted_as_well() {
+fn keys_on_single_nodes_are_removed_as_well() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     for (index, server) in servers.iter().enumerate() {
@@ -59,7 +59,7 @@ fn what_is_left_on_single_nodes_is_deleted_as_well() {
 }
 
 #[test]
-fn a_lock_that_was_taken_since_stays() {
+fn a_lock_acquired_after_the_inspection_stays() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     for is_free in [true, false] {
@@ -68,15 +68,15 @@ fn a_lock_that_was_taken_since_stays() {
         before.into_iter().for_each(|guard| drop(guard.release()));
         let mut next = take(&client, "job", LONG);
         let token = value(&servers[0], "job");
-        assert_eq!(other.force_release(&seen), Ok(false), "what was seen is gone");
+        assert_eq!(other.force_release(&seen), Ok(false), "the inspected lock is gone");
         assert!(servers.iter().all(|server| value(server, "job") == token));
-        next.extend(LONG).expect("nobody took it away");
+        next.extend(LONG).expect("it was not removed");
         assert_eq!(next.release(), Ok(Released::InTime));
     }
 }
 
 #[test]
-fn what_is_no_lock_is_refused_and_stays() {
+fn a_value_that_is_no_lock_is_refused_and_stays() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let things = ["HSET job field value", "RPUSH job element", "SET job value"];
@@ -86,7 +86,7 @@ fn what_is_no_lock_is_refused_and_stays() {
         let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
         assert!(is_refused, "{thing}: {refused:?}");
         tell(&servers, "PEXPIRE job 50000");
-        // With a ttl, a string may be a lock of somebody else's make. Anything else is none.
+        // A string with a ttl may be a lock of another program. Any other value is no lock.
         if !thing.starts_with("SET") {
             let refused = client.force_release(&look(&client));
             let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
@@ -99,7 +99,7 @@ fn what_is_no_lock_is_refused_and_stays() {
 }
 
 #[test]
-fn what_has_become_something_else_since_stays() {
+fn a_value_that_changed_after_the_inspection_stays() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     for thing in ["HSET job field value", "RPUSH job element", "SET job value"] {
@@ -107,7 +107,7 @@ fn what_has_become_something_else_since_stays() {
         let seen = look(&other);
         tell(&servers, "DEL job");
         tell(&servers, thing);
-        // Whether that counts as gone or as no lock, it is not touched.
+        // Counted as gone or as no lock, it is not changed.
         let forced = other.force_release(&seen);
         assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
         assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
@@ -116,7 +116,7 @@ fn what_has_become_something_else_since_stays() {
     }
 }
 
-/// The command that takes the lock away arrives when another client has it.
+/// The command that removes the lock arrives when another client has the lock.
 #[track_caller]
 fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
     let servers = Servers::start(3);
@@ -144,17 +144,17 @@ fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
 }
 
 #[test]
-fn a_removal_that_comes_late_takes_nothing_from_the_next_holder() {
+fn a_late_forced_release_does_not_remove_the_next_lock() {
     removal_comes_late(|_, relays| urls(relays));
 }
 
 #[test]
-fn a_removal_that_comes_late_takes_nothing_where_no_connection_can_be_ended() {
+fn a_late_forced_release_does_not_remove_the_next_lock_without_the_right_to_kill_connections() {
     removal_comes_late(|servers, relays| limited_urls(servers, relays));
 }
 
 #[test]
-fn who_had_the_lock_is_told_and_does_the_next_no_harm() {
+fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     assert!(!force(&other, "job").unwrap(), "nobody holds it");
@@ -162,12 +162,13 @@ fn who_had_the_lock_is_told_and_does_the_next_no_harm() {
     assert!(force(&other, "job").unwrap() && force(&other, "more").unwrap());
     assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
     let next = take(&other, "job", LONG);
-    // Who had it is told when it asks, and does no harm to the next.
+    // The former holder learns of it when it asks, and does not affect the next lock.
     assert_eq!(released.release().unwrap(), Released::TooLate);
     assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(LockLost::Gone));
     assert_eq!(next.release().unwrap(), Released::InTime);
 
-    // A key on one node is enough to say that there was one; any string may be another program's.
+    // A key on one node suffices to report that there was a lock; any string may be another
+    // program's.
     servers[1].command(&["SET", "odd", "x", "PX", "60000"]);
     assert!(force(&other, "odd").unwrap());
     assert_eq!(servers[1].command(&["EXISTS", "odd"]).integer(), 0);
@@ -177,7 +178,7 @@ fn who_had_the_lock_is_told_and_does_the_next_no_harm() {
 }
 
 #[test]
-fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
+fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let long = "x".repeat(1024);
@@ -196,7 +197,7 @@ fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
         assert_eq!(urls.len(), 1);
         assert!(error.to_string().contains(&*urls[0]), "{error}");
         assert_eq!(servers[1].command(&["EXISTS", "data"]).integer(), 1, "{words:?}");
-        // A lock beside it is taken all the same, and that stays.
+        // The lock on the other nodes is removed all the same, and that value stays.
         servers[0].command(&["SET", "data", "lock", "PX", "60000"]);
         assert!(force(&client, "data").unwrap(), "{words:?}");
         assert_eq!(servers[0].command(&["EXISTS", "data"]).integer(), 0);
@@ -205,12 +206,15 @@ fn beside_what_is_no_lock_a_lock_is_taken_all_the_same() {
 }
 
 #[test]
-fn a_fencing_counter_is_not_taken() {
+fn a_forced_release_keeps_the_fencing_counter() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let first = client.request("job").ttl(LONG).fenced().lock().unwrap();
     assert!(force(&other, "job").unwrap());
     let next = other.request("job").ttl(LONG).fenced().try_lock().unwrap().unwrap();
-    assert!(next.fencing_token() > first.fencing_token(), "the late writer can be told apart");
+    assert!(
+        next.fencing_token() > first.fencing_token(),
+        "the resource can refuse the late writer"
+    );
     assert_eq!(first.release().unwrap(), Released::TooLate);
 }

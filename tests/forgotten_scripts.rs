@@ -1,4 +1,4 @@
-//! Servers may forget scripts at any time: what is to be removed is removed all the same.
+//! Servers may forget scripts at any time: removals still work.
 
 mod support;
 
@@ -24,7 +24,7 @@ fn servers_that_forgot_the_scripts_still_release() {
         servers.iter().for_each(flush);
         assert_eq!(guard.release(), Ok(Released::InTime));
         assert_eq!(holders(&servers, "flush"), 0);
-        // Nobody would be there to send a dropped guard's script again.
+        // No later call would send a dropped guard's script again.
         let guard = take(&client, "flush", LONG);
         servers.iter().for_each(flush);
         drop(guard);
@@ -33,14 +33,14 @@ fn servers_that_forgot_the_scripts_still_release() {
 }
 
 #[test]
-fn a_release_that_a_majority_decides_leaves_nothing_on_servers_that_forgot_the_scripts() {
+fn a_release_decided_by_a_majority_leaves_no_key_on_servers_that_forgot_the_scripts() {
     let servers = Servers::start(5);
     let client = connected(patient(servers.urls()).build().unwrap());
     let left = |round: &usize| {
         let guard = take(&client, format!("flush-{round}"), LONG);
         servers.iter().for_each(flush);
         assert_eq!(guard.release(), Ok(Released::InTime));
-        // Nobody asks anything of this client any more.
+        // This client is not used any more.
         thread::sleep(Duration::from_millis(2));
         holders(&servers, format!("flush-{round}")) > 0
     };

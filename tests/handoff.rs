@@ -1,4 +1,5 @@
-//! Threads of one client stand in line, and the lock goes from one to the next in one round.
+//! Handoffs: threads of one client wait in a queue, and the lock passes from one to the next in one
+//! round.
 
 mod support;
 
@@ -14,21 +15,21 @@ use support::queue::{finish, stand};
 use support::redis::Server;
 use support::servers::Servers;
 
-/// A client whose lock goes round for as long as threads want it.
+/// A client that hands a lock off as long as threads wait for it, without limit.
 fn endless(urls: Vec<String>) -> LockClient {
     let endless = patient(urls).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     endless.build().expect("the settings are good")
 }
 
-/// Stands in line for the lock and keeps it.
+/// A thread that waits for the lock and keeps it.
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str) -> thread::JoinHandle<LockGuard> {
     let client = client.clone();
     stand(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
-/// How often the server has run a script, deleted a key, and set one, whether a script did it or
-/// not: `INFO commandstats` counts what a script calls as well.
+/// How often the server has run a script, deleted a key, and set one. `INFO commandstats` also
+/// counts the commands that a script calls.
 fn work(server: &Server) -> (u64, u64, u64) {
     let scripts = calls(server, "eval") + calls(server, "evalsha");
     (scripts, calls(server, "del"), calls(server, "set"))
@@ -39,7 +40,7 @@ fn difference(before: (u64, u64, u64), after: (u64, u64, u64)) -> (u64, u64, u64
 }
 
 #[test]
-fn threads_are_served_in_the_order_in_which_they_came() {
+fn waiting_threads_get_the_lock_in_order() {
     let servers = Servers::start(3);
     let client = endless(servers.urls());
     for round in 0..3 {
@@ -48,7 +49,7 @@ fn threads_are_served_in_the_order_in_which_they_came() {
         let arrive = |number: usize| {
             let (client, served) = (client.clone(), Arc::clone(&served));
             stand(move || {
-                // However they wait and give it back.
+                // With all ways to wait and to release.
                 let guard = match number % 3 {
                     0 => client.lock("order", LONG).unwrap(),
                     _ => client.try_lock_for("order", LONG, LONG).unwrap().unwrap(),
@@ -67,7 +68,7 @@ fn threads_are_served_in_the_order_in_which_they_came() {
 }
 
 #[test]
-fn a_lock_is_handed_off_in_one_round_that_waits_for_no_release() {
+fn a_handoff_takes_one_round_and_no_release() {
     const HANDOFFS: u64 = 6;
     let servers = Servers::start(3);
     let client = endless(servers.urls());
@@ -77,13 +78,13 @@ fn a_lock_is_handed_off_in_one_round_that_waits_for_no_release() {
     assert_eq!(guard.release(), Ok(Released::InTime));
     let mut last = None;
     for thread in threads {
-        // Dropped here, the one before goes to this one.
+        // The former guard is dropped here: a handoff to this thread.
         drop(last.take());
         last = Some(finish(thread));
     }
     for (server, before) in servers.iter().zip(before) {
-        // One script each, which sets the key. No key was deleted, and none set but by a script:
-        // there was no `SET NX`.
+        // One script for each handoff, which sets the key. No key was deleted, and none was set
+        // without a script: there was no `SET NX`.
         let work = difference(before, work(server));
         assert_eq!(work, (HANDOFFS, 0, HANDOFFS), "scripts, deletions, settings");
     }
@@ -92,7 +93,7 @@ fn a_lock_is_handed_off_in_one_round_that_waits_for_no_release() {
 }
 
 #[test]
-fn a_lock_that_goes_round_is_never_free() {
+fn a_lock_is_never_free_between_handoffs() {
     let servers = Servers::start(3);
     let client = endless(servers.urls());
     let guard = take(&client, "busy", LONG);
@@ -123,7 +124,7 @@ fn a_lock_that_goes_round_is_never_free() {
             attempts
         })
     };
-    // Comes round less often than the others do, so that there is always somebody in line.
+    // This thread acquires the lock less often than the others do, so there is always a waiter.
     let keeper = stand(move || {
         (0..7).for_each(|_| drop(client.lock("busy", LONG).unwrap()));
         client.lock("busy", LONG).unwrap()
@@ -137,9 +138,9 @@ fn a_lock_that_goes_round_is_never_free() {
     assert!(gone(&servers, "busy"));
 }
 
-/// Lets four threads of a client with this limit hold the lock again and again for so long, until
-/// another client, as another process would have, got it five times. Never two at once.
-fn others_get_their_turn(count: u32, time: Duration, hold: Duration) {
+/// Four threads of a client with this handoff limit hold the lock for `hold`, again and again,
+/// until another client, as in another process, has got it five times. Never two at once.
+fn other_clients_get_the_lock(count: u32, time: Duration, hold: Duration) {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).handoff_limit(count, time).build().expect("good settings");
     let other = patient(servers.urls()).build().expect("good settings");
@@ -175,23 +176,23 @@ fn others_get_their_turn(count: u32, time: Duration, hold: Duration) {
 }
 
 #[test]
-fn others_get_their_turn_after_a_number_of_handoffs() {
-    others_get_their_turn(5, LONG, Duration::from_millis(1));
+fn other_clients_get_the_lock_after_a_number_of_handoffs() {
+    other_clients_get_the_lock(5, LONG, Duration::from_millis(1));
 }
 
 #[test]
-fn others_get_their_turn_after_a_time_even_if_one_hold_is_longer() {
-    others_get_their_turn(u32::MAX, Duration::from_millis(20), Duration::from_millis(1));
-    others_get_their_turn(u32::MAX, Duration::from_millis(20), Duration::from_millis(50));
+fn other_clients_get_the_lock_after_a_time_also_if_one_hold_is_longer() {
+    other_clients_get_the_lock(u32::MAX, Duration::from_millis(20), Duration::from_millis(1));
+    other_clients_get_the_lock(u32::MAX, Duration::from_millis(20), Duration::from_millis(50));
 }
 
 #[test]
-fn others_get_their_turn_when_nothing_is_handed_off() {
-    others_get_their_turn(0, LONG, Duration::from_millis(10));
+fn other_clients_get_the_lock_without_handoffs() {
+    other_clients_get_the_lock(0, LONG, Duration::from_millis(10));
 }
 
 #[test]
-fn with_a_limit_of_zero_every_lock_is_released_before_it_is_taken() {
+fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).handoff_limit(0, LONG);
     let client = client.build().unwrap();
@@ -207,13 +208,13 @@ fn with_a_limit_of_zero_every_lock_is_released_before_it_is_taken() {
 }
 
 #[test]
-fn an_expired_lock_is_not_handed_on_and_its_release_harms_nobody() {
+fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "expired", Duration::from_millis(300));
     let next = finish(stand_for(&client, "expired"));
-    assert!(guard.remaining().is_zero(), "the next one got it when it had expired");
-    // On one of the nodes the old key may have lived longer; what most of them hold is the new one.
+    assert!(guard.remaining().is_zero(), "the next waiter got it after it expired");
+    // On one of the nodes the old key may have lived longer; a majority has the new key.
     let keys = || servers.iter().map(|server| value(server, "expired")).collect::<Vec<_>>();
     let before = keys();
     let is_new = |key: &Option<Vec<u8>>| {
@@ -227,7 +228,7 @@ fn an_expired_lock_is_not_handed_on_and_its_release_harms_nobody() {
 }
 
 #[test]
-fn an_extension_keeps_those_in_line_waiting_beyond_the_old_ttl() {
+fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "extended", Duration::from_secs(2));
@@ -237,21 +238,21 @@ fn an_extension_keeps_those_in_line_waiting_beyond_the_old_ttl() {
     let extended = calls(&servers[0], "set") - settings;
     thread::sleep(Duration::from_millis(2_300));
     assert!(!next.is_finished());
-    assert_eq!(calls(&servers[0], "set") - settings, extended, "nobody has asked for it");
+    assert_eq!(calls(&servers[0], "set") - settings, extended, "no waiter has sent a request");
     assert_eq!(guard.release(), Ok(Released::InTime));
     drop(finish(next));
     assert!(gone(&servers, "extended"));
 }
 
 #[test]
-fn a_lock_that_an_extension_found_lost_keeps_nobody_waiting() {
+fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "lost", LONG);
     let next = stand_for(&client, "lost");
     servers[..2].iter().for_each(|server| drop(server.command(&["DEL", "lost"])));
     assert!(guard.extend(LONG).is_err());
-    // The lock is there for the taking, whenever the one who lost it comes to give it back.
+    // The lock is free, whenever the former holder releases it.
     let next = finish(next);
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(next.ensure_held().is_ok());
@@ -259,7 +260,7 @@ fn a_lock_that_an_extension_found_lost_keeps_nobody_waiting() {
 }
 
 #[test]
-fn who_does_not_wait_is_answered_at_once_however_many_stand_in_line() {
+fn a_request_that_does_not_wait_returns_at_once_however_long_the_queue_is() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "passing", LONG);

@@ -1,5 +1,5 @@
-//! Threads in line when something fails: holders that do not come back, nodes that do not answer,
-//! keys that are not there. Nobody waits longer than a ttl, and nothing stays behind.
+//! Waiting threads when something fails: leaked guards, nodes that do not reply, missing keys. No
+//! thread waits longer than a ttl, and no key stays behind.
 
 mod support;
 
@@ -21,22 +21,22 @@ use support::servers::Servers;
 
 type Attempt = Result<Option<LockGuard>, LockError>;
 
-/// Stands in line for the lock, for so long.
+/// A thread that waits for the lock for at most `wait`.
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str, wait: Duration) -> JoinHandle<Attempt> {
     let client = client.clone();
     stand(move || client.try_lock_for(name, LONG, wait))
 }
 
-/// One who waits as long as it takes, and gets it.
+/// A thread that waits for the lock without limit, and gets it.
 #[track_caller]
 fn next_in_line(client: &LockClient, name: &'static str) -> JoinHandle<LockGuard> {
     let client = client.clone();
     stand(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
-/// Takes and releases locks until the client has a connection to every node, with all scripts known
-/// there.
+/// Acquires and releases locks until the client has a connection to each node and each node knows
+/// all scripts.
 #[track_caller]
 fn warm_up(client: &LockClient) {
     let guard = take(client, "warm-up", LONG);
@@ -47,7 +47,7 @@ fn warm_up(client: &LockClient) {
 }
 
 #[test]
-fn who_has_waited_long_enough_leaves_and_the_line_goes_on() {
+fn a_waiter_that_times_out_leaves_the_queue_and_the_next_gets_the_lock() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "deadline", LONG);
@@ -60,11 +60,11 @@ fn who_has_waited_long_enough_leaves_and_the_line_goes_on() {
     let settings = calls(&servers[0], "set");
     drop(guard);
     assert!(finish(next).unwrap().is_some());
-    assert_eq!(calls(&servers[0], "set") - settings, 1, "it was handed over, to the one there was");
+    assert_eq!(calls(&servers[0], "set") - settings, 1, "it was handed off to the only waiter");
 }
 
 #[test]
-fn giving_up_while_being_called_loses_nothing() {
+fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let (is_inside, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -77,7 +77,7 @@ fn giving_up_while_being_called_loses_nothing() {
                     random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                     let wait = Duration::from_micros((random >> 33) % 4_000);
                     let hold = Duration::from_micros((random >> 40) % 400);
-                    // Some have less time than the nodes need to answer.
+                    // Some have less time than the nodes need to reply.
                     let attempt = client.try_lock_for("stress", LONG, wait);
                     let Ok(Some(guard)) = attempt else { continue };
                     assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
@@ -97,7 +97,7 @@ fn giving_up_while_being_called_loses_nothing() {
 }
 
 #[test]
-fn a_leaked_guard_blocks_those_in_line_for_its_ttl_and_no_longer() {
+fn a_leaked_guard_blocks_waiters_for_its_ttl_only() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "leaked", Duration::from_millis(500));
@@ -109,14 +109,14 @@ fn a_leaked_guard_blocks_those_in_line_for_its_ttl_and_no_longer() {
     let guard = finish(next);
     assert!(Instant::now() >= until);
     assert!(finish(impatient).unwrap().is_none());
-    // From here on all is as before.
+    // Then handoffs work as before.
     drop(guard);
     drop(finish(last));
     assert!(gone(&servers, "leaked"));
 }
 
 #[test]
-fn a_thread_that_panics_passes_the_lock_on() {
+fn a_thread_that_panics_hands_the_lock_off() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "panic", LONG);
@@ -131,7 +131,7 @@ fn a_thread_that_panics_passes_the_lock_on() {
 }
 
 #[test]
-fn behind_a_thread_that_gets_no_answer_everyone_says_that_there_is_none() {
+fn waiters_behind_a_thread_without_replies_all_report_no_quorum() {
     let mut servers = Servers::start(3);
     let client = fresh(servers.urls()).node_timeout(Duration::from_millis(200)).build().unwrap();
     warm_up(&client);
@@ -149,7 +149,7 @@ fn behind_a_thread_that_gets_no_answer_everyone_says_that_there_is_none() {
 }
 
 #[test]
-fn a_lock_is_handed_off_beside_a_node_that_has_stopped() {
+fn a_handoff_works_with_a_stopped_node() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     warm_up(&client);
@@ -166,7 +166,7 @@ fn a_lock_is_handed_off_beside_a_node_that_has_stopped() {
 }
 
 #[test]
-fn a_stopped_node_that_has_forgotten_the_scripts_keeps_no_key() {
+fn a_paused_node_that_forgot_the_scripts_keeps_no_key() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     warm_up(&client);
@@ -176,15 +176,15 @@ fn a_stopped_node_that_has_forgotten_the_scripts_keeps_no_key() {
     assert_eq!(servers[0].command(&["SCRIPT", "FLUSH"]), Value::ok());
     pause(&servers, 1);
     drop(guard);
-    // The node is sent the digest of a script that it does not know, and the removal behind it.
+    // The node gets the digest of a script that it does not know, and then the removal.
     drop(finish(next));
     resume(&servers, 1);
-    assert!(client.nodes().iter().all(|node| node.is_connected), "all is answered");
+    assert!(client.nodes().iter().all(|node| node.is_connected), "the connections are good");
     assert!(gone(&servers, "forgotten"));
 }
 
-/// One of the nodes is cut off, for so many handoffs or only for a moment before the first; then
-/// the last holder releases, and no node keeps a key.
+/// One of the nodes is cut off for some handoffs, or only for a moment before the first. Then the
+/// last holder releases, and no node keeps a key.
 fn cut_off(handoffs: usize, is_back: bool) {
     let servers = Servers::start(3);
     let proxy = Proxy::start(servers[0].port());
@@ -213,7 +213,7 @@ fn cut_off(handoffs: usize, is_back: bool) {
 }
 
 #[test]
-fn a_node_that_was_cut_off_when_the_lock_was_handed_off_keeps_no_key() {
+fn a_node_that_was_cut_off_during_handoffs_keeps_no_key() {
     for handoffs in [1, 3] {
         cut_off(handoffs, true);
         cut_off(handoffs, false);
@@ -242,10 +242,11 @@ fn a_handoff_that_fails_leaves_no_key() {
 }
 
 #[test]
-fn keys_that_others_took_are_respected_and_keys_that_are_gone_are_set_anew() {
+fn a_handoff_respects_foreign_keys_and_sets_missing_keys() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    // How many nodes have lost the key, to whom, and whether it is got.
+    // How many nodes have lost the key, whether to another client, and whether the handoff
+    // succeeds.
     let table = [(1, true, true), (2, true, false), (1, false, true), (3, false, true)];
     for (count, is_stolen, is_got) in table {
         let guard = take(&client, "stolen", LONG);
@@ -263,7 +264,7 @@ fn keys_that_others_took_are_respected_and_keys_that_are_gone_are_set_anew() {
             assert_eq!(holders(&servers, "stolen"), 3);
         }
         drop(got);
-        // What was sent before has been answered when this has.
+        // All earlier replies have come when this one has.
         assert!(client.nodes().iter().all(|node| node.is_connected));
         for server in &servers[..count] {
             let left = value(server, "stolen");
@@ -275,7 +276,7 @@ fn keys_that_others_took_are_respected_and_keys_that_are_gone_are_set_anew() {
 }
 
 #[test]
-fn clones_and_moved_guards_are_in_the_same_line() {
+fn clones_share_one_wait_queue_and_guards_can_move_to_other_threads() {
     let servers = Servers::start(3);
     let client = Arc::new(thorough(servers.urls()));
     let guard = take(&client, "moved", LONG);
@@ -284,6 +285,6 @@ fn clones_and_moved_guards_are_in_the_same_line() {
     finish(thread::spawn(move || drop(guard)));
     let guard = finish(next);
     assert_eq!(calls(&servers[0], "set") - settings, 1);
-    assert_eq!(calls(&servers[0], "del"), 0, "it was handed over");
+    assert_eq!(calls(&servers[0], "del"), 0, "it was handed off");
     drop(guard);
 }

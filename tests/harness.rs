@@ -1,4 +1,4 @@
-//! The test harness itself: what other tests build on has to do what it says.
+//! Tests of the test harness.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::shim::{Shim, set_clock};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Whether a reply to PING comes within 150 ms, which is not proof that none ever would.
+/// Does a reply to PING come within 150 ms? (A later one is possible.)
 fn answers_soon(port: u16) -> bool {
     let Ok(stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else { return false };
     stream.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout above zero");
@@ -64,12 +64,12 @@ fn servers_start_together_and_listen_on_unix_sockets_as_well() {
 
 #[test]
 #[should_panic(expected = "did not start")]
-fn a_server_that_cannot_start_says_so_with_its_log() {
+fn a_server_that_cannot_start_is_reported_with_its_log() {
     Server::start(&["--no-such-option", "1"]);
 }
 
 #[test]
-fn the_proxy_passes_delays_and_splits() {
+fn the_proxy_forwards_delays_and_splits_bytes() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let mut client = Client::connect(proxy.port()).unwrap();
@@ -94,14 +94,14 @@ fn the_proxy_swallows_replies_but_not_commands() {
     proxy.set(Mode::Swallow);
     client.send(&encode(&["SET", "k", "v"])).unwrap();
     assert!(eventually(LIMIT, || server.command(&["GET", "k"]) == Value::bulk("v")));
-    // Whether the proxy has read that reply by now is not known; a new connection is clean.
+    // The proxy may or may not have read that reply; a new connection has no such doubt.
     proxy.set(Mode::Pass);
     let mut fresh = Client::connect(proxy.port()).unwrap();
     assert_eq!(fresh.command(&["ECHO", "x"]), Value::bulk("x"));
 }
 
 #[test]
-fn the_proxy_cuts_after_the_given_byte() {
+fn the_proxy_closes_the_connection_after_the_given_byte() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     for limit in 0..=7 {
@@ -119,7 +119,7 @@ fn the_proxy_cuts_after_the_given_byte() {
 }
 
 #[test]
-fn the_proxy_resets_after_the_given_byte_says_things_twice_and_vanishes() {
+fn the_proxy_resets_after_a_byte_repeats_replies_and_becomes_unreachable() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     for limit in 0..7 {
@@ -136,7 +136,7 @@ fn the_proxy_resets_after_the_given_byte_says_things_twice_and_vanishes() {
 
     proxy.set(Mode::Vanish);
     client.send(&encode(&["SET", "k", "v"])).unwrap();
-    assert!(!answers_soon(proxy.port()), "a connection is made, and leads nowhere");
+    assert!(!answers_soon(proxy.port()), "a connection is made, but nothing is forwarded");
     assert_eq!(server.command(&["GET", "k"]), Value::Null);
     proxy.set(Mode::Pass);
     assert!(eventually(LIMIT, || answers_soon(proxy.port())));
@@ -174,7 +174,7 @@ fn the_proxy_resets_and_refuses_and_recovers() {
 }
 
 #[test]
-fn peers_do_what_they_are_called() {
+fn each_peer_behaves_as_its_name_says() {
     assert!(!answers_soon(Peer::silent().port()));
     let first_bytes = |peer: &Peer| {
         let mut stream = std::net::TcpStream::connect(("127.0.0.1", peer.port())).unwrap();

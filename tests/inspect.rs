@@ -1,4 +1,4 @@
-//! Looking at locks, and taking them away by force.
+//! Inspecting locks.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn holder(client: &LockClient, resource: &str) -> Holder {
 }
 
 #[test]
-fn free_or_held_and_by_whom() {
+fn inspect_says_whether_a_lock_is_free_or_held_and_by_which_owner() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let free = look(&other, "job");
@@ -41,17 +41,17 @@ fn free_or_held_and_by_whom() {
     let held = look(&other, "job");
     let LockState::Held(holder) = &held.state else { panic!("{held:?}") };
     assert!(holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
-    let remaining = holder.remaining.expect("it has an end");
+    let remaining = holder.remaining.expect("it expires");
     assert!(remaining <= LONG && remaining > LONG - LIMIT, "{remaining:?}");
     for view in &held.nodes {
         let holder = view.holder.as_ref().unwrap().as_ref().unwrap();
         assert!(view.agrees && holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
     }
-    assert_eq!(lock.release().unwrap(), Released::InTime, "it was only looked at");
+    assert_eq!(lock.release().unwrap(), Released::InTime, "an inspection changes nothing");
     assert_eq!(look(&other, "job").state, LockState::Free);
 
     let lock = take(&client, "job", LONG);
-    assert_eq!(self::holder(&other, "job").owner(), None, "nobody said so");
+    assert_eq!(self::holder(&other, "job").owner(), None, "no owner was set");
     drop(lock);
     let both = client.request_all(["a", "b"]).owner("me").try_lock().unwrap();
     assert!(self::holder(&other, "b").owner().is_some_and(|owner| owner == "me"));
@@ -59,7 +59,7 @@ fn free_or_held_and_by_whom() {
 }
 
 #[test]
-fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
+fn inspect_shows_the_new_owner_after_a_handoff_and_an_extension() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let first = client.request("job").ttl(LONG).owner("first").lock().unwrap();
@@ -72,7 +72,7 @@ fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
     assert_eq!(first.release().unwrap(), Released::InTime);
     let mut second = support::queue::finish(waiting);
     assert!(holder(&client, "job").owner().is_some_and(|owner| owner == "second"));
-    // Its release and its extension know of the label: they compare the whole value.
+    // Its release and its extension compare the whole value, with the label.
     servers[0].command(&["DEL", "job"]);
     second.extend(LONG).unwrap();
     let is_back = || value(&servers[0], "job") == value(&servers[1], "job");
@@ -82,12 +82,12 @@ fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
 }
 
 #[test]
-fn whatever_is_under_the_key_is_shown_as_what_it_is() {
+fn inspect_shows_any_value_under_the_key() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let all = |words: &[&str]| servers.iter().for_each(|server| drop(server.command(words)));
 
-    // Different values, none of them a majority's.
+    // Different values, none of them on a majority.
     for (server, foreign) in servers.iter().zip(["x", "y", "z"]) {
         server.command(&["SET", "k", foreign, "PX", "50000"]);
     }
@@ -95,21 +95,21 @@ fn whatever_is_under_the_key_is_shown_as_what_it_is() {
     assert_eq!(seen.state, LockState::Undecided);
     assert!(seen.nodes.iter().all(|view| matches!(&view.holder, Ok(Some(_))) && !view.agrees));
     servers[0].command(&["DEL", "k"]);
-    assert_eq!(look(&client, "k").state, LockState::Undecided, "no majority has it free");
+    assert_eq!(look(&client, "k").state, LockState::Undecided, "it is free on no majority");
     servers[1].command(&["DEL", "k"]);
     assert_eq!(look(&client, "k").state, LockState::Free);
 
-    // A foreign value, shorter than a token, without an end, and empty; none looks like a label.
+    // Foreign values: shorter than a token, without a ttl, and empty. None counts as a label.
     for foreign in ["short", ""] {
         all(&["SET", "k", foreign]);
         let holder = holder(&client, "k");
         assert_eq!((holder.owner(), holder.remaining), (None, None), "{foreign:?}");
     }
-    // One that is longer than a reply may be.
+    // A value that is longer than a reply may be.
     all(&["SET", "k", &"x".repeat(1_000_000), "PX", "50000"]);
     assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
 
-    // No string: nobody gets the lock, so it is held.
+    // A value that is no string: no client can get the lock, so it is held.
     all(&["DEL", "k"]);
     all(&["LPUSH", "k", "x"]);
     let seen = holder(&client, "k");
@@ -121,7 +121,7 @@ fn whatever_is_under_the_key_is_shown_as_what_it_is() {
 }
 
 #[test]
-fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
+fn a_minority_that_is_down_is_shown_and_a_majority_that_is_down_is_an_error() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
     let lock = client.request("job").ttl(LONG).owner("me").lock().unwrap();
@@ -146,7 +146,7 @@ fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
 }
 
 #[test]
-fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
+fn inspect_waits_for_a_silent_node_for_the_node_timeout_only() {
     let servers = Servers::start(3);
     let lock = take(&thorough(servers.urls()), "job", LONG);
     let hurried = patient(servers.urls()).node_timeout(Duration::from_secs(1)).build().unwrap();
@@ -162,7 +162,7 @@ fn a_node_that_answers_nothing_is_waited_for_no_longer_than_agreed() {
 }
 
 #[test]
-fn nothing_that_is_printed_shows_the_token() {
+fn no_printed_value_shows_the_token() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let request = client.request("job").ttl(LONG).owner("me");
@@ -185,7 +185,7 @@ fn nothing_that_is_printed_shows_the_token() {
 }
 
 #[test]
-fn labels_are_as_long_as_agreed_and_no_longer() {
+fn labels_above_the_maximum_length_are_refused() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let longest = vec![b'x'; 256];
@@ -195,14 +195,14 @@ fn labels_are_as_long_as_agreed_and_no_longer() {
     let refused = client.request("job").owner([b'x'; 257]).lock().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
     assert_eq!(refused, LockError::Resource(too_long));
-    // An empty label is none.
+    // An empty label is no label.
     let lock = client.request("job").owner("").try_lock().unwrap();
     assert_eq!(holder(&client, "job").owner(), None);
     drop(lock);
 }
 
 #[test]
-fn this_thread_has_a_name() {
+fn owned_by_this_thread_names_host_process_and_thread() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let label = |name: &str| {
@@ -221,7 +221,7 @@ fn this_thread_has_a_name() {
     let owner = label("worker 7");
     assert!(owner.ends_with(&format!(":{}:worker 7", std::process::id())), "{owner}");
     assert!(!owner.starts_with(':'), "the host has a name: {owner}");
-    // A long one is cut between two characters.
+    // A long name is cut between two characters.
     let owner = label(&"\u{20ac}".repeat(200));
     assert!(owner.len() <= 256 && owner.len() > 252, "{}", owner.len());
     assert!(owner.ends_with('\u{20ac}'));

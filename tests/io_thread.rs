@@ -1,8 +1,8 @@
-//! A thread that is stopped in the middle of something: who waits for it, with a thread that does
-//! nothing but drive the connections and without one.
+//! A thread is stopped while it leads, with and without an I/O thread: which other threads must
+//! wait for it?
 //!
-//! What is stopped is a thread of a process of its own, this test program again, by a signal whose
-//! handler takes its time (`support/stop.c`).
+//! The stopped thread is in another process, this test program again. A signal whose handler sleeps
+//! stops it (`support/stop.c`).
 
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
@@ -27,17 +27,17 @@ use support::program::{again, end_with_parent, succeed};
 use support::servers::Servers;
 use support::shim::Shim;
 
-/// For the tests that have such a thread in this process: they count them.
+/// Held by tests with an I/O thread in this process, because they count these threads.
 static ALONE: Mutex<()> = Mutex::new(());
 const URLS: &str = "REDLATCH_TEST_STOP_URLS";
 /// For how many milliseconds the handler stops its thread.
 const STOP: &str = "REDLATCH_STOP";
 const STOPPED_FOR: Duration = Duration::from_millis(2_500);
 const NODE_TIMEOUT: Duration = Duration::from_millis(200);
-/// What a kept lock lives for: less than a thread is stopped, and more than three rounds.
+/// The ttl of an automatically extended lock: shorter than the stop, longer than three rounds.
 const KEPT: Duration = Duration::from_millis(1_500);
 
-/// Runs one of the programs below on two servers.
+/// Runs one of the programs below with two servers.
 fn run(program: &str) -> Servers {
     let (servers, shim) = (Servers::start(2), Shim::stop());
     let mut command = again(program);
@@ -48,29 +48,29 @@ fn run(program: &str) -> Servers {
 }
 
 #[test]
-fn a_thread_that_is_stopped_while_it_drives_holds_up_all() {
-    run("without_a_thread_for_the_connections");
+fn without_an_io_thread_a_stopped_leader_delays_all_threads() {
+    run("program_without_an_io_thread");
 }
 
 #[test]
-fn with_a_thread_for_the_connections_a_stopped_caller_holds_up_nobody() {
-    run("with_a_thread_for_the_connections");
+fn with_an_io_thread_a_stopped_caller_delays_no_other_thread() {
+    run("program_with_an_io_thread");
 }
 
 #[test]
-fn callers_keep_their_deadlines_when_the_thread_for_the_connections_is_stopped() {
-    let servers = run("with_that_thread_stopped");
+fn callers_keep_their_deadlines_when_the_io_thread_is_stopped() {
+    let servers = run("program_with_the_io_thread_stopped");
     assert!(["left", "after", "dropped"].iter().all(|name| gone(&servers, name)));
 }
 
-/// The settings of a client of two servers and a node that says nothing, so that asking all of them
-/// takes as long as a round may.
+/// The settings of a client of two servers and a silent node: a round over all nodes takes the
+/// whole node timeout.
 fn builder(urls: &str, silent: &Peer) -> Builder {
     fresh(urls.split(' ')).node(silent.url()).node_timeout(NODE_TIMEOUT)
 }
 
-/// What another thread sees while one is stopped that drives, or would: how long it took to take a
-/// lock, and what became of one that is kept alive.
+/// What another thread sees while a caller is stopped, which leads if there is no I/O thread: how
+/// long it took to acquire a lock, and whether an automatically extended lock was lost.
 fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLost>) {
     assert!(eventually(LIMIT, || client.try_lock("warm", LONG).is_ok()));
     let is_over = AtomicBool::new(false);
@@ -79,16 +79,16 @@ fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLos
         scope.spawn({
             let is_over = &is_over;
             move || {
-                sender.send(gettid()).expect("somebody waits for it");
+                sender.send(gettid()).expect("the test waits for it");
                 while !is_over.load(Ordering::SeqCst) {
-                    // Takes a whole round, as one node does not answer.
+                    // Takes the whole node timeout, because one node does not reply.
                     assert_eq!(client.nodes().len(), 3);
                 }
             }
         });
         let number = number.recv().expect("it is sent first of all");
         let kept = kept(client);
-        // By now that thread is in a round.
+        // That thread is in a round now.
         thread::sleep(NODE_TIMEOUT / 4);
         let stopped = Instant::now();
         stop(number);
@@ -105,7 +105,7 @@ fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLos
 }
 
 #[test]
-fn without_a_thread_for_the_connections() {
+fn program_without_an_io_thread() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let silent = Peer::silent();
@@ -117,7 +117,7 @@ fn without_a_thread_for_the_connections() {
 }
 
 #[test]
-fn with_a_thread_for_the_connections() {
+fn program_with_an_io_thread() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let silent = Peer::silent();
@@ -129,7 +129,7 @@ fn with_a_thread_for_the_connections() {
 }
 
 #[test]
-fn with_that_thread_stopped() {
+fn program_with_the_io_thread_stopped() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let client = fresh(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
@@ -139,18 +139,19 @@ fn with_that_thread_stopped() {
     let start = Instant::now();
     stop(io_threads()[0]);
     thread::sleep(Duration::from_millis(20));
-    expect_to_be_left_alone(&client, left, dropped);
+    expect_timeouts(&client, left, dropped);
     let lost = kept.wait_lost(LIMIT);
     assert_eq!(lost, Some(LockLost::Expired));
-    assert!(start.elapsed() < STOPPED_FOR, "it is told while the thread is stopped");
-    // What was left for it is sent when it goes on, in its order: then all is as if it had been.
+    assert!(start.elapsed() < STOPPED_FOR, "the loss is reported while the thread is stopped");
+    // When it continues, it sends the requests in the inbox in order, as if it had not been
+    // stopped.
     assert!(eventually(LIMIT, || client.try_lock("after", LONG).is_ok()));
     assert!(eventually(LIMIT, || client.try_lock("left", LONG).is_ok_and(|lock| lock.is_some())));
     drop(client);
 }
 
-/// Nothing that is asked for is answered, each of it in time, and nothing is waited for by a drop.
-fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGuard) {
+/// No request gets a reply, each ends at its deadline, and no drop waits.
+fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
     let in_time = |start: Instant| {
         let took = start.elapsed();
         assert!(took < 2 * NODE_TIMEOUT + Duration::from_millis(200), "{took:?}");
@@ -159,7 +160,7 @@ fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGu
     drop(dropped);
     assert!(start.elapsed() < NODE_TIMEOUT);
     let Err(LockError::NoQuorum(error)) = client.try_lock("after", LONG) else {
-        panic!("nobody can have asked");
+        panic!("no request can have been sent");
     };
     in_time(start);
     let queued = NodeAnswer::Failed(NodeError::TimedOut(Phase::Queued));
@@ -177,26 +178,30 @@ fn expect_to_be_left_alone(client: &LockClient, left: LockGuard, dropped: LockGu
 }
 
 #[test]
-fn the_thread_ends_with_the_last_clone_when_removals_are_carried_out() {
+fn the_io_thread_ends_with_the_last_clone_after_all_removals() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
-    assert!(eventually(LIMIT, || io_threads().len() == 1), "it gives itself its name");
+    assert!(eventually(LIMIT, || io_threads().len() == 1), "the thread sets its name itself");
     let other = client.clone();
     let guards: Vec<_> = (0..50).map(|n| take(&client, format!("many-{n}"), LONG)).collect();
     assert_eq!(take(&other, "one", LONG).release(), Ok(Released::InTime));
     drop(client);
     drop(other);
-    assert_eq!(io_threads().len(), 1, "the guards have a share in it");
+    assert_eq!(io_threads().len(), 1, "the guards keep it alive");
     drop(guards);
     for server in servers.iter() {
-        assert_eq!(server.command(&["DBSIZE"]).integer(), 0, "dropping the last waits for that");
+        assert_eq!(
+            server.command(&["DBSIZE"]).integer(),
+            0,
+            "dropping the last clone waits for that"
+        );
     }
     assert!(eventually(LIMIT, || io_threads().is_empty()));
 }
 
 #[test]
-fn the_last_drop_waits_longer_than_a_round_for_a_server_that_answers_one_by_one() {
+fn the_last_drop_waits_longer_than_a_round_for_a_server_that_replies_slowly() {
     const LOCKS: u32 = 7;
     const PAUSE: Duration = Duration::from_millis(400);
     const TIMEOUT: Duration = Duration::from_secs(2);
@@ -228,12 +233,12 @@ fn kept(client: &LockClient) -> LockGuard {
     kept.expect("the nodes answer")
 }
 
-/// Sends the signal whose handler takes its time to one thread of this process.
+/// Sends the signal whose handler sleeps to one thread of this process.
 fn stop(thread: Pid) {
     kill_process(thread, Signal::USR2).expect("the thread is there");
 }
 
-/// The threads of clients of this process that do nothing but drive.
+/// The I/O threads in this process.
 fn io_threads() -> Vec<Pid> {
     let tasks = fs::read_dir("/proc/self/task").expect("Linux lists threads").flatten();
     let named = tasks.filter(|task| {

@@ -1,4 +1,5 @@
-//! Locks that are kept alive: for as long as they are held, by one thread, and not a moment longer.
+//! Locks with `keep_alive` are extended automatically as long as they are held, by one thread, and
+//! no longer.
 
 mod support;
 
@@ -11,10 +12,10 @@ use support::eventually;
 use support::locks::{LIMIT, calls, fresh, gone, holders, patient, value};
 use support::servers::Servers;
 
-/// Long enough for a busy machine to renew in time, short enough to be outlived.
+/// Long enough for a busy machine to extend in time, short enough for a test to outlast.
 const TTL: Duration = Duration::from_secs(2);
 
-/// Rounds that end in time to be tried again.
+/// The rounds are short enough to be repeated in time.
 const NODE_TIMEOUT: Duration = Duration::from_millis(400);
 
 fn settings(servers: &Servers) -> Builder {
@@ -31,7 +32,7 @@ fn keep(client: &LockClient, resource: &str) -> LockGuard {
     request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
 }
 
-/// Looks at the lock again and again for so long: it is held all the time.
+/// Checks again and again that the lock is held, for `time`.
 #[track_caller]
 fn assert_held_for(guard: &LockGuard, time: Duration) {
     let start = Instant::now();
@@ -41,7 +42,7 @@ fn assert_held_for(guard: &LockGuard, time: Duration) {
     }
 }
 
-/// How many scripts the servers have run in all: renewals and releases.
+/// How many scripts the servers have run in total: extensions and releases.
 fn scripts(servers: &Servers) -> u64 {
     let of = |server| calls(server, "evalsha") + calls(server, "eval");
     servers.iter().map(of).sum()
@@ -62,10 +63,10 @@ fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
 }
 
 #[test]
-fn a_minority_that_is_stopped_harms_nothing() {
+fn a_stopped_minority_does_not_affect_automatic_extensions() {
     let servers = Servers::start(5);
     let guard = keep(&client(&servers), "minority");
-    // A node that was connected to last may have missed the lock, and gets it with a renewal.
+    // The node that was connected last may have missed the lock, and gets it with an extension.
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
     servers[0].pause();
     servers[1].pause();
@@ -76,12 +77,12 @@ fn a_minority_that_is_stopped_harms_nothing() {
 }
 
 #[test]
-fn a_majority_that_is_stopped_for_less_than_the_validity_is_waited_for() {
+fn a_lock_survives_a_majority_stopped_for_less_than_its_validity() {
     let servers = Servers::start(3);
     let guard =
         keep(&settings(&servers).node_timeout(Duration::from_millis(100)).build().unwrap(), "gap");
     for _ in 0..3 {
-        // A renewal has just been confirmed.
+        // An extension was just confirmed.
         assert!(eventually(LIMIT, || guard.remaining() > TTL * 8 / 10));
         servers[..2].iter().for_each(|server| server.pause());
         thread::sleep(TTL / 2);
@@ -91,7 +92,7 @@ fn a_majority_that_is_stopped_for_less_than_the_validity_is_waited_for() {
 }
 
 #[test]
-fn nothing_is_sent_for_a_lock_that_was_given_up() {
+fn no_extension_is_sent_after_a_release_or_a_drop() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let ways: [fn(LockGuard); 2] =
@@ -99,19 +100,19 @@ fn nothing_is_sent_for_a_lock_that_was_given_up() {
     for give_up in ways {
         let guard = keep(&client, "given up");
         let before = scripts(&servers);
-        assert!(eventually(LIMIT, || scripts(&servers) >= before + 3), "it is renewed");
+        assert!(eventually(LIMIT, || scripts(&servers) >= before + 3), "it is extended");
         give_up(guard);
         assert!(gone(&servers, "given up"));
-        // Whatever was sent is answered before this is.
+        // All earlier replies have come when this one has.
         assert!(client.nodes().iter().all(|node| node.is_connected));
         let after = scripts(&servers);
         thread::sleep(2 * TTL);
-        assert_eq!(scripts(&servers), after, "two ttls later nothing more has come");
+        assert_eq!(scripts(&servers), after, "nothing was sent for two ttls");
     }
 }
 
 #[test]
-fn a_lock_that_is_passed_on_is_not_renewed_by_the_one_who_had_it() {
+fn after_a_handoff_the_former_holder_does_not_extend_the_lock() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let guard = keep(&client, "passed on");
@@ -127,7 +128,7 @@ fn a_lock_that_is_passed_on_is_not_renewed_by_the_one_who_had_it() {
 }
 
 #[test]
-fn one_who_waits_in_line_waits_for_as_long_as_the_lock_is_kept() {
+fn a_waiter_waits_as_long_as_the_lock_is_extended() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let guard = keep(&client, "line");
@@ -138,13 +139,13 @@ fn one_who_waits_in_line_waits_for_as_long_as_the_lock_is_kept() {
     });
     assert_held_for(&guard, 2 * TTL);
     let sets = calls(&servers[0], "set");
-    assert_eq!(sets, 1, "whoever waits leaves the nodes alone as long as the lock is held");
+    assert_eq!(sets, 1, "a waiter sends nothing as long as the lock is held");
     drop(guard);
     assert!(waiting.join().unwrap() >= 2 * TTL);
 }
 
 #[test]
-fn a_leaked_guard_is_renewed_until_its_time_is_over() {
+fn a_leaked_guard_is_extended_until_max_hold() {
     let servers = Servers::start(3);
     let client = settings(&servers).max_hold(Duration::from_secs(60)).build().unwrap();
     let request = client.request("leaked").ttl(TTL).keep_alive().max_hold(3 * TTL);
@@ -160,7 +161,7 @@ fn a_leaked_guard_is_renewed_until_its_time_is_over() {
 }
 
 #[test]
-fn a_lock_that_is_extended_by_its_holder_as_well_is_never_shortened() {
+fn automatic_extensions_never_shorten_an_extension_by_the_holder() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let mut guard = keep(&client, "both");
@@ -177,7 +178,7 @@ fn a_lock_that_is_extended_by_its_holder_as_well_is_never_shortened() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_anything_is_sent() {
+fn invalid_requests_are_refused_before_anything_is_sent() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let request = client.request("odd").keep_alive();
@@ -194,7 +195,7 @@ fn what_makes_no_sense_is_refused_before_anything_is_sent() {
     assert_eq!(calls(&servers[0], "set"), 0);
     drop(request.ttl(shortest).lock().unwrap());
 
-    // Without being kept alive, what is said of holding bounds what its holder does.
+    // Without `keep_alive`, `max_hold` limits the holder's own extensions.
     let mut plain = strict.request("odd").ttl(TTL).max_hold(TTL * 2).lock().unwrap();
     let refused = plain.extend(TTL);
     assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })));

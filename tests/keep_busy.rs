@@ -1,5 +1,5 @@
-//! Locks that are kept alive while much else goes on: others that lapse, and more locks than can be
-//! renewed.
+//! Locks that are extended automatically under load: beside locks that expire, and with more locks
+//! than can be extended.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::locks::{LIMIT, calls, fresh};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
-/// Servers that are half of `round_trip` away in each direction, and a client's settings for them.
+/// Proxies that delay each direction by half of `round_trip`, and a client's settings for them.
 fn away(servers: &Servers, round_trip: Duration) -> (Vec<Proxy>, Builder) {
     let half = round_trip / 2;
     let delayed = |server: &support::redis::Server| {
@@ -32,11 +32,11 @@ fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
 }
 
 #[test]
-fn others_locks_that_are_watched_and_lapse_starve_no_renewal() {
+fn locks_that_expire_delay_no_automatic_extension() {
     const THREADS: u64 = 40;
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(15));
-    // Only a round may take longer on a busy machine, and not the stream of ends.
+    // On a busy machine only a round may take longer, not the series of expiries.
     let client = builder.node_timeout(Duration::from_millis(300)).build().unwrap();
     let kept = keep(&client, "kept", Duration::from_secs(3));
     let (start, is_over) = (Instant::now(), AtomicBool::new(false));
@@ -63,11 +63,11 @@ fn others_locks_that_are_watched_and_lapse_starve_no_renewal() {
 }
 
 #[test]
-fn a_lock_too_many_is_refused_before_it_is_asked_for_and_the_others_are_kept() {
+fn a_lock_beyond_the_capacity_is_refused_before_it_is_requested_and_the_others_are_kept() {
     let servers = Servers::start(3);
     let (_proxies, builder) = away(&servers, Duration::from_millis(200));
     let client = builder.node_timeout(Duration::from_millis(800)).build().unwrap();
-    // Names so long that a few of them are all that may be under way.
+    // Names so long that only a few commands may be in flight.
     let long = "long".repeat(15_000);
     let take = |index: usize| {
         let request = client.request(format!("{long}{index}")).ttl(Duration::from_millis(2_600));
@@ -87,13 +87,13 @@ fn a_lock_too_many_is_refused_before_it_is_asked_for_and_the_others_are_kept() {
     assert!(most <= kept && most > 0 && round >= Duration::from_millis(200), "{refused}");
     assert!(take(100).is_err());
     thread::sleep(Duration::from_millis(3_000));
-    assert_eq!(calls(&servers[0], "set"), sets, "nothing was asked");
+    assert_eq!(calls(&servers[0], "set"), sets, "nothing was sent");
     guards.iter().for_each(|guard| assert_eq!(guard.ensure_held(), Ok(())));
     guards.truncate(guards.len() / 2);
     guards.push(take(100).expect("there is room again").expect("it is free"));
 }
 
-/// So many locks of 3 s at nodes that are 50 ms away, kept for 10 s after the last is taken.
+/// Many locks of 3 s on nodes that are 50 ms away, kept for 10 s after the last was acquired.
 /// `cargo test --release --test keep_busy -- --ignored --nocapture --test-threads=1`
 #[test]
 #[ignore = "takes half a minute, and the machine for itself"]

@@ -1,5 +1,5 @@
-//! What is told of locks that are watched, and by whom: one thread for all, which outlives what its
-//! callbacks do and holds up nobody but the next callback.
+//! Which callbacks are called for watched locks, and by which thread: by one thread for all. It
+//! survives what the callbacks do, and a callback delays only the next callback.
 
 mod support;
 
@@ -27,7 +27,7 @@ fn keep(client: &LockClient, resource: &str) -> LockGuard {
 }
 
 #[test]
-fn one_thread_tells_of_all_losses_and_events_of_them() {
+fn one_thread_calls_all_loss_callbacks_and_event_callbacks() {
     const LOCKS: usize = 400;
     let servers = Servers::start(1);
     let (sender, told) = channel();
@@ -52,12 +52,12 @@ fn one_thread_tells_of_all_losses_and_events_of_them() {
     for _ in 0..2 * LOCKS {
         threads.insert(told.recv_timeout(LIMIT).unwrap());
     }
-    assert_eq!(threads.len(), 1, "threads that told of {LOCKS} losses");
+    assert_eq!(threads.len(), 1, "threads that reported {LOCKS} losses");
     drop(guards);
 }
 
 #[test]
-fn a_callback_that_blocks_holds_up_no_renewal_and_the_next_is_called_after_it() {
+fn a_callback_that_blocks_delays_the_next_callback_but_no_extension() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
     let kept = keep(&client, "kept");
@@ -72,7 +72,7 @@ fn a_callback_that_blocks_holds_up_no_renewal_and_the_next_is_called_after_it() 
     second.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
     assert_eq!(second.wait_lost(LIMIT), Some(LockLost::Expired), "this needs no callback");
     assert!(told.recv_timeout(2 * TTL).is_err(), "one after another");
-    assert_eq!(kept.ensure_held(), Ok(()), "it was renewed all the while");
+    assert_eq!(kept.ensure_held(), Ok(()), "it was extended meanwhile");
     drop(block);
     assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
 }
@@ -86,7 +86,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     panics.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
     assert_eq!(panics.wait_lost(LIMIT), Some(LockLost::Expired));
 
-    // A guard of another lock, and the last of a client.
+    // The guard of another lock, and the last clone of a client.
     let own = settings(&servers).build().unwrap();
     let (held, watched) = (take(&client, "held", LONG), take(&client, "watched", TTL / 4));
     let (last, own_watched) = (sender.clone(), take(&own, "own", TTL / 4));
@@ -112,14 +112,14 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
 }
 
 #[test]
-fn renewals_and_nodes_that_go_are_told_when_it_happens() {
+fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     let mut servers = Servers::start(3);
     let journal = Journal::default();
     let client = settings(&servers).on_event(journal.pen()).build().unwrap();
     let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
     let guard = keep(&client, "kept");
     journal.of_locks();
-    // Nobody calls anything from here on.
+    // From here on the test makes no call.
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
     let told = journal.of_locks();
     assert!(told.iter().all(|entry| entry.about == "kept"), "{told:?}");

@@ -1,4 +1,5 @@
-//! How a lock is lost, and who is told of it: once, in time, and by a thread that harms nobody.
+//! How a lock is lost, and that each loss is reported once, in time, and without effect on other
+//! locks.
 
 mod support;
 
@@ -29,23 +30,23 @@ fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
     request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
 }
 
-/// What `on_lost` was called with, and when.
+/// The argument and the time of each call of `on_lost`.
 fn watch(guard: &LockGuard) -> Receiver<(LockLost, Instant)> {
     let (sender, receiver) = channel();
     guard.on_lost(move |lost| _ = sender.send((lost, Instant::now()))).expect("there is a thread");
     receiver
 }
 
-/// Has been told once, and all that could tell again is gone.
+/// The callback was called once, and then dropped: it cannot be called again.
 #[track_caller]
-fn assert_told_once(told: &Receiver<(LockLost, Instant)>, expected: LockLost) {
+fn assert_called_once(told: &Receiver<(LockLost, Instant)>, expected: LockLost) {
     assert_eq!(told.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
-    assert_not_told(told);
+    assert_not_called(told);
 }
 
-/// The callback is dropped, called or not, so that nobody will be told from here on.
+/// The callback was dropped without a call.
 #[track_caller]
-fn assert_not_told(told: &Receiver<(LockLost, Instant)>) {
+fn assert_not_called(told: &Receiver<(LockLost, Instant)>) {
     assert_eq!(told.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
 }
 
@@ -57,27 +58,27 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     assert!(eventually(LIMIT, || calls(&servers[0], "evalsha") > 0), "it is renewed");
     let told = watch(&guard);
     pause(&servers, 3);
-    // The last renewal that was confirmed says when the end comes.
+    // The last confirmed extension determines the end.
     let left = guard.remaining();
     let end = Instant::now() + left;
     let (lost, when) = told.recv_timeout(LIMIT).unwrap();
     assert_eq!(lost, LockLost::Expired);
-    assert!(when + Duration::from_millis(5) >= end, "not before its validity has ended");
+    assert!(when + Duration::from_millis(5) >= end, "not before its validity has passed");
     assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
     assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     assert_eq!(guard.remaining(), Duration::ZERO);
     resume(&servers, 3);
-    // Whatever the nodes answer now, it does not come back.
+    // Whatever the nodes reply now, it stays lost.
     thread::sleep(TTL);
     assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     assert_eq!(guard.wait_lost(Duration::ZERO), Some(LockLost::Expired));
-    assert_not_told(&told);
+    assert_not_called(&told);
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "stopped"));
 }
 
 #[test]
-fn a_lock_whose_key_a_majority_has_lost_is_gone_with_the_next_renewal() {
+fn the_next_extension_finds_a_lock_lost_whose_key_a_majority_lost() {
     let servers = Servers::start(5);
     let client = settings(&servers).build().unwrap();
     let ttl = Duration::from_secs(30);
@@ -85,7 +86,7 @@ fn a_lock_whose_key_a_majority_has_lost_is_gone_with_the_next_renewal() {
     let told = watch(&guard);
     let start = Instant::now();
     servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
-    assert_told_once(&told, LockLost::Gone);
+    assert_called_once(&told, LockLost::Gone);
     assert!(start.elapsed() < ttl + LIMIT);
     assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     assert_eq!(guard.remaining(), Duration::ZERO);
@@ -94,7 +95,7 @@ fn a_lock_whose_key_a_majority_has_lost_is_gone_with_the_next_renewal() {
 }
 
 #[test]
-fn a_minority_that_has_lost_the_key_gets_it_back() {
+fn an_automatic_extension_restores_a_key_that_a_minority_lost() {
     let servers = Servers::start(5);
     let client = settings(&servers).build().unwrap();
     let guard = keep(&client, "minority", TTL);
@@ -107,12 +108,12 @@ fn a_minority_that_has_lost_the_key_gets_it_back() {
 }
 
 #[test]
-fn a_lock_that_nobody_keeps_alive_is_watched_as_well() {
+fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "watched", TTL);
     let (first, second) = (watch(&guard), watch(&guard));
-    // What its holder adds counts.
+    // The holder's own extensions count.
     guard.extend(2 * TTL).unwrap();
     let scripts = || calls(&servers[0], "evalsha") + calls(&servers[0], "eval");
     let before = scripts();
@@ -121,17 +122,17 @@ fn a_lock_that_nobody_keeps_alive_is_watched_as_well() {
         let (lost, when) = told.recv_timeout(LIMIT).unwrap();
         assert_eq!(lost, LockLost::Expired);
         assert!(when + Duration::from_millis(5) >= end);
-        assert_not_told(&told);
+        assert_not_called(&told);
     }
-    assert_eq!(scripts(), before, "it was extended by its holder alone");
+    assert_eq!(scripts(), before, "only its holder has extended it");
 
-    // One who asks only now is told at once.
-    assert_told_once(&watch(&guard), LockLost::Expired);
+    // A callback set only now is called at once.
+    assert_called_once(&watch(&guard), LockLost::Expired);
     assert!(matches!(guard.extend(TTL), Err(ExtendError::Lost(LockLost::Expired))));
 }
 
 #[test]
-fn a_loss_that_the_holder_s_own_extension_finds_is_told_at_once() {
+fn a_loss_found_by_the_holders_own_extension_is_reported_at_once() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let early = take(&client, "early", LONG);
@@ -143,17 +144,17 @@ fn a_loss_that_the_holder_s_own_extension_finds_is_told_at_once() {
         assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))), "{key}");
         assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     }
-    told.iter().for_each(|told| assert_told_once(told, LockLost::Gone));
-    assert_told_once(&watch(&guards[0]), LockLost::Gone);
+    told.iter().for_each(|told| assert_called_once(told, LockLost::Gone));
+    assert_called_once(&watch(&guards[0]), LockLost::Gone);
 }
 
-/// Keeps alive for so long that it renews nothing during a test.
+/// A client whose automatic extensions are so far apart that none happens during a test.
 fn patient_keeper(servers: &Servers) -> LockClient {
     patient(servers.urls()).build().expect("the settings are good")
 }
 
 #[test]
-fn nobody_is_told_of_a_lock_that_was_given_up_before_it_was_lost() {
+fn no_loss_is_reported_for_a_lock_that_was_released_before() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
     let ways: [fn(LockGuard); 2] =
@@ -162,20 +163,20 @@ fn nobody_is_told_of_a_lock_that_was_given_up_before_it_was_lost() {
         for guard in [keep(&client, "given up", TTL), take(&client, "plain", TTL)] {
             let told = watch(&guard);
             give_up(guard);
-            assert_not_told(&told);
+            assert_not_called(&told);
         }
     }
 }
 
 #[test]
-fn a_loss_can_be_waited_for() {
+fn wait_lost_returns_at_the_loss_or_after_its_time_limit() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
     let kept = keep(&client, "kept", TTL);
     let plain = take(&client, "plain", TTL);
     let start = Instant::now();
     assert_eq!(kept.wait_lost(2 * TTL), None);
-    assert!(start.elapsed() >= 2 * TTL, "it waits for as long as it was told to");
+    assert!(start.elapsed() >= 2 * TTL, "it waits for its whole time limit");
     assert_eq!(plain.wait_lost(Duration::MAX), Some(LockLost::Expired));
     let plain = take(&client, "again", TTL);
     assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
@@ -187,7 +188,7 @@ fn a_loss_can_be_waited_for() {
 }
 
 #[test]
-fn a_callback_that_panics_or_wants_the_lock_harms_nobody() {
+fn a_callback_that_panics_or_acquires_the_lock_affects_no_other_lock() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
     let bystander = keep(&client, "bystander", TTL);
@@ -206,13 +207,13 @@ fn a_callback_that_panics_or_wants_the_lock_harms_nobody() {
     assert_eq!(told.recv_timeout(LIMIT).unwrap().0, LockLost::Gone);
     assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(Released::InTime));
     thread::sleep(2 * TTL);
-    assert_eq!(bystander.ensure_held(), Ok(()), "others are kept alive all the while");
+    assert_eq!(bystander.ensure_held(), Ok(()), "others are extended meanwhile");
 }
 
 const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";
 
 #[test]
-fn a_process_that_stood_still_does_not_bring_its_lock_back() {
+fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     let servers = Servers::start(3);
     let mut frozen = Command::new(env::current_exe().unwrap())
         .args(["--exact", "in_the_frozen_process", "--test-threads=1", "--nocapture"])
@@ -236,7 +237,7 @@ fn a_process_that_stood_still_does_not_bring_its_lock_back() {
     assert_eq!(own.release(), Ok(Released::InTime));
 }
 
-/// What the process that is stopped does. By itself, without the variable, it has nothing to do.
+/// The code of the process that is stopped. Does nothing without the environment variable.
 #[test]
 fn in_the_frozen_process() {
     let Ok(urls) = env::var(URLS) else { return };

@@ -1,5 +1,5 @@
-//! A thousand locks kept alive: one thread, few writes, no loss. Alone in its process, whose
-//! threads and time it counts.
+//! A thousand automatically extended locks: one thread, few writes, no loss. The only tests of this
+//! process, because they count its threads and its time.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::servers::Servers;
 
 const LOCKS: usize = 1_000;
 
-/// The watchdogs of this process.
+/// The watchdog threads of this process.
 fn watchdogs() -> usize {
     let tasks = fs::read_dir("/proc/self/task").expect("this is about Linux");
     let names = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("comm")).ok());
@@ -49,7 +49,7 @@ fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
     let ttl = Duration::from_secs(4);
     drop(take(&client, "plain", ttl));
     let before = threads();
-    assert_eq!(watchdogs(), 0, "whoever keeps nothing alive has no thread");
+    assert_eq!(watchdogs(), 0, "without watched locks there is no thread");
     let guards = keep_many(&client, ttl);
     let start = Instant::now();
     while start.elapsed() < 2 * ttl {
@@ -58,24 +58,24 @@ fn a_thousand_locks_cost_one_thread_that_ends_with_the_client() {
     }
     assert_eq!((watchdogs(), threads()), (1, before + 1));
     drop(client);
-    assert_eq!(watchdogs(), 1, "each guard has a share in the client");
+    assert_eq!(watchdogs(), 1, "each guard keeps the client alive");
     drop(guards);
-    assert_eq!(watchdogs(), 0, "the last is dropped when the thread is gone");
+    assert_eq!(watchdogs(), 0, "the last drop waits for the thread to end");
     assert!(eventually(LIMIT, || holders(&servers, "many:999") == 0));
 }
 
-/// The time that the processor has spent on this process, in user mode and in the kernel.
+/// The processor time of this process, in user mode and in the kernel.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("this is about Linux");
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let ticks: u64 =
         fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
-    // A hundred a second, on every Linux there is.
+    // A hundred ticks a second on Linux.
     Duration::from_millis(ticks * 10)
 }
 
-/// The figures: not run with the others, for it takes over a minute and wants the machine for
-/// itself. `cargo test --release --test keep_many -- --ignored --nocapture --test-threads=1`
+/// Measurements: ignored by default, because this takes over a minute and needs an idle machine.
+/// `cargo test --release --test keep_many -- --ignored --nocapture --test-threads=1`
 #[test]
 #[ignore = "takes over a minute"]
 fn figures_of_a_thousand_locks_kept_for_a_minute() {
@@ -106,11 +106,11 @@ fn figures_of_a_thousand_locks_kept_for_a_minute() {
     assert!(client.nodes().iter().all(|node| node.is_connected));
     let after = renewals(&servers);
     thread::sleep(Duration::from_secs(4));
-    assert_eq!(renewals(&servers), after, "none is renewed after its release");
+    assert_eq!(renewals(&servers), after, "none is extended after its release");
 }
 
-/// How late a loss is told of, with all nodes stopped, and how late a thread is that sleeps until
-/// then and spawns another: what is more than that is ours.
+/// How late a loss is reported with all nodes stopped, compared with how late a thread is that
+/// sleeps until then and spawns another. The difference is the library's.
 #[test]
 #[ignore = "a figure, and takes a minute"]
 fn figures_of_losses_with_all_nodes_stopped() {
@@ -125,7 +125,7 @@ fn figures_of_losses_with_all_nodes_stopped() {
         pause(&servers, 5);
         let (sender, lost) = channel();
         guard.on_lost(move |_| sender.send(Instant::now()).unwrap()).unwrap();
-        // Renewals that are on their way come to nothing from here on.
+        // Extensions in flight fail from here on.
         thread::sleep(Duration::from_millis(60));
         let end = Instant::now() + guard.remaining();
         thread::sleep(end.saturating_duration_since(Instant::now()));

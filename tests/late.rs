@@ -1,10 +1,10 @@
-//! Bytes that the client wrote on a connection which it has given up since, and which the server
-//! gets to read after those on the connection that took its place. Whatever they ask for, they take
-//! nothing from anybody, and nothing stays behind.
+//! Late commands: bytes that the client wrote on a connection which it then abandoned, and which
+//! the server reads after those of the next connection. They must not affect any lock, and no key
+//! stays behind.
 //!
-//! A server ends the predecessor of a new connection before it reads anything else from it, if its
-//! user may say `CLIENT KILL`. Everything is run with a user that may not as well: then it is up to
-//! the commands themselves to do no harm.
+//! A server ends the abandoned connection before it reads more from it, if the client's user has
+//! the right to `CLIENT KILL`. Each test also runs with a user without this right: then the
+//! commands themselves must be harmless.
 
 mod support;
 
@@ -18,21 +18,21 @@ use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, take, t
 use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
 
-/// Shorter than [`LONG`], and long enough for a connection to be given up and replaced.
+/// Shorter than [`LONG`], and long enough for a connection to be abandoned and replaced.
 const SHORT: Duration = Duration::from_secs(12);
 
-/// Between the two, in the milliseconds of `PTTL`.
+/// A time between the two, in milliseconds as in `PTTL`.
 const BETWEEN: i64 = 20_000;
 
-/// What the servers let the client do.
+/// The rights of the client's user.
 #[derive(Clone, Copy)]
 enum Rights {
     All,
-    /// What locking takes, and no more.
+    /// Only what locking needs.
     Least,
 }
 
-/// Servers behind relays, and a client that notices soon that a connection is silent.
+/// Servers behind relays, and a client that abandons silent connections soon.
 struct Stage {
     servers: Servers,
     relays: Vec<Relay>,
@@ -50,13 +50,13 @@ impl Stage {
             Rights::Least => limited_urls(&servers, &relays),
         };
         let journal = Journal::default();
-        // A connection is given up after ten of these.
+        // A connection is abandoned after ten of these.
         let builder = fresh(urls).node_timeout(Duration::from_millis(200));
         let client = builder.on_event(journal.pen()).build().expect("the settings are good");
         Self { client: connected(client), servers, relays, journal }
     }
 
-    /// Has a lock taken on all nodes, so that all of them have run what that takes.
+    /// Acquires a lock on all nodes, so that each has run the commands for it.
     #[track_caller]
     fn take(&self, name: &str, ttl: Duration) -> LockGuard {
         let guard = self.client.request(name).ttl(ttl).try_lock_for(LIMIT);
@@ -65,7 +65,7 @@ impl Stage {
         guard
     }
 
-    /// Looks whether every node keeps the key for long, and gives the lock to nobody else.
+    /// Each node keeps the key for long, and no other client gets the lock.
     #[track_caller]
     fn assert_extended(&self, name: &str) {
         let left: Vec<_> = self.servers.iter().map(|server| pttl(server, name)).collect();
@@ -75,7 +75,7 @@ impl Stage {
     }
 }
 
-/// Extends the lock for long, and delivers what is held back.
+/// Extends the lock by [`LONG`], and delivers the bytes that were held back.
 #[track_caller]
 fn extend_and_deliver(stage: &Stage, mut guard: LockGuard) {
     reconnect(&stage.client, &stage.relays[..2]);
@@ -89,28 +89,28 @@ fn extend_and_deliver(stage: &Stage, mut guard: LockGuard) {
 }
 
 #[track_caller]
-fn an_extension_comes_late(rights: Rights) {
+fn check_late_extension(rights: Rights) {
     let stage = Stage::set(3, rights);
     let mut guard = stage.take("late", SHORT);
     stage.relays[..2].iter().for_each(Relay::hold);
-    // Not longer than what is left, for all that the client knows, but it does not know all.
+    // As far as the client knows, this is no longer than the remaining ttl.
     let failed = guard.extend(SHORT);
     assert!(matches!(failed, Err(ExtendError::NoQuorum(_))), "{failed:?}");
     extend_and_deliver(&stage, guard);
 }
 
 #[test]
-fn an_extension_that_comes_late_takes_no_time_away() {
-    an_extension_comes_late(Rights::All);
+fn a_late_extension_does_not_shorten_the_ttl() {
+    check_late_extension(Rights::All);
 }
 
 #[test]
-fn an_extension_that_comes_late_takes_no_time_away_where_no_connection_can_be_ended() {
-    an_extension_comes_late(Rights::Least);
+fn a_late_extension_does_not_shorten_the_ttl_without_the_right_to_kill_connections() {
+    check_late_extension(Rights::Least);
 }
 
 #[track_caller]
-fn renewals_come_late(rights: Rights) {
+fn check_late_automatic_extensions(rights: Rights) {
     let stage = Stage::set(3, rights);
     let request = stage.client.request("late").ttl(SHORT).keep_alive();
     let guard = request.try_lock_for(LIMIT).expect("a majority answers").expect("it is free");
@@ -121,17 +121,17 @@ fn renewals_come_late(rights: Rights) {
 }
 
 #[test]
-fn renewals_that_come_late_take_no_time_away() {
-    renewals_come_late(Rights::All);
+fn late_automatic_extensions_do_not_shorten_the_ttl() {
+    check_late_automatic_extensions(Rights::All);
 }
 
 #[test]
-fn renewals_that_come_late_take_no_time_away_where_no_connection_can_be_ended() {
-    renewals_come_late(Rights::Least);
+fn late_automatic_extensions_do_not_shorten_the_ttl_without_the_right_to_kill_connections() {
+    check_late_automatic_extensions(Rights::Least);
 }
 
-/// Two locks that are planted on five nodes and released, all in time. Two of the nodes have yet to
-/// read of them.
+/// Two locks are acquired on five nodes and released in time. Two of the nodes have not read the
+/// commands yet.
 #[track_caller]
 fn released_before_it_arrives(stage: &Stage, ttl: Duration) {
     stage.relays[..2].iter().for_each(Relay::hold);
@@ -143,21 +143,21 @@ fn released_before_it_arrives(stage: &Stage, ttl: Duration) {
 }
 
 #[test]
-fn a_key_does_not_outlive_its_release() {
+fn late_commands_leave_no_key_after_a_release() {
     let stage = Stage::set(5, Rights::All);
     released_before_it_arrives(&stage, LONG);
     stage.relays.iter().for_each(Relay::deliver);
     assert_eq!(holders(&stage.servers, "late") + holders(&stage.servers, "later"), 0);
     let is_empty = || stage.servers.iter().all(|it| it.command(&["DBSIZE"]) == Value::Integer(0));
-    assert!(eventually(LIMIT, is_empty), "nor is anything else there");
+    assert!(eventually(LIMIT, is_empty), "there are no other keys either");
 }
 
 #[test]
-fn where_no_connection_can_be_ended_a_key_outlives_its_release_by_its_ttl_at_most() {
+fn without_the_right_to_kill_connections_a_late_key_stays_for_its_ttl_at_most() {
     let stage = Stage::set(5, Rights::Least);
     released_before_it_arrives(&stage, SHORT / 2);
     let other = thorough(stage.servers.urls());
-    // It may arrive where the next one holds the lock already, or before the next one comes.
+    // It may arrive before or after the next client acquires the lock.
     let theirs = take(&other, "late", LONG);
     let token = value(&stage.servers[0], "late");
     stage.relays.iter().for_each(Relay::deliver);
@@ -174,7 +174,7 @@ fn where_no_connection_can_be_ended_a_key_outlives_its_release_by_its_ttl_at_mos
     }
     assert!(gone(&stage.servers, "late") && gone(&stage.servers, "later"));
 
-    // What the user may not do is no reason to complain, as locks can be had without it.
+    // A missing right is not reported as an error, because locks work without it.
     let entries = stage.journal.entries();
     let complaint = entries.iter().find(|entry| entry.text.contains("NOPERM"));
     assert!(complaint.is_none(), "{complaint:?}");

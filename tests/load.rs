@@ -1,5 +1,5 @@
-//! Many threads and long keys on servers that are well: nobody is refused for that, and nothing is
-//! left behind.
+//! Many threads and long keys on healthy servers: no request is refused because of them, and no key
+//! stays behind.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::locks::{LIMIT, LONG, connected, fresh, patient, take};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
-/// For rounds that must not end because two cores serve thousands of threads and five servers.
+/// So long that no round times out although a few cores run thousands of threads and five servers.
 const LONG_ROUND: Duration = Duration::from_secs(30);
 
 /// A name of 60,000 bytes.
@@ -22,17 +22,17 @@ fn long(number: usize) -> String {
     format!("{number:060000}")
 }
 
-/// How many keys there are on all servers together.
+/// The number of keys on all servers together.
 fn keys(servers: &Servers) -> i64 {
     servers.iter().map(|server| server.command(&["DBSIZE"]).integer()).sum()
 }
 
-/// The number that `variable` says, or else this: the same tests serve to measure.
+/// The number in the environment variable, which is set for measurements, or the default.
 fn sized(variable: &str, usual: usize) -> usize {
     env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
-/// Has each of so many threads, all at the same moment, do something, and answers how it went.
+/// Runs `work` in so many threads at the same moment, and returns the results.
 fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let barrier = Barrier::new(threads);
     thread::scope(|scope| {
@@ -51,7 +51,7 @@ fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> 
 }
 
 #[test]
-fn thousands_of_threads_get_a_lock_each() {
+fn thousands_of_threads_each_get_a_lock() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
     let start = Instant::now();
@@ -66,7 +66,7 @@ fn thousands_of_threads_get_a_lock_each() {
 }
 
 #[test]
-fn a_dozen_threads_with_long_names_get_a_lock_each() {
+fn a_dozen_threads_with_long_names_each_get_a_lock() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
     let failed = at_once(12, |thread| {
@@ -87,12 +87,12 @@ fn hundreds_of_guards_with_long_names_can_be_dropped_at_once() {
     let client = patient(servers.urls()).build().unwrap();
     let guards: Vec<_> = (0..200).map(|number| take(&client, long(number), LONG)).collect();
     drop(guards);
-    // What did not fit into the connections follows with whatever is asked next.
+    // Removals without room on the connections follow with the next requests.
     assert!(eventually(LIMIT, || !client.nodes().is_empty() && keys(&servers) == 0));
 }
 
 #[test]
-fn dropping_the_last_clone_waits_also_for_servers_whose_answers_were_not_read() {
+fn the_last_drop_waits_also_for_servers_whose_replies_were_not_read() {
     let servers = Servers::start(5);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let delay = Duration::from_millis(20);
@@ -101,7 +101,7 @@ fn dropping_the_last_clone_waits_also_for_servers_whose_answers_were_not_read() 
     let client = fresh(proxies.iter().map(Proxy::url)).node_timeout(round).build().unwrap();
     let client = connected(client);
     let mut guards: Vec<_> = (0..20).map(|i| take(&client, format!("last-{i}"), LONG)).collect();
-    // What is dropped first has been answered long since when the rest is, and nobody has read it.
+    // The replies to the first removals came long before the last removals, and were not read.
     drop(guards.split_off(10));
     thread::sleep(2 * round);
     drop(guards);
@@ -110,7 +110,7 @@ fn dropping_the_last_clone_waits_also_for_servers_whose_answers_were_not_read() 
 }
 
 #[test]
-fn dropping_the_last_clone_waits_for_as_long_as_servers_answer() {
+fn the_last_drop_waits_as_long_as_servers_reply() {
     let servers = Servers::start(5);
     let client = connected(fresh(servers.urls()).node_timeout(LONG_ROUND / 30).build().unwrap());
     let count = sized("REDLATCH_GUARDS", 3_000);

@@ -1,4 +1,4 @@
-//! Taking locks: the four ways, and what the nodes then really hold.
+//! The four methods that acquire a lock, and the keys that the nodes then have.
 
 mod support;
 
@@ -16,7 +16,7 @@ use support::redis::Server;
 use support::servers::Servers;
 
 #[test]
-fn the_four_ways_take_a_free_lock() {
+fn all_four_methods_acquire_a_free_lock() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).build().unwrap();
     let wait = Duration::from_secs(10);
@@ -37,7 +37,7 @@ fn the_four_ways_take_a_free_lock() {
 }
 
 #[test]
-fn the_four_ways_respect_a_lock_that_is_held() {
+fn all_four_methods_respect_a_held_lock() {
     let servers = Servers::start(5);
     let holder = patient(servers.urls()).build().unwrap();
     let other = patient(servers.urls()).build().unwrap();
@@ -46,19 +46,19 @@ fn the_four_ways_respect_a_lock_that_is_held() {
     assert!(other.try_lock("held", LONG).unwrap().is_none());
     assert!(other.try_lock_for("held", LONG, wait).unwrap().is_none());
     assert!(other.try_lock_until("held", LONG, Instant::now() + wait).unwrap().is_none());
-    // The same client is no exception: the lock is not reentrant.
+    // Also in the same client: the lock is not reentrant.
     assert!(holder.try_lock("held", LONG).unwrap().is_none());
 
     let waiting = thread::spawn(move || other.lock("held", LONG).unwrap());
     let wanted = || servers.iter().all(|server| calls(server, "set") > 8);
-    assert!(eventually(LIMIT, wanted), "whoever waits asks again");
+    assert!(eventually(LIMIT, wanted), "a waiting request retries");
     assert!(!waiting.is_finished());
     assert_eq!(guard.release(), Ok(Released::InTime));
     waiting.join().unwrap().ensure_held().unwrap();
 }
 
 #[test]
-fn every_node_holds_the_same_token_of_twenty_bytes_for_the_ttl() {
+fn every_node_has_the_same_token_of_twenty_bytes_for_the_ttl() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let before = Instant::now();
@@ -69,13 +69,13 @@ fn every_node_holds_the_same_token_of_twenty_bytes_for_the_ttl() {
         assert_eq!(value(server, "token").as_deref(), Some(&token[..]));
         let left = Duration::from_millis(pttl(server, "token").try_into().unwrap());
         assert!(left <= LONG && left + before.elapsed() >= LONG - Duration::from_millis(1));
-        // What is reported is never above what a node holds.
+        // The reported validity is never above a node's ttl.
         assert!(guard.remaining() < left);
     }
 }
 
 #[test]
-fn every_attempt_has_a_token_of_its_own() {
+fn every_attempt_has_its_own_token() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
     let mut tokens = HashSet::new();
@@ -86,7 +86,7 @@ fn every_attempt_has_a_token_of_its_own() {
     }
     assert_eq!(tokens.len(), 50);
 
-    // Attempts that failed had their own as well: what is sent is seen by MONITOR.
+    // Also attempts that failed: MONITOR shows the commands.
     server.command(&["SET", "fresh", "another's"]);
     let mut monitor = server.client();
     assert_eq!(monitor.command(&["MONITOR"]), Value::ok());
@@ -106,7 +106,7 @@ fn every_attempt_has_a_token_of_its_own() {
 }
 
 #[test]
-fn names_are_bytes() {
+fn names_can_have_any_bytes() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let other = thorough(servers.urls());
@@ -134,7 +134,7 @@ fn names_are_bytes() {
 }
 
 #[test]
-fn a_prefix_stands_before_the_name_in_the_key_only() {
+fn the_key_prefix_is_in_the_key_only() {
     let servers = Servers::start(3);
     let prefixed =
         patient(servers.urls()).key_prefix(b"app\0:").wait_for_all(true).build().unwrap();
@@ -142,7 +142,7 @@ fn a_prefix_stands_before_the_name_in_the_key_only() {
     assert_eq!(guard.resource(), b"x");
     assert_eq!(holders(&servers, b"app\0:x"), 3);
     assert_eq!(holders(&servers, "x"), 0);
-    // Another namespace is another lock.
+    // Another prefix is another lock.
     let plain = thorough(servers.urls());
     let _ = take(&plain, "x", LONG).release().unwrap();
     assert!(plain.try_lock(b"app\0:x", LONG).unwrap().is_none());
@@ -151,7 +151,7 @@ fn a_prefix_stands_before_the_name_in_the_key_only() {
 }
 
 #[test]
-fn any_number_of_nodes_needs_its_majority() {
+fn any_number_of_nodes_needs_a_majority() {
     let servers = Servers::start(5);
     for count in 1..=5 {
         let nodes = &servers[..count];
@@ -164,7 +164,7 @@ fn any_number_of_nodes_needs_its_majority() {
         let _ = guard.release().unwrap();
         assert!(gone(nodes, &name));
 
-        // As many others' keys as leave a majority do no harm; one more, and the lock is theirs.
+        // Foreign keys on a minority are no problem; on one more node, the lock is held.
         let spare = count - (count / 2 + 1);
         for (before, node) in nodes[..=spare].iter().enumerate() {
             node.command(&["SET", &name, "another's"]);
@@ -173,12 +173,12 @@ fn any_number_of_nodes_needs_its_majority() {
             drop(guard);
         }
         let untouched = || holders(nodes, &name) == spare + 1;
-        assert!(eventually(LIMIT, untouched), "only what is ours is taken back");
+        assert!(eventually(LIMIT, untouched), "only the client's own keys are removed");
     }
 }
 
 #[test]
-fn a_lock_by_plain_redis_cli_excludes_ours_and_ours_excludes_it() {
+fn locks_made_with_redis_cli_and_by_this_library_exclude_each_other() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let set =
@@ -187,7 +187,7 @@ fn a_lock_by_plain_redis_cli_excludes_ours_and_ours_excludes_it() {
         assert_eq!(set(server), "OK");
     }
     assert!(client.try_lock("shared", LONG).unwrap().is_none());
-    // What the refused attempt planted on the others is taken back, and nothing else.
+    // The refused attempt's keys on the other nodes are removed, and nothing else.
     assert!(eventually(LIMIT, || holders(&servers, "shared") == 3));
     for server in &servers[..3] {
         assert_eq!(server.redis_cli(&["GET", "shared"]), "by-hand");
@@ -203,7 +203,7 @@ fn a_lock_by_plain_redis_cli_excludes_ours_and_ours_excludes_it() {
 }
 
 #[test]
-fn the_database_of_the_url_is_where_the_key_is() {
+fn the_key_is_in_the_database_of_the_url() {
     let servers = Servers::start(3);
     let urls = servers.urls().into_iter().map(|url| format!("{url}/7"));
     let guard = take(&thorough(urls), "db", LONG);
@@ -219,7 +219,7 @@ fn the_database_of_the_url_is_where_the_key_is() {
 }
 
 #[test]
-fn passwords_and_users_are_presented() {
+fn the_client_authenticates_with_password_and_user() {
     let odd = "p@ss:w/o?r#d% \u{e9}\"'";
     let encoded = "p%40ss%3Aw%2Fo%3Fr%23d%25%20%C3%A9%22%27";
     let servers = Servers::start_with(3, &["--requirepass", "secret"]);
@@ -238,7 +238,7 @@ fn passwords_and_users_are_presented() {
 }
 
 #[test]
-fn unix_sockets_are_nodes_like_others() {
+fn nodes_behind_unix_sockets_work_like_others() {
     let servers = Servers::start_with(3, &["--requirepass", "secret"]);
     let urls: Vec<_> = servers
         .iter()
@@ -256,7 +256,7 @@ fn unix_sockets_are_nodes_like_others() {
 }
 
 #[test]
-fn one_connection_to_each_node_whatever_the_threads_and_clones() {
+fn threads_and_clones_share_one_connection_to_each_node() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).client_name("one-each").build().unwrap();
     thread::scope(|scope| {
@@ -278,7 +278,7 @@ fn one_connection_to_each_node_whatever_the_threads_and_clones() {
 }
 
 #[test]
-fn connections_are_named_for_whoever_looks_at_the_server() {
+fn connections_have_a_name_on_the_server() {
     let server = Server::start(&[]);
     let client = LockClient::builder().node(server.url()).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
@@ -286,7 +286,7 @@ fn connections_are_named_for_whoever_looks_at_the_server() {
 }
 
 #[test]
-fn building_a_client_connects_to_nothing() {
+fn building_a_client_opens_no_connection() {
     let server = Server::start(&[]);
     let before = server.command(&["INFO", "stats"]).field("total_connections_received");
     let client = LockClient::new([server.url(), "redis://127.0.0.1:1".to_owned()]).unwrap();

@@ -1,4 +1,4 @@
-//! Events about nodes: once for each change, however often it is noticed.
+//! Events about nodes: one for each change of state, however often it is noticed.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::locks::{LIMIT, LONG, patient, take};
 use support::redis::Server;
 use support::servers::Servers;
 
-/// Takes and gives back a lock, and says what has been told about the node until then.
+/// Acquires and releases a lock, and returns all events about the node until then.
 #[track_caller]
 fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'static str> {
     let _ = take(client, "any", LONG).release().expect("a majority answers");
@@ -19,7 +19,7 @@ fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'stat
 }
 
 #[test]
-fn a_node_that_is_killed_and_restarted_goes_once_and_comes_once() {
+fn a_restart_of_a_node_is_one_event_down_and_one_event_up() {
     let mut servers = Servers::start(3);
     let journal = Journal::default();
     let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
@@ -32,7 +32,7 @@ fn a_node_that_is_killed_and_restarted_goes_once_and_comes_once() {
     for _ in 0..50 {
         after_a_lock(&client, &journal, &urls[0]);
     }
-    // More than the pauses between two tries to connect.
+    // Longer than the pauses between two attempts to connect.
     let tried = || {
         after_a_lock(&client, &journal, &urls[0]);
         client.nodes()[0].last_error.as_ref().is_some_and(|it| it.to_string().contains("refused"))
@@ -51,12 +51,12 @@ fn a_node_that_is_killed_and_restarted_goes_once_and_comes_once() {
     }
     assert_eq!(journal.of_node(&urls[0]), ["node_up", "node_down", "node_up"]);
     for url in &urls[1..] {
-        assert_eq!(journal.of_node(url), ["node_up"], "nothing happened to it");
+        assert_eq!(journal.of_node(url), ["node_up"], "its state has not changed");
     }
 }
 
 #[test]
-fn a_node_that_was_never_there_is_down_once() {
+fn a_node_that_was_never_reachable_is_reported_down_once() {
     let servers = Servers::start(2);
     let mut gone = Server::start(&[]);
     gone.kill();
@@ -71,7 +71,7 @@ fn a_node_that_was_never_there_is_down_once() {
 }
 
 #[test]
-fn a_node_that_is_stopped_is_slow_once_until_it_answers_again() {
+fn a_paused_node_is_reported_slow_once_until_it_replies_again() {
     let servers = Servers::start(3);
     let journal = Journal::default();
     let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
@@ -88,13 +88,13 @@ fn a_node_that_is_stopped_is_slow_once_until_it_answers_again() {
         }
         let told = journal.of_node(&url);
         assert_eq!(told[0], "node_up");
-        assert_eq!(told[1..], vec!["node_slow"; times], "the majority answers meanwhile");
+        assert_eq!(told[1..], vec!["node_slow"; times], "the majority replies meanwhile");
         let slow = journal.entries().iter().rfind(|entry| entry.name == "node_slow").cloned();
         let slow = slow.expect("it is there").span;
         assert!(slow >= Duration::from_secs(1), "{slow:?}");
 
         servers[0].resume();
-        // What it answers late does not count as an answer in time; what it answers now does.
+        // Its late replies do not count as in time; its next replies do.
         let answers = || {
             let nodes = client.nodes();
             nodes[0].round_trip.is_some_and(|trip| trip < Duration::from_millis(500))
@@ -104,7 +104,7 @@ fn a_node_that_is_stopped_is_slow_once_until_it_answers_again() {
 }
 
 #[test]
-fn what_happened_while_nobody_called_is_told_with_the_next_call() {
+fn changes_between_calls_are_reported_with_the_next_call() {
     let mut servers = Servers::start(1);
     let journal = Journal::default();
     let builder = patient(servers.urls()).restart_guard(false).on_event(journal.pen());
@@ -112,7 +112,7 @@ fn what_happened_while_nobody_called_is_told_with_the_next_call() {
     let url = client.nodes()[0].url.to_string();
     servers[0].restart();
     assert_eq!(journal.of_node(&url), ["node_up"]);
-    // With a drop as well, which waits for nothing.
+    // Also with a drop, which waits for nothing.
     let guard = take(&client, "any", LONG);
     assert_eq!(journal.of_node(&url), ["node_up", "node_down", "node_up"]);
     servers[0].kill();

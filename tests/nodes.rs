@@ -1,4 +1,4 @@
-//! What is wrong with a node, in the node's own words; and what a client knows of its nodes.
+//! The errors that nodes report, and the status of each node.
 
 mod support;
 
@@ -17,7 +17,7 @@ use support::peer::Peer;
 use support::redis::Server;
 use support::servers::Servers;
 
-/// What a client of this one node is told when it asks for a lock.
+/// The error that a client of this one node gets for `try_lock`.
 #[track_caller]
 fn asked(url: &str) -> NoQuorum {
     match thorough([url]).try_lock("lock:asked", LONG) {
@@ -26,7 +26,7 @@ fn asked(url: &str) -> NoQuorum {
     }
 }
 
-/// The kind of the error that this one node answers with, which must begin with `text`.
+/// The kind of the error of this one node, whose text must begin with `text`.
 #[track_caller]
 fn answered(url: &str, text: &str) -> ServerErrorKind {
     let error = asked(url);
@@ -36,14 +36,14 @@ fn answered(url: &str, text: &str) -> ServerErrorKind {
     }
 }
 
-/// Does who waits for ever give up, because waiting does not mend this?
+/// Does a request without a time limit fail, because waiting cannot fix this?
 #[track_caller]
 fn is_given_up(url: &str) -> bool {
     matches!(thorough([url]).lock("lock:asked", LONG), Err(LockError::NoQuorum(_)))
 }
 
 #[test]
-fn a_password_that_is_wrong_or_missing_or_not_wanted() {
+fn a_wrong_missing_or_unwanted_password_is_reported() {
     let server = Server::start(&["--requirepass", "secret"]);
     let port = server.port();
     let wrong = format!("redis://:wr0ng-one@127.0.0.1:{port}");
@@ -62,7 +62,7 @@ fn a_password_that_is_wrong_or_missing_or_not_wanted() {
 }
 
 #[test]
-fn a_user_who_may_not() {
+fn a_user_without_the_needed_rights_is_reported() {
     let server = Server::start(&[]);
     server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]);
     server.command(&["ACL", "SETUSER", "elsewhere", "on", ">pw", "~other:*", "+@all"]);
@@ -74,10 +74,10 @@ fn a_user_who_may_not() {
 }
 
 #[test]
-fn a_node_that_cannot_write_to_its_disk() {
+fn a_node_that_cannot_write_to_its_disk_is_reported() {
     let server = Server::start(&[]);
     server.command(&["CONFIG", "SET", "save", "3600 1000000"]);
-    // It cannot put its file where a directory is.
+    // It cannot write its file because there is a directory of that name.
     fs::create_dir(server.directory().join("dump.rdb")).unwrap();
     let failed = || {
         server.command(&["BGSAVE"]);
@@ -89,7 +89,7 @@ fn a_node_that_cannot_write_to_its_disk() {
 }
 
 #[test]
-fn a_node_without_memory_still_releases() {
+fn a_node_without_memory_still_releases_locks() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
     let guard = take(&client, "lock:before", LONG);
@@ -99,7 +99,7 @@ fn a_node_without_memory_still_releases() {
 }
 
 #[test]
-fn a_node_that_was_made_a_replica_and_a_master_again() {
+fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
     let _ = take(&client, "lock:before", LONG).release().unwrap();
@@ -119,7 +119,7 @@ fn no_quorum(client: &LockClient) -> NoQuorum {
 }
 
 #[test]
-fn a_node_of_a_cluster() {
+fn a_node_of_a_cluster_is_reported() {
     let bus = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
     let server = Server::start(&["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()]);
     assert_eq!(answered(&server.url(), "CLUSTERDOWN"), ServerErrorKind::ClusterDown);
@@ -127,7 +127,7 @@ fn a_node_of_a_cluster() {
 }
 
 #[test]
-fn a_node_that_a_script_keeps_busy() {
+fn a_node_that_is_busy_with_a_script_is_reported() {
     let server = Server::start(&["--busy-reply-threshold", "20"]);
     let client = thorough([server.url()]);
     let _ = take(&client, "lock:before", LONG).release().unwrap();
@@ -135,18 +135,18 @@ fn a_node_that_a_script_keeps_busy() {
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
         Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("server error: BUSY"),
-        // The script has not begun to run.
+        // The script is not running yet.
         _ => false,
     };
     assert!(eventually(LIMIT, is_busy));
-    // A new connection is greeted with it.
+    // A new connection gets the error as its greeting.
     assert_eq!(answered(&server.url(), "BUSY"), ServerErrorKind::Busy);
     assert_eq!(server.command(&["SCRIPT", "KILL"]), Value::ok());
     assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
 }
 
 #[test]
-fn a_node_that_has_enough_clients() {
+fn a_node_with_too_many_clients_is_reported() {
     let server = Server::start(&[]);
     let mut only = server.client();
     only.command(&["CONFIG", "SET", "maxclients", "1"]);
@@ -160,7 +160,7 @@ fn a_node_that_has_enough_clients() {
 }
 
 #[test]
-fn a_node_that_is_still_loading() {
+fn a_node_that_is_loading_is_reported_and_waited_for() {
     let mut server = Server::start(&[
         "--enable-debug-command",
         "yes",
@@ -181,13 +181,13 @@ fn a_node_that_is_still_loading() {
         _ => false,
     };
     assert!(eventually(LIMIT, is_loading));
-    // Waiting mends this.
+    // Waiting fixes this.
     let _ = client.lock("lock:loaded", LONG).unwrap().release().unwrap();
     drop(restarting.join().unwrap());
 }
 
 #[test]
-fn errors_that_are_hard_to_provoke_are_told_as_well() {
+fn errors_that_are_hard_to_provoke_are_reported_as_well() {
     let table = [
         ("MOVED 3999 10.0.0.9:6381", ServerErrorKind::Moved, true),
         ("ASK 3999 10.0.0.9:6381", ServerErrorKind::Ask, true),
@@ -216,7 +216,7 @@ fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
 }
 
 #[test]
-fn each_node_speaks_for_itself() {
+fn each_node_has_its_own_report() {
     let mut servers = Servers::start(5);
     let client = patient(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
@@ -240,7 +240,7 @@ fn each_node_speaks_for_itself() {
 }
 
 #[test]
-fn the_status_of_each_node() {
+fn nodes_returns_the_status_of_each_node() {
     let mut servers = Servers::start_with(3, &["--requirepass", "secret"]);
     let client = patient(servers.urls()).build().unwrap();
     let version = servers[0].command(&["INFO", "server"]).field("redis_version");

@@ -1,4 +1,4 @@
-//! The relay that other tests build on has to do what it says.
+//! Tests of the relay that other tests use.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::redis::Server;
 use support::relay::Relay;
 
 #[test]
-fn what_is_held_is_delivered_after_what_came_later() {
+fn held_bytes_are_delivered_after_later_ones() {
     let server = Server::start(&[]);
     let relay = Relay::start(&server);
     let mut old = Client::connect(relay.port()).unwrap();
@@ -21,7 +21,7 @@ fn what_is_held_is_delivered_after_what_came_later() {
     old.send(&encode(&["APPEND", "k", "est"])).unwrap();
     assert!(eventually(LIMIT, || relay.held() == 2));
     let mut new = Client::connect(relay.port()).unwrap();
-    assert!(!relay.is_replaced(), "the old one is still there");
+    assert!(!relay.is_replaced(), "the old connection is still open");
     drop(old);
     assert!(eventually(LIMIT, || relay.is_replaced()));
     assert_eq!(new.command(&["SET", "k", "new"]), Value::ok());
@@ -32,7 +32,7 @@ fn what_is_held_is_delivered_after_what_came_later() {
 }
 
 #[test]
-fn what_is_held_on_a_connection_that_the_server_ends_is_lost() {
+fn held_bytes_of_a_connection_that_the_server_ends_are_lost() {
     let server = Server::start(&[]);
     let relay = Relay::start(&server);
     let mut client = Client::connect(relay.port()).unwrap();
@@ -47,7 +47,7 @@ fn what_is_held_on_a_connection_that_the_server_ends_is_lost() {
 }
 
 #[test]
-fn a_command_is_carried_out_twice_and_answered_once() {
+fn a_repeated_command_runs_twice_and_gets_one_reply() {
     let server = Server::start(&[]);
     let relay = Relay::doubling(&server);
     let mut client = Client::connect(relay.port()).unwrap();
@@ -63,7 +63,7 @@ fn a_command_is_carried_out_twice_and_answered_once() {
 }
 
 #[test]
-fn what_the_server_did_not_say_is_there_when_all_is_settled() {
+fn inserted_bytes_arrive_before_the_relay_is_settled() {
     let server = Server::start(&[]);
     let relay = Relay::start(&server);
     let mut client = Client::connect(relay.port()).unwrap();

@@ -1,4 +1,5 @@
-//! Releasing locks, by hand and by dropping them: nothing of ours stays, nothing of others goes.
+//! Releasing locks, with `release` and by dropping guards: the client's own keys are removed, and
+//! no others.
 
 mod support;
 
@@ -18,7 +19,7 @@ use support::servers::Servers;
 const SHORT_ROUND: Duration = Duration::from_millis(300);
 
 #[test]
-fn a_release_in_time_says_so_and_leaves_nothing() {
+fn a_release_in_time_says_so_and_leaves_no_key() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).build().unwrap();
     for _ in 0..20 {
@@ -28,14 +29,14 @@ fn a_release_in_time_says_so_and_leaves_nothing() {
 }
 
 #[test]
-fn a_release_after_the_validity_is_too_late_and_no_error() {
+fn a_release_after_the_validity_is_too_late_but_no_error() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "late", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert_eq!(guard.release(), Ok(Released::TooLate));
 
-    // So it is when a majority has lost the key before.
+    // The same if a majority has lost the key before.
     let guard = take(&client, "lost", LONG);
     servers[0].command(&["DEL", "lost"]);
     servers[2].command(&["DEL", "lost"]);
@@ -44,7 +45,7 @@ fn a_release_after_the_validity_is_too_late_and_no_error() {
 }
 
 #[test]
-fn another_s_key_is_never_deleted() {
+fn a_foreign_key_is_never_deleted() {
     let servers = Servers::start(5);
     let client = thorough(servers.urls());
     let dropped = take(&client, "theirs", LONG);
@@ -54,11 +55,11 @@ fn another_s_key_is_never_deleted() {
     drop(dropped);
     let untouched = || {
         let is_there = |server| value(server, "theirs").as_deref() == Some(&b"another's"[..]);
-        // Whatever was sent before has been answered when these have.
+        // All earlier replies have come when these have.
         client.nodes().iter().all(|node| node.is_connected) && servers.iter().all(is_there)
     };
     assert!(untouched());
-    // A release of the one who took it then finds nothing that is its own.
+    // The release of the former holder then finds no key of its own.
     let late = take(&client, "late", Duration::from_millis(50));
     assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
     let theirs = take(&thorough(servers.urls()), "late", LONG);
@@ -68,7 +69,7 @@ fn another_s_key_is_never_deleted() {
 }
 
 #[test]
-fn a_key_of_another_type_is_not_ours() {
+fn a_key_of_another_type_is_not_deleted() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "list", LONG);
@@ -93,7 +94,7 @@ fn with_a_minority_down_a_release_is_in_time() {
 }
 
 #[test]
-fn with_a_majority_stopped_a_release_is_unknown_and_happens_when_they_go_on() {
+fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
     let servers = Servers::start(5);
     let client =
         patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
@@ -105,7 +106,7 @@ fn with_a_majority_stopped_a_release_is_unknown_and_happens_when_they_go_on() {
     assert_eq!((error.answered(), error.needed()), (2, 3));
     assert_eq!(holders(&servers[3..], "majority"), 0);
     resume(&servers, 3);
-    // It was written to them, so nobody has to do anything any more.
+    // It was written to them, so no further call is needed.
     assert!(gone(&servers, "majority"));
 }
 
@@ -117,27 +118,27 @@ fn with_a_majority_down_a_release_says_why() {
     servers[0].kill();
     servers[1].kill();
     let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
-    // Not that they timed out: they refused at once.
+    // Not a timeout: they refused at once.
     let refused = "no connection: Connection refused (os error 111)";
     assert_eq!(words(&error), [refused, refused, "granted"]);
     assert!(gone(&servers[2..], "down"));
 }
 
 #[test]
-fn what_could_not_be_written_is_owed_and_paid_on_the_next_connection() {
+fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
     let servers = Servers::start(3);
     let client =
         patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     let guard = take(&client, "owed", LONG);
-    // The first node's connection dies without a word, and for the time being there is no other.
+    // The first node's connection breaks without notice, and no new one is possible for now.
     let mut only = servers[0].client();
     only.command(&["CONFIG", "SET", "maxclients", "1"]);
     only.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert_eq!(guard.release(), Ok(Released::InTime));
     assert_eq!(only.command(&["EXISTS", "owed"]), Value::Integer(1));
     only.command(&["CONFIG", "SET", "maxclients", "100"]);
-    // Any traffic pays.
+    // Any traffic sends the pending release.
     let paid = || {
         drop(client.nodes());
         only.command(&["EXISTS", "owed"]) == Value::Integer(0)
@@ -146,7 +147,7 @@ fn what_could_not_be_written_is_owed_and_paid_on_the_next_connection() {
 }
 
 #[test]
-fn dropping_releases_at_once() {
+fn dropping_a_guard_releases_at_once() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).build().unwrap();
     for round in 0..20 {
@@ -157,7 +158,7 @@ fn dropping_releases_at_once() {
 }
 
 #[test]
-fn dropping_thousands_at_once_forgets_none() {
+fn dropping_thousands_of_guards_at_once_releases_all() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
     let guards: Vec<_> = (0..3_000).map(|i| take(&client, format!("many-{i}"), LONG)).collect();
@@ -167,13 +168,13 @@ fn dropping_thousands_at_once_forgets_none() {
 }
 
 #[test]
-fn dropping_does_not_wait_for_a_node_that_is_stopped() {
+fn dropping_a_guard_does_not_wait_for_a_paused_node() {
     let servers = Servers::start(5);
     let client = patient(servers.urls()).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     let guards: Vec<_> = (0..50).map(|i| take(&client, format!("stopped-{i}"), LONG)).collect();
     pause(&servers, 3);
-    // Were it to wait, it would for 5 s each: node_timeout. The test's own limit would be over.
+    // If it waited, it would be for 5 s each (node_timeout), longer than the test allows.
     let dropping = thread::spawn(move || drop(guards));
     assert!(eventually(LIMIT, || dropping.is_finished()));
     resume(&servers, 3);
@@ -195,7 +196,7 @@ fn dropping_the_guard_and_then_the_client_leaves_no_key() {
 }
 
 #[test]
-fn a_panic_drops_the_guard_like_anything_else() {
+fn a_panic_releases_the_lock_by_dropping_the_guard() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     let guard = take(&client, "panic", LONG);
@@ -205,7 +206,7 @@ fn a_panic_drops_the_guard_like_anything_else() {
     }));
     assert!(caught.is_err());
     assert!(gone(&servers, "panic"));
-    // In a thread that ends by it as well.
+    // Also in a thread that the panic ends.
     let guard = take(&client, "panic", LONG);
     let ended = thread::spawn(move || {
         let _guard = guard;
@@ -217,7 +218,7 @@ fn a_panic_drops_the_guard_like_anything_else() {
 }
 
 #[test]
-fn guards_know_nothing_of_each_other() {
+fn guards_are_independent_of_each_other() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let (mut one, other) = (take(&client, "one", LONG), take(&client, "other", LONG));
@@ -232,19 +233,19 @@ fn guards_know_nothing_of_each_other() {
 }
 
 #[test]
-fn a_client_that_is_dropped_sees_its_removals_carried_out() {
+fn dropping_a_client_waits_for_its_removals() {
     const LOCKS: usize = 400;
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let name = |index: usize| format!("many:{index}");
     let guards: Vec<_> = (0..LOCKS).map(|index| take(&client, name(index), LONG)).collect();
-    // More than a server reads in one go: what it has not read when it finds the connection closed,
-    // it never reads.
+    // More than a server reads at once: it never reads bytes that are unread when it finds the
+    // connection closed.
     pause(&servers, 1);
     drop(guards);
     thread::scope(|scope| {
         scope.spawn(|| {
-            // Let the client go first. If it does not, there is less to see, and nothing fails.
+            // The client should run first. If it does not, the test checks less, but does not fail.
             thread::sleep(Duration::from_millis(100));
             resume(&servers, 1);
         });
@@ -255,12 +256,12 @@ fn a_client_that_is_dropped_sees_its_removals_carried_out() {
 }
 
 #[test]
-fn who_drops_many_locks_at_once_can_take_locks_again() {
+fn after_many_guards_are_dropped_at_once_locks_can_be_acquired_again() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     let guards: Vec<_> = (0..700).map(|lock| take(&client, format!("many-{lock}"), LONG)).collect();
-    // So many removals are unanswered now that there is room for no more than removals. The answers
-    // are there.
+    // So many removals are unanswered that there is room for removals only. Their replies have
+    // arrived.
     drop(guards);
     assert!((0..700).all(|lock| gone(&servers, format!("many-{lock}"))));
     assert!(client.try_lock("another", LONG).unwrap().is_some());

@@ -1,4 +1,4 @@
-//! Requests: what can be said about a lock beyond its resource and a ttl.
+//! Requests: the settings of a lock besides its resource and its ttl.
 
 mod support;
 
@@ -11,7 +11,7 @@ use support::servers::Servers;
 const SHORT: Duration = Duration::from_millis(50);
 
 #[test]
-fn a_request_says_how_long_to_wait() {
+fn a_request_waits_as_long_as_it_says() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let held = take(&other, "held", LONG);
@@ -29,14 +29,14 @@ fn a_request_says_how_long_to_wait() {
         assert!(start.elapsed() < LONG, "it does not wait for the lock to expire");
     }
 
-    // `lock` waits as long as it takes.
+    // `lock` waits without a limit.
     let waiting = std::thread::spawn(move || client.request("held").lock().is_ok());
     drop(held);
     assert!(waiting.join().unwrap());
 }
 
 #[test]
-fn a_request_that_says_nothing_of_a_ttl_gets_ten_seconds() {
+fn the_default_ttl_is_ten_seconds() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let lock = client.request("default").lock().unwrap();
@@ -47,16 +47,16 @@ fn a_request_that_says_nothing_of_a_ttl_gets_ten_seconds() {
 }
 
 #[test]
-fn a_lock_that_leaves_too_little_validity_is_not_asked_for() {
+fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let request = client.request("tight").ttl(Duration::from_millis(100));
-    // A hundred milliseconds leave 97: a hundredth for drift, and two for the grain of expiry.
+    // A hundred milliseconds leave 97: one for drift, and two for the resolution of expiry.
     assert!(request.clone().min_validity(Duration::from_millis(10)).try_lock().unwrap().is_some());
     let refused = request.clone().min_validity(Duration::from_millis(98)).try_lock().unwrap_err();
     assert!(matches!(refused, LockError::Ttl(TtlError::TooShort { .. })), "{refused}");
     assert_eq!(holders(&servers, "tight"), 0);
-    // The longest there is, and the shortest.
+    // The longest and the shortest.
     let refused = request.clone().min_validity(Duration::MAX).try_lock().unwrap_err();
     assert!(matches!(refused, LockError::Ttl(TtlError::TooShort { .. })), "{refused}");
     let refused = request.ttl(Duration::MAX).try_lock().unwrap_err();
@@ -65,7 +65,7 @@ fn a_lock_that_leaves_too_little_validity_is_not_asked_for() {
 }
 
 #[test]
-fn a_name_that_cannot_be_used_is_told_when_the_lock_is_asked_for() {
+fn an_invalid_name_is_an_error_of_the_request() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let refused = client.request("").try_lock().unwrap_err();

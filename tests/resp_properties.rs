@@ -1,4 +1,4 @@
-//! Random replies and random bytes, held against the slow decoder.
+//! Random replies and random bytes, compared with the slow decoder.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ mod decoding;
 use decoding::hold;
 use decoding::value::Value;
 
-/// Lines without line breaks in them.
+/// Lines, without line breaks.
 fn line() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>().prop_filter("no line break", |byte| !b"\r\n".contains(byte)), 0..40)
 }
@@ -39,7 +39,7 @@ fn value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What a server would send for `value`, with an attribute before every value that has elements.
+/// The bytes that a server sends for `value`, if wanted with an attribute before each aggregate.
 fn write(out: &mut Vec<u8>, value: &Value, attributes: bool) {
     let mut line = |type_byte: char, text: &[u8]| {
         out.push(type_byte as u8);
@@ -82,7 +82,7 @@ fn write(out: &mut Vec<u8>, value: &Value, attributes: bool) {
     }
 }
 
-/// Bytes that look enough like RESP to get somewhere.
+/// Bytes that resemble RESP.
 fn almost_resp() -> impl Strategy<Value = Vec<u8>> {
     let token = prop_oneof![
         4 => Just(b"\r\n".to_vec()),
@@ -96,7 +96,7 @@ fn almost_resp() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_reply_that_was_written_is_the_reply_that_is_read(
+    fn a_decoded_reply_equals_the_encoded_one(
         value in value(),
         attributes in any::<bool>(),
         surplus in line(),
@@ -112,7 +112,7 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_stream_is_treated_as_the_oracle_does(
+    fn a_damaged_stream_has_the_result_of_the_oracle(
         values in vec(value(), 1..4),
         damage in vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
     ) {
@@ -126,17 +126,17 @@ proptest! {
     }
 
     #[test]
-    fn bytes_like_resp_are_treated_as_the_oracle_does(bytes in almost_resp()) {
+    fn bytes_like_resp_have_the_result_of_the_oracle(bytes in almost_resp()) {
         hold(&bytes);
     }
 
     #[test]
-    fn any_bytes_are_treated_as_the_oracle_does(bytes in vec(any::<u8>(), 0..200)) {
+    fn any_bytes_have_the_result_of_the_oracle(bytes in vec(any::<u8>(), 0..200)) {
         hold(&bytes);
     }
 
     #[test]
-    fn a_command_comes_out_as_it_went_in(
+    fn a_decoded_command_equals_the_encoded_one(
         args in vec(prop_oneof![9 => vec(any::<u8>(), 0..30), 1 => vec(any::<u8>(), 0..4000)],
             0..=ELEMENTS_MAX),
     ) {

@@ -1,9 +1,9 @@
-//! The table of hostile bytes, row by row in the order in which the fault catalogue lists them, and
-//! the replies of a real server behind it.
+//! A table of hostile bytes in the order of the fault catalogue, followed by replies of a real
+//! server.
 //!
-//! Each row goes through the decode property as well: whole, byte by byte, cut in two at every
-//! place, and as every prefix, with the oracle's outcome each time. Where the catalogue's answer
-//! needs to know the command or the end of the stream, the row says here what the decoder sees.
+//! Each row is also checked with the decode property: whole, byte by byte, cut in two at each byte,
+//! and as each prefix, compared with the oracle each time. Where the catalogue's result depends on
+//! the command or the end of the stream, the row has the decoder's part of it.
 
 use redlatch::internal::resp::{
     BULK_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX, decode,
@@ -21,14 +21,14 @@ use ProtocolError as Fault;
 use decoding::hold;
 use decoding::value::Value;
 
-/// What the decoder has to make of some bytes.
+/// The expected result of decoding.
 #[derive(Debug, PartialEq)]
 enum Outcome {
-    /// Nothing yet.
+    /// Incomplete.
     Incomplete,
-    /// The first reply, and how many bytes are left behind it.
+    /// The first reply, and the number of bytes left after it.
     Is(Value, usize),
-    /// Final.
+    /// An error, which is final.
     Fails(Fault),
 }
 
@@ -62,7 +62,7 @@ fn lines() -> Vec<Row> {
         row("+OK", Incomplete),
         row("+OK\r", Incomplete),
         row("+OK\r\n", Is(simple("OK"), 0)),
-        // An error as soon as it shows, whether or not a CRLF follows.
+        // An error at once, whether or not a CRLF follows.
         row("+OK\n", Fails(Fault::BareLineFeed)),
         row("+OK\n\r\n", Fails(Fault::BareLineFeed)),
         row("+\n", Fails(Fault::BareLineFeed)),
@@ -73,15 +73,15 @@ fn lines() -> Vec<Row> {
         row("$\n", Fails(Fault::BareLineFeed)),
         row(":1\r2", Fails(Fault::BareCarriageReturn)),
         row("*2\r\n+a\r\n:1\r:", Fails(Fault::BareCarriageReturn)),
-        // Whichever comes first.
+        // The first of the two counts.
         row("+a\nb\rc\r\n", Fails(Fault::BareLineFeed)),
         row("+a\rb\nc\r\n", Fails(Fault::BareCarriageReturn)),
-        // The surplus is for the caller to see: nothing was asked that it could answer.
+        // The caller sees the extra bytes: they are the reply to no command.
         row("+OK\r\n+OK\r\n", Is(simple("OK"), 5)),
         row("@foo\r\n", Fails(Fault::UnknownType(b'@'))),
         row("\r\n", Fails(Fault::UnknownType(b'\r'))),
         row(" +OK\r\n", Fails(Fault::UnknownType(b' '))),
-        // What else may listen on the port.
+        // Other programs that may listen on the port.
         row("HTTP/1.1 400 Bad Request\r\n", Fails(Fault::UnknownType(b'H'))),
         row("SSH-2.0-OpenSSH_9.2\r\n", Fails(Fault::UnknownType(b'S'))),
         row(b"\x15\x03\x03\x00\x02\x02\x32", Fails(Fault::UnknownType(0x15))),
@@ -122,7 +122,7 @@ fn aggregate_rows() -> Vec<Row> {
         row("*1\r\n".repeat(1_000_000), Fails(Fault::TooDeep)),
         row("*2\r\n+a\r\n@", Fails(Fault::UnknownType(b'@'))),
         row("*2\r\n:1\r\n", Incomplete),
-        // A late reply to something else becomes the element: only a deadline helps.
+        // A late reply to another command becomes the element: only a deadline helps.
         row("*2\r\n:1\r\n+late\r\n", {
             Is(Value::Array(vec![Value::Integer(1), simple("late")]), 0)
         }),
@@ -133,7 +133,7 @@ fn aggregate_rows() -> Vec<Row> {
         row("|1\r\n+a\r\n:1\r\n", Incomplete),
         row("|1\r\n+a\r\n:1\r\n+OK\r\n", Is(simple("OK"), 0)),
         row("*1\r\n|1\r\n+a\r\n:1\r\n:2\r\n", Is(Value::Array(integers([2])), 0)),
-        // Skipping it is the caller's part; the reply behind it is still there.
+        // The caller must skip it; the reply after it follows.
         row(">1\r\n+x\r\n+OK\r\n", Is(Value::Push(vec![simple("x")]), 5)),
         row("*1\r\n>1\r\n+x\r\n", Fails(Fault::NestedPush)),
         row(">0\r\n", Fails(Fault::EmptyPush)),
@@ -193,7 +193,7 @@ fn limit_rows() -> Vec<Row> {
     let text = |length| "x".repeat(length);
     let longest = format!("${BULK_MAX}\r\n{}\r\n", text(BULK_MAX));
     let widest = format!("*{ELEMENTS_MAX}\r\n{}", ":1\r\n".repeat(ELEMENTS_MAX));
-    // An array that takes REPLY_MAX bytes to the last: the line at its end makes up the rest.
+    // An array of exactly REPLY_MAX bytes: the line at its end fills the rest.
     let part = format!("$65000\r\n{}\r\n", text(65_000)).repeat(4);
     let left = REPLY_MAX - "*5\r\n".len() - part.len() - "+\r\n".len();
     let largest = format!("*5\r\n{part}+{}\r\n", text(left));
@@ -236,7 +236,7 @@ fn all_rows() -> Vec<Row> {
 }
 
 #[test]
-fn every_row_has_its_outcome_however_it_is_cut() {
+fn every_row_has_its_outcome_however_it_is_split() {
     for Row { bytes, outcome } in all_rows() {
         let start = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
         let decoded = match decode(&bytes) {
@@ -244,7 +244,7 @@ fn every_row_has_its_outcome_however_it_is_cut() {
             Ok(Some((reply, used))) => Is(reply.into(), bytes.len() - used),
             Err(fault) => Fails(fault),
         };
-        // Long values would drown the message.
+        // Long values would make the message unreadable.
         let shown: String = format!("{decoded:?}").chars().take(200).collect();
         assert!(decoded == outcome, "{start:?} yields {shown}");
         hold(&bytes);

@@ -1,19 +1,19 @@
-//! What decoding costs: time that grows with the bytes and no faster, and no stack.
+//! The cost of decoding: linear time, and constant stack.
 //!
-//! Nothing here measures time. The bytes that the decoder should be done with are overwritten
-//! while it waits for more, so one that goes back to them finds something else and stumbles.
+//! The tests do not measure time. Bytes that the decoder has scanned are overwritten while it waits
+//! for more, so a decoder that reads them again fails.
 
 use redlatch::internal::resp::{Decoder, LINE_MAX, ProtocolError, Reply, decode};
 
-/// A decoder that goes back over a body would find it changed here. So the work is linear.
+/// A decoder that reads a body again would find it changed. So the work is linear.
 #[test]
-fn bytes_that_were_scanned_are_not_looked_at_again() {
+fn scanned_bytes_are_not_read_again() {
     let part = format!("$51200\r\n{}\r\n", "x".repeat(51_200));
     let whole = format!("*4\r\n{}", part.repeat(4)).into_bytes();
     let mut arrived = whole.clone();
     let mut decoder = Decoder::new();
     for length in 0..whole.len() {
-        // The header of the reply is read once more at its end, and no line is longer than this.
+        // The header of the reply is read once more at the end; no line is longer than this.
         let line = 12;
         if length > 2 * line {
             arrived[length - line] = b'@';
@@ -23,8 +23,8 @@ fn bytes_that_were_scanned_are_not_looked_at_again() {
     assert!(matches!(decoder.decode(&arrived), Ok(Some((_, used))) if used == whole.len()));
 }
 
-/// Within a line, only a carriage return at its end may be looked at again: it may be the first
-/// half of the CRLF. All other bytes become line breaks once they have been looked at.
+/// Within a line, only a carriage return at its end may be read again: it may be the first half of
+/// the CRLF. All other bytes are replaced by line breaks after the decoder has read them.
 #[test]
 fn a_line_is_searched_for_its_end_once() {
     let line = format!("+{}\r\n", "x".repeat(LINE_MAX)).into_bytes();
@@ -42,7 +42,7 @@ fn a_line_is_searched_for_its_end_once() {
 }
 
 #[test]
-fn depth_takes_no_stack() {
+fn nested_aggregates_use_no_more_stack() {
     let small = std::thread::Builder::new().stack_size(64 * 1024);
     let decoding = small.spawn(|| {
         assert_eq!(decode(&b"*1\r\n".repeat(1_000_000)), Err(ProtocolError::TooDeep));

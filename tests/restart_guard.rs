@@ -1,7 +1,7 @@
-//! The restart guard: what a node that was started a moment ago granted does not count.
+//! The restart guard: grants of a node that was started recently do not count.
 //!
-//! Real servers here, which come back empty, and nodes inside the process where a test would wait
-//! for long: these can say that they have been up for as long as they like.
+//! The tests use real servers, which lose their keys in a restart, and embedded nodes where a test
+//! would take long, because these can report any uptime.
 
 mod support;
 
@@ -21,12 +21,12 @@ fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
     builder.wait_for_all(true).build().expect("the settings are good")
 }
 
-/// For how long the nodes' grants do not count, by what the client says of each.
+/// The remaining quarantine of each node, as the client reports it.
 fn quarantines(client: &LockClient) -> Vec<Option<Duration>> {
     client.nodes().iter().map(|node: &NodeStatus| node.quarantine).collect()
 }
 
-/// Nodes that have been up for long, and a client with the default settings, but patient.
+/// Nodes with a long uptime, and a client with the default settings except for timeouts.
 fn embedded(count: usize) -> (Nodes, LockClient) {
     let nodes = Nodes::start(count).expect("there are ports enough");
     let client = default(&nodes);
@@ -48,7 +48,7 @@ fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute()
     for left in quarantines(&client).into_iter().flatten() {
         assert!(!left.is_zero() && left <= minute, "{left:?}");
     }
-    // Nobody is kept waiting who does not want to wait.
+    // A request that does not wait returns at once.
     let start = Instant::now();
     let error = patient(servers.urls()).restart_guard(true).build().unwrap();
     let error = error.try_lock("fresh", LONG).unwrap_err();
@@ -60,7 +60,7 @@ fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute()
 }
 
 #[test]
-fn who_waits_is_served_when_the_quarantine_is_over() {
+fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     let mut servers = Servers::start(3);
     let (ttl, max_ttl) = (Duration::from_secs(1), Duration::from_secs(3));
     let client = guarded(servers.urls(), max_ttl);
@@ -75,8 +75,8 @@ fn who_waits_is_served_when_the_quarantine_is_over() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(gone(&servers, "fresh"), "what was planted all the same is taken back");
-    // It waits, and does not ask a thousand times meanwhile.
+    assert!(gone(&servers, "fresh"), "keys that were set during the quarantine are removed");
+    // It waits, and does not retry all the time.
     let before = calls(&servers[0], "set");
     let _ = client.lock("fresh", ttl).unwrap().release().unwrap();
     let attempts = calls(&servers[0], "set") - before;
@@ -84,7 +84,7 @@ fn who_waits_is_served_when_the_quarantine_is_over() {
 
     assert!(eventually(LIMIT, || quarantines(&client).iter().all(Option::is_none)));
 
-    // One that restarts does not count, and a majority that restarts is none.
+    // A restarted node does not count, and a restarted majority is no majority.
     servers[0].restart();
     let _ = take(&client, "one", ttl).release().unwrap();
     servers[1].restart();
@@ -100,15 +100,15 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
     servers[0].restart();
     servers[1].restart();
     let other = guarded(servers.urls(), max_ttl);
-    // Whoever comes now finds two nodes that know of no lock, and must not have it ...
+    // Two nodes know of no lock now, and another client must not get it ...
     let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
-    // ... before its time is over.
+    // ... before the lock expires.
     assert!(guard.remaining().is_zero());
     let _ = taken.release().unwrap();
 }
 
 #[test]
-fn a_restart_gives_a_lock_away_that_is_not_guarded() {
+fn without_the_guard_a_restart_gives_a_held_lock_to_another_client() {
     let mut servers = Servers::start(3);
     let guard = take(&patient(servers.urls()).build().unwrap(), "away", LONG);
     servers[0].restart();
@@ -123,12 +123,12 @@ fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
     let mut guard = take(&client, "rolling", LONG);
     for index in 0..3 {
         nodes.restart(index).unwrap();
-        // The others confirm it, and it is put back on this one, which confirms it the next time.
+        // The other nodes confirm it, and it is restored on this one, which confirms the next one.
         guard.extend(LONG).unwrap();
     }
     assert!(quarantines(&client).iter().all(Option::is_some));
     guard.extend(LONG).unwrap();
-    // That does not depend on who asks: nobody else gets it, and it is released everywhere.
+    // This holds for all clients: no other gets the lock, and the release reaches all nodes.
     let other = default(&nodes);
     assert!(other.try_lock("rolling", LONG).unwrap().is_none(), "refused, not quarantined");
     assert_eq!(guard.release(), Ok(Released::InTime));
@@ -136,7 +136,7 @@ fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
 }
 
 #[test]
-fn a_majority_that_restarts_has_lost_the_lock_and_gives_it_to_nobody() {
+fn a_restarted_majority_has_lost_the_lock_and_grants_it_to_no_client() {
     let (nodes, client) = embedded(3);
     let mut guard = take(&client, "forgotten", LONG);
     nodes.restart(0).unwrap();
@@ -147,9 +147,9 @@ fn a_majority_that_restarts_has_lost_the_lock_and_gives_it_to_nobody() {
 }
 
 #[test]
-fn a_lock_is_handed_off_by_nodes_that_hold_it_though_they_are_quarantined() {
-    // The first and the second restart, and are given the key again by an extension. The second
-    // forgets it once more, and all that it could do for the next in line is to plant it.
+fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
+    // The first and the second node restart, and an extension restores the key there. The second
+    // loses it again, so for the next waiter it could only set a new key.
     for (is_forgotten, is_served) in [(false, true), (true, false)] {
         let (nodes, client) = embedded(3);
         let mut guard = take(&client, "handed", LONG);
@@ -172,7 +172,7 @@ fn a_lock_is_handed_off_by_nodes_that_hold_it_though_they_are_quarantined() {
 }
 
 #[test]
-fn a_server_that_does_not_say_how_long_it_has_been_up_counts_from_when_it_is_known() {
+fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
     let servers = Servers::start(1);
     servers[0].command(&["ACL", "SETUSER", "shy", "on", ">pw", "~*", "+@all", "-info"]);
     let url = servers.urls()[0].replace("redis://", "redis://shy:pw@");
@@ -183,7 +183,7 @@ fn a_server_that_does_not_say_how_long_it_has_been_up_counts_from_when_it_is_kno
     assert!(start.elapsed() >= max_ttl);
     assert_eq!(holders(&servers, "shy"), 1);
     let _ = guard.release().unwrap();
-    // Another connection is another beginning.
+    // A new connection starts it again.
     servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(matches!(client.try_lock("shy", max_ttl), Err(LockError::NoQuorum(_))));
     assert_eq!(value(&servers[0], "shy"), None);
@@ -199,7 +199,7 @@ fn a_ttl_that_is_longer_than_a_quarantine_is_refused() {
 }
 
 #[test]
-fn nobody_in_line_asks_while_the_first_waits_for_the_end_of_a_quarantine() {
+fn waiters_send_nothing_while_the_head_waits_for_the_end_of_a_quarantine() {
     let servers = Servers::start(3);
     let client = guarded(servers.urls(), Duration::from_secs(3));
     thread::scope(|scope| {
@@ -208,14 +208,14 @@ fn nobody_in_line_asks_while_the_first_waits_for_the_end_of_a_quarantine() {
         }
     });
     let attempts = calls(&servers[0], "set");
-    // One for each, one before the quarantine and a few that come a moment too early.
+    // One for each, one before the quarantine, and a few that are a moment too early.
     assert!(attempts <= 8 + 8, "{attempts} attempts");
 }
 
 #[test]
 fn all_clients_see_a_quarantine_end_at_the_same_time_whenever_they_connect() {
     let server = Servers::start(1);
-    // Whoever connects in its first second knows more than its start, which is cut off to that.
+    // Uptimes are whole seconds: a client that connects in the first second knows the start better.
     thread::sleep(Duration::from_millis(1_100));
     let mut ends = Vec::new();
     let (start, mut spread) = (Instant::now(), Duration::MAX);

@@ -1,6 +1,6 @@
-//! Three real servers that persist nothing are killed and come back empty, one after the other,
-//! while four clients fight for a lock: with the restart guard there are never two holders, and
-//! without it there are, so that this test would notice.
+//! Three real servers without persistence are killed and restarted, one after the other, while four
+//! clients compete for a lock. With the restart guard there are never two holders. Without it there
+//! are, which shows that this test can detect them.
 
 mod support;
 
@@ -16,48 +16,48 @@ use support::servers::Servers;
 
 const RESOURCE: &str = "orders:42";
 
-/// As long as the guard waits: the longest that it has to protect.
+/// The ttl, as long as the quarantine: the longest that the guard must protect.
 const TTL: Duration = Duration::from_secs(3);
 
-/// A small part of the ttl, as it should be; a round that a busy machine cuts short is tried again.
+/// A small part of the ttl; on a busy machine, a round that times out is repeated.
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A time in which a client was told that the lock is its own.
+/// A time in which a client believed that it held the lock.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     client: usize,
-    /// Will it hold the lock to its end, whatever happens to it?
+    /// Will it hold the lock to its end, whatever happens?
     is_stubborn: bool,
     from: Instant,
     until: Instant,
 }
 
-/// What all clients share, though it is not theirs to know: who believed what, and when.
+/// The claims of all clients, as seen by the test.
 #[derive(Default)]
-struct Witness {
+struct Claims {
     claims: Mutex<Vec<Claim>>,
     is_over: AtomicBool,
 }
 
-impl Witness {
+impl Claims {
     fn claims(&self) -> Vec<Claim> {
         self.claims.lock().expect("nothing panics with this lock held").clone()
     }
 
-    /// Takes down a claim that has begun, and says where.
+    /// Records a claim that has begun, and returns its index.
     fn begin(&self, claim: Claim) -> usize {
         let mut claims = self.claims.lock().expect("nothing panics with this lock held");
         claims.push(claim);
         claims.len() - 1
     }
 
-    /// A claim ends at another time than it was to.
+    /// Changes the end of a claim.
     fn change(&self, index: usize, until: impl FnOnce(Instant) -> Instant) {
         let claim = &mut self.claims.lock().expect("nothing panics with this lock held")[index];
         claim.until = until(claim.until);
     }
 
-    /// Two clients that held the lock at one time, if there are.
+    /// Two claims of different clients at the same time, if there are any.
     fn two_holders(&self) -> Option<(Claim, Claim)> {
         let mut claims = self.claims();
         claims.sort_by_key(|claim| claim.from);
@@ -71,7 +71,7 @@ impl Witness {
         None
     }
 
-    /// Was the lock taken after this time by one who will hold it for most of its ttl from now?
+    /// Was the lock acquired after this time by a client that will hold it for most of its ttl?
     fn is_held(&self, since: Instant) -> bool {
         let soon = Instant::now() + TTL * 3 / 4;
         let is_it = |claim: &Claim| claim.is_stubborn && claim.from > since && claim.until > soon;
@@ -79,7 +79,7 @@ impl Witness {
     }
 }
 
-/// Sends the clients home when it is dropped.
+/// Ends the clients when it is dropped.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -88,44 +88,44 @@ impl Drop for Over<'_> {
     }
 }
 
-/// The end of what the guard promises. The clock is read before the promise: this errs on the side
-/// of the library.
+/// The end of the validity. The clock is read before the remaining validity, so the result is not
+/// too late: in doubt, the test decides in the library's favour.
 fn promised(guard: &LockGuard) -> Instant {
     let now = Instant::now();
     now + guard.remaining()
 }
 
-/// One client: takes the lock again and again, and in turn holds it to its end, extends it, and
-/// gives it back early.
-fn work(number: usize, client: &LockClient, witness: &Witness) {
+/// One client: acquires the lock again and again, and alternately holds it until it expires,
+/// extends it, and releases it early.
+fn work(number: usize, client: &LockClient, all_claims: &Claims) {
     let wait = Duration::from_millis(500);
     for turn in number.. {
-        if witness.is_over.load(Ordering::SeqCst) {
+        if all_claims.is_over.load(Ordering::SeqCst) {
             return;
         }
-        // Too few nodes may be there, or count: then as at any other time.
+        // Too few nodes may be up, or count: then it retries.
         let Ok(Some(mut guard)) = client.try_lock_for(RESOURCE, TTL, wait) else { continue };
         let from = Instant::now();
         let (is_stubborn, until) = (turn % 3 == 0, promised(&guard));
-        let claim = witness.begin(Claim { client: number, is_stubborn, from, until });
+        let claim = all_claims.begin(Claim { client: number, is_stubborn, from, until });
         match turn % 3 {
             0 => while_held(&guard, TTL),
             1 => {
                 while_held(&guard, TTL / 3);
                 if guard.extend(TTL).is_ok() {
-                    witness.change(claim, |_| promised(&guard));
+                    all_claims.change(claim, |_| promised(&guard));
                 }
                 while_held(&guard, TTL);
             }
             _ => while_held(&guard, TTL / 30),
         }
-        // It may be given back, or have been found lost, before the end that was promised.
-        witness.change(claim, |until| until.min(Instant::now()));
+        // It may have been released or found lost before the end of the validity.
+        all_claims.change(claim, |until| until.min(Instant::now()));
         drop(guard);
     }
 }
 
-/// Works for so long, or until the lock is lost.
+/// Waits for `time`, or until the lock is lost.
 fn while_held(guard: &LockGuard, time: Duration) {
     let end = Instant::now() + time;
     while Instant::now() < end && guard.ensure_held().is_ok() {
@@ -133,9 +133,9 @@ fn while_held(guard: &LockGuard, time: Duration) {
     }
 }
 
-/// Kills and restarts the servers, one after the other, whenever the lock has been taken, until
-/// `enough` says so after one such turn.
-fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Witness) -> bool) -> Witness {
+/// Kills and restarts the servers, one after the other, each time the lock has been acquired, until
+/// `enough` returns true.
+fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Claims) -> bool) -> Claims {
     let mut servers = Servers::start(3);
     let clients: Vec<_> = (0..4)
         .map(|_| {
@@ -143,46 +143,46 @@ fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Witness) -> bool) -
             builder.restart_guard(restart_guard).max_ttl(TTL).build().expect("good settings")
         })
         .collect();
-    let witness = Witness::default();
+    let all_claims = Claims::default();
     thread::scope(|scope| {
-        // Also when an assertion fails, or the clients would go on for ever.
-        let _over = Over(&witness.is_over);
+        // Also after a failed assertion: the clients would go on for ever otherwise.
+        let _over = Over(&all_claims.is_over);
         for (number, client) in clients.iter().enumerate() {
-            let witness = &witness;
-            scope.spawn(move || work(number, client, witness));
+            let all_claims = &all_claims;
+            scope.spawn(move || work(number, client, all_claims));
         }
         for turn in 1.. {
-            // Taken since the servers came back, or nothing would be at stake.
+            // Acquired since the servers restarted, so there is a lock to lose.
             let since = Instant::now();
-            let is_held = eventually(LIMIT * 3, || witness.is_held(since));
+            let is_held = eventually(LIMIT * 3, || all_claims.is_held(since));
             assert!(is_held, "turn {turn}: nobody gets the lock any more");
-            // All forget it, or two, which are a majority of three.
+            // All servers lose the key, or two, which are a majority.
             for index in turn..turn + 2 + turn % 2 {
                 servers[index % 3].restart();
             }
-            if enough(turn, &witness) {
+            if enough(turn, &all_claims) {
                 break;
             }
         }
     });
-    witness
+    all_claims
 }
 
 #[test]
 fn with_the_restart_guard_there_are_never_two_holders() {
-    let witness = storm(true, |turn, _| turn == 4);
-    assert_eq!(witness.two_holders().map(|pair| format!("{pair:?}")), None);
+    let all_claims = storm(true, |turn, _| turn == 4);
+    assert_eq!(all_claims.two_holders().map(|pair| format!("{pair:?}")), None);
 }
 
 #[test]
 fn without_the_restart_guard_there_are_two_holders() {
     let start = Instant::now();
-    let witness = storm(false, |_, witness| {
-        // Whoever is next comes at once.
-        let seen = eventually(TTL, || witness.two_holders().is_some());
+    let all_claims = storm(false, |_, all_claims| {
+        // The next client tries at once.
+        let seen = eventually(TTL, || all_claims.two_holders().is_some());
         assert!(seen || start.elapsed() < LIMIT * 3, "the servers forgot, and nobody noticed");
         seen
     });
-    let (first, second) = witness.two_holders().expect("seen before");
+    let (first, second) = all_claims.two_holders().expect("seen before");
     assert_ne!(first.client, second.client);
 }

@@ -1,4 +1,4 @@
-//! Nodes that restart, hang up on the idle, stop and go on.
+//! Nodes that restart, close idle connections, pause and resume.
 
 mod support;
 
@@ -14,15 +14,15 @@ use support::locks::{
 use support::redis::Server;
 use support::servers::Servers;
 
-/// Ends every connection but the one that asks, and waits until they are gone.
+/// Ends all connections but its own, and waits until they are closed.
 fn hang_up(server: &Server) {
     server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(eventually(LIMIT, || connections(server, "redlatch") == 0));
 }
 
 #[test]
-fn a_connection_that_was_closed_while_idle_costs_no_vote() {
-    // With one node, and with three that all have to answer.
+fn a_connection_closed_while_idle_costs_no_vote() {
+    // With one node, and with three that must all reply.
     for count in [1, 3] {
         let servers = Servers::start(count);
         let client = thorough(servers.urls());
@@ -41,7 +41,7 @@ fn a_connection_that_was_closed_while_idle_costs_no_vote() {
 }
 
 #[test]
-fn a_server_s_timeout_for_the_idle_costs_no_vote() {
+fn a_servers_idle_timeout_costs_no_vote() {
     let server = Server::start(&["--timeout", "1"]);
     let client = thorough([server.url()]);
     for round in 0..2 {
@@ -52,7 +52,7 @@ fn a_server_s_timeout_for_the_idle_costs_no_vote() {
 }
 
 #[test]
-fn a_restart_while_nothing_was_asked_costs_no_vote() {
+fn a_restart_while_the_client_is_idle_costs_no_vote() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
     for round in 0..3 {
@@ -65,7 +65,7 @@ fn a_restart_while_nothing_was_asked_costs_no_vote() {
 }
 
 #[test]
-fn what_is_dropped_while_a_connection_is_dead_is_removed_with_the_next_traffic() {
+fn a_guard_dropped_while_a_connection_is_broken_is_removed_with_the_next_traffic() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let guard = take(&client, "dead", LONG);
@@ -82,7 +82,7 @@ fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
     let token = value(&servers[0], "rolling");
     for index in 0..5 {
         servers[index].restart();
-        assert_eq!(value(&servers[index], "rolling"), None, "it comes back empty");
+        assert_eq!(value(&servers[index], "rolling"), None, "it restarts without keys");
         guard.extend(LONG).unwrap();
         assert!(eventually(LIMIT, || holders(&servers, "rolling") == 5));
     }
@@ -123,9 +123,9 @@ fn a_node_that_comes_back_is_used_again() {
 }
 
 #[test]
-fn a_node_that_was_stopped_for_long_is_used_again() {
+fn a_node_that_was_paused_for_long_is_used_again() {
     let servers = Servers::start(3);
-    // It is given up after ten times this.
+    // The connection is abandoned after ten times this.
     let round = Duration::from_millis(50);
     let client = patient(servers.urls()).node_timeout(round).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
@@ -137,13 +137,13 @@ fn a_node_that_was_stopped_for_long_is_used_again() {
     assert!(eventually(LIMIT, is_given_up));
     resume(&servers, 1);
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
-    // What was written to it on connections that are long given up has been undone too.
+    // Commands that were written on abandoned connections were undone too.
     let is_clean = || !client.nodes().is_empty() && holders(&servers, "while") == 0;
     assert!(eventually(LIMIT, is_clean));
 }
 
 #[test]
-fn a_server_that_is_told_to_stop_in_order_is_like_one_that_is_killed() {
+fn an_orderly_shutdown_of_a_server_is_handled_like_a_crash() {
     let mut servers = Servers::start(3);
     let client = thorough(servers.urls());
     let stopping = thread::scope(|scope| {

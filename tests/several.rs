@@ -1,4 +1,4 @@
-//! Several resources at once: all of them or none, on each node and on all.
+//! Several resources at once: all of them or none, on each node and in total.
 
 mod support;
 
@@ -11,14 +11,14 @@ use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, 
 use support::queue::{finish, stand};
 use support::servers::Servers;
 
-/// Takes locks that have to be free.
+/// Acquires locks that must be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
     taken.expect("a majority answers").expect("nobody else holds any of them")
 }
 
-/// Are they held by others?
+/// Are they held by another client?
 #[track_caller]
 fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
@@ -26,7 +26,7 @@ fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
 }
 
 #[test]
-fn all_or_none() {
+fn several_resources_are_locked_together_or_not_at_all() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let held = take(&other, "b", LONG);
@@ -51,7 +51,7 @@ fn all_or_none() {
 }
 
 #[test]
-fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
+fn names_may_contain_each_other_and_any_bytes() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
@@ -61,7 +61,7 @@ fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
     }
     assert_eq!(guard.release().unwrap(), Released::InTime);
     assert!(names.iter().all(|name| holders(&servers, name) == 0));
-    // The prefix is before each of them.
+    // Each key has the prefix.
     let prefixed = patient(servers.urls()).key_prefix("app:").wait_for_all(true).build().unwrap();
     let guard = take_all(&prefixed, &["a", "b"]);
     assert_eq!((holders(&servers, "app:a"), holders(&servers, "app:b")), (3, 3));
@@ -69,23 +69,24 @@ fn names_that_contain_each_other_and_any_bytes_are_names_like_others() {
 }
 
 #[test]
-fn what_a_minority_holds_is_in_nobodys_way() {
+fn foreign_keys_on_a_minority_are_no_problem() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    // One node has what another has left there under one key; a second one has it under the other.
+    // One node has a foreign key for one resource, a second node for the other resource.
     for foreign in ["foreign", ""] {
         servers[0].command(&["SET", "a", foreign, "PX", "50000"]);
         let both = take_all(&client, &["a", "b"]);
         assert_eq!((holders(&servers[1..], "a"), holders(&servers, "b")), (2, 2));
         assert_eq!(both.release().unwrap(), Released::InTime);
         assert_eq!(value(&servers[0], "a").as_deref(), Some(foreign.as_bytes()));
-        // With a second one there is no majority that has both, though each is free on one.
+        // With two such nodes, no majority has both free, although each resource is free on a
+        // majority.
         servers[1].command(&["SET", "b", foreign]);
         assert!(is_refused(&client, &["a", "b"]));
         assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "what was foreign");
         servers[1].command(&["DEL", "b"]);
     }
-    // What is no string is another's as well.
+    // A value that is no string is foreign as well.
     servers[0].command(&["DEL", "a"]);
     servers[0].command(&["LPUSH", "b", "x"]);
     let mut both = take_all(&client, &["a", "b"]);
@@ -97,7 +98,7 @@ fn what_a_minority_holds_is_in_nobodys_way() {
 }
 
 #[test]
-fn they_are_extended_together() {
+fn several_locks_are_extended_together() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30));
@@ -106,22 +107,22 @@ fn they_are_extended_together() {
     assert!(both.remaining() > Duration::from_secs(40));
     let shortest = |key| servers.iter().map(|server| pttl(server, key)).min().unwrap();
     assert!(shortest("a") > 40_000 && shortest("b") > 40_000);
-    // By less than is left: neither gets less.
+    // By less than the remaining ttl: neither is shortened.
     both.extend(Duration::from_secs(1)).unwrap();
     assert!(shortest("a") > 20_000 && shortest("b") > 20_000);
     assert!(both.remaining() > Duration::from_secs(20));
 
-    // A node that has lost one of them gets it back, and the other keeps what it has to live.
+    // On a node that lost one key, it is restored, and the other keeps its ttl.
     servers[2].command(&["DEL", "b"]);
     both.extend(Duration::from_secs(1)).unwrap();
-    assert!(eventually(LIMIT, || value(&servers[2], "b").is_some()), "planted again");
-    assert!(pttl(&servers[2], "a") > 20_000, "the other lives on as long as before");
+    assert!(eventually(LIMIT, || value(&servers[2], "b").is_some()), "restored");
+    assert!(pttl(&servers[2], "a") > 20_000, "the other keeps its ttl");
     assert_eq!(both.release().unwrap(), Released::InTime);
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 0));
 }
 
 #[test]
-fn with_one_of_them_lost_on_a_majority_all_are_lost() {
+fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let lose =
@@ -142,7 +143,7 @@ fn with_one_of_them_lost_on_a_majority_all_are_lost() {
 }
 
 #[test]
-fn bad_input_is_told_before_anything_is_sent() {
+fn invalid_input_is_refused_before_anything_is_sent() {
     let servers = Servers::start(1);
     let client = thorough(servers.urls());
     let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).lock() {
@@ -170,7 +171,7 @@ fn bad_input_is_told_before_anything_is_sent() {
     }
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);
 
-    // As much as there may be, fenced as well; and duplicates, which are one.
+    // The maximum, also fenced; and duplicates, which count once.
     let most = client.request_all((0..64).map(name)).fenced().try_lock().unwrap();
     assert_eq!(most.expect("they are free").release().unwrap(), Released::InTime);
     let most = client.request_all([long(b'a'), long(b'b')]).fenced();
@@ -184,7 +185,7 @@ fn bad_input_is_told_before_anything_is_sent() {
 }
 
 #[test]
-fn who_waits_waits_no_longer_than_agreed() {
+fn a_request_for_several_waits_for_its_time_limit_only() {
     let servers = Servers::start(3);
     let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
     let held = take(&other, "b", LONG);
@@ -192,7 +193,7 @@ fn who_waits_waits_no_longer_than_agreed() {
     let wait = Duration::from_millis(200);
     assert!(client.request_all(["a", "b"]).try_lock_for(wait).unwrap().is_none());
     assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
-    // A thread of the same client that holds the same set, or one that overlaps, is no other case.
+    // The same if a thread of the same client holds the same set, or one that overlaps.
     drop(held);
     let held = take_all(&other, &["b", "c"]);
     for set in [&["b", "c"][..], &["c", "d"], &["b"]] {
@@ -207,7 +208,7 @@ fn who_waits_waits_no_longer_than_agreed() {
 }
 
 #[test]
-fn threads_that_want_the_same_set_hand_it_on() {
+fn threads_that_want_the_same_set_hand_it_off() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
@@ -217,7 +218,7 @@ fn threads_that_want_the_same_set_hand_it_on() {
         // The same set in another order.
         stand(move || client.request_all(["b", "a"]).ttl(LONG).lock().unwrap())
     };
-    // On one node, one of the keys has become another's meanwhile.
+    // On one node, one of the keys became a foreign one meanwhile.
     servers[0].command(&["SET", "b", "foreign"]);
     let before = value(&servers[1], "a");
     assert_eq!(held.release().unwrap(), Released::InTime);
@@ -227,7 +228,7 @@ fn threads_that_want_the_same_set_hand_it_on() {
         assert_eq!(value(server, "a"), value(server, "b"));
     }
     let is_cleared = || value(&servers[0], "a").is_none();
-    assert!(eventually(LIMIT, is_cleared), "what the lock before had there is taken back");
+    assert!(eventually(LIMIT, is_cleared), "the keys of the former lock are removed");
     assert_eq!(next.release().unwrap(), Released::InTime);
     assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (0, 1));
 }

@@ -1,5 +1,5 @@
-//! Overlapping sets of resources from many threads and several clients: no deadlock, whatever the
-//! order in which they are named, and no lost update of what they protect.
+//! Overlapping sets of resources, locked by many threads of several clients: no deadlock in any
+//! order of the names, and no lost update of the protected data.
 
 mod support;
 
@@ -13,8 +13,8 @@ use support::servers::Servers;
 
 const RESOURCES: [&str; 5] = ["r0", "r1", "r2", "r3", "r4"];
 
-/// What a resource's lock protects: counted up by reading, waiting, and writing, so that two who do
-/// it at once lose an update.
+/// The data that the locks protect. They are incremented by reading, waiting and writing, so two
+/// threads at once lose an update.
 #[derive(Default)]
 struct Counters([AtomicU64; RESOURCES.len()]);
 
@@ -41,7 +41,7 @@ impl Chance {
         ((z ^ (z >> 31)) % limit as u64) as usize
     }
 
-    /// One to three different ones in any order.
+    /// One to three different resources in any order.
     fn choose(&mut self) -> Vec<usize> {
         let mut all: Vec<usize> = (0..RESOURCES.len()).collect();
         let count = 1 + self.below(3);
@@ -49,7 +49,7 @@ impl Chance {
     }
 }
 
-/// Works on sets until time is over, and says how often it counted each resource.
+/// Locks sets until the time is over, and returns how often it incremented each counter.
 fn work(
     client: &LockClient,
     counters: &Counters,
@@ -58,18 +58,18 @@ fn work(
 ) -> [u64; RESOURCES.len()] {
     let mut counted = [0; RESOURCES.len()];
     let mut turns = 0;
-    // Everybody gets something, however late it is.
+    // Each thread gets at least one set, however long that takes.
     while turns < 3 || Instant::now() < end {
         let chosen = chance.choose();
         let names: Vec<&str> = chosen.iter().map(|index| RESOURCES[*index]).collect();
         let request = match (&names[..], chance.below(2)) {
-            // Locks of one resource are among them.
+            // Including locks of a single resource.
             ([name], 0) => client.request(name),
             _ => client.request_all(&names),
         };
         let request = if chance.below(2) == 0 { request.fenced() } else { request };
         let guard = request.ttl(LONG).try_lock_for(3 * LIMIT).expect("a majority answers");
-        let guard = guard.expect("nobody waits for ever");
+        let guard = guard.expect("no thread waits for ever");
         counters.count(&chosen);
         chosen.iter().for_each(|index| counted[*index] += 1);
         turns += 1;
@@ -83,7 +83,7 @@ fn work(
 }
 
 #[test]
-fn overlapping_sets_in_any_order_neither_block_each_other_nor_lose_an_update() {
+fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
     let servers = Servers::start(3);
     let counters = Counters::default();
     let end = Instant::now() + Duration::from_secs(3);

@@ -1,4 +1,4 @@
-//! Several resources at once on nodes that go away, forget, hang, or refuse.
+//! Several resources at once on nodes that fail, lose data, hang, or refuse.
 
 mod support;
 
@@ -10,7 +10,7 @@ use support::eventually;
 use support::locks::{LIMIT, LONG, gone, holders, patient, thorough, value};
 use support::servers::Servers;
 
-/// Takes locks that have to be free.
+/// Acquires locks that must be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
@@ -18,7 +18,7 @@ fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
 }
 
 #[test]
-fn one_node_down_killed_or_forgetful_makes_no_difference() {
+fn one_node_that_is_down_killed_or_lost_its_scripts_makes_no_difference() {
     let mut servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     let ready = |client: &LockClient, count: usize| {
@@ -27,7 +27,7 @@ fn one_node_down_killed_or_forgetful_makes_no_difference() {
     };
     assert!(ready(&client, 3));
     drop(take_all(&client, &["a", "b"]));
-    // They have forgotten the scripts, before each of the three that are needed.
+    // They forget the scripts before each of the three operations.
     let flush = |servers: &Servers| {
         servers.iter().for_each(|server| drop(server.command(&["SCRIPT", "FLUSH"])));
     };
@@ -38,8 +38,8 @@ fn one_node_down_killed_or_forgetful_makes_no_difference() {
     flush(&servers);
     assert_eq!(both.release().unwrap(), Released::InTime);
     let is_gone = || {
-        // Who released it has gone away with a majority's answers. If the third is that it does not
-        // know the script, that is read, and the source sent, with the next call.
+        // The release returned with a majority's replies. If the third reply is that the script is
+        // unknown, the next call reads it and sends the source.
         let _ = client.nodes();
         holders(&servers, "a") + holders(&servers, "b") == 0
     };
@@ -54,17 +54,17 @@ fn one_node_down_killed_or_forgetful_makes_no_difference() {
     assert!(ready(&client, 3));
     both.extend(LONG).unwrap();
     let is_back = || {
-        // Nobody reads a late answer while nobody calls.
+        // A late reply is only read during a call.
         let _ = client.nodes();
         value(&servers[0], "a").is_some() && value(&servers[0], "b").is_some()
     };
-    assert!(eventually(LIMIT, is_back), "planted on the node that came back empty");
+    assert!(eventually(LIMIT, is_back), "restored on the node that restarted without keys");
     assert_eq!(both.release().unwrap(), Released::InTime);
     assert!(gone(&servers, "a") && gone(&servers, "b"));
 }
 
 #[test]
-fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
+fn without_a_majority_the_request_fails_and_leaves_no_key() {
     let mut servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
     drop(take_all(&client, &["a", "b"]));
@@ -78,7 +78,7 @@ fn with_too_few_nodes_nobody_knows_and_nothing_stays() {
 }
 
 #[test]
-fn a_node_that_comes_to_itself_late_keeps_no_key() {
+fn a_node_that_resumes_late_keeps_no_key() {
     let servers = Servers::start(3);
     let client = patient(servers.urls()).node_timeout(LIMIT).build().unwrap();
     assert!(client.nodes().iter().all(|node| node.is_connected));
@@ -93,11 +93,11 @@ fn a_node_that_comes_to_itself_late_keeps_no_key() {
 }
 
 #[test]
-fn nodes_of_a_cluster_say_that_they_are() {
+fn nodes_of_a_cluster_are_reported() {
     let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
     let client = patient(servers.urls()).build().unwrap();
     let start = Instant::now();
-    // It waits as long as it takes, but this is for ever.
+    // It would wait without a limit, but this error is permanent.
     let error = client.request_all(["a", "b"]).lock().unwrap_err();
     assert!(start.elapsed() < LIMIT);
     let LockError::NoQuorum(error) = error else { panic!("{error}") };
@@ -111,7 +111,7 @@ fn nodes_of_a_cluster_say_that_they_are() {
 }
 
 #[test]
-fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
+fn the_rights_in_the_readme_suffice_for_several_resources() {
     let servers = Servers::start(3);
     let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
     let mut words = vec!["ACL", "SETUSER", "app"];
@@ -127,7 +127,7 @@ fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
     assert_eq!(both.release().unwrap(), Released::InTime);
     assert!(gone(&servers, "a") && gone(&servers, "b"));
 
-    // Keys that the user may not have are named as the reason, and the other is left alone.
+    // Missing rights to a key are reported, and the other key is not set.
     for server in &servers[..] {
         assert_eq!(server.command(&["ACL", "SETUSER", "app", "resetkeys", "~a"]).text(), "OK");
     }
@@ -137,23 +137,23 @@ fn a_user_with_the_rights_that_the_readme_names_can_do_all_of_it() {
 }
 
 #[test]
-fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
+fn an_invalid_counter_is_reported_and_no_lock_is_held() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
-    // A name as long as names may be: the error must not be longer than a line.
+    // The longest name: the error must not be longer than a line may be.
     let long = "x".repeat(65_000);
     let odd = ["nan", "inf", "-1", "1.5", "", " 7", "0x10", "1e3", "9007199254740991"];
     for (number, odd) in odd.into_iter().enumerate() {
         let name = if number == 0 { long.as_str() } else { "name" };
         let counter = format!("{name}:redlatch:fence");
         let request = client.request_all(["a", name]).ttl(LONG).fenced();
-        // On a minority it is in nobody's way.
+        // On a minority it is no problem.
         servers[0].command(&["SET", &counter, odd]);
         let lock = request.clone().lock().unwrap();
         assert!(lock.fencing_token().is_some());
         assert_eq!(lock.release().unwrap(), Released::InTime);
         servers[1].command(&["SET", &counter, odd]);
-        // It would wait for ever, but this is for ever.
+        // It would wait without a limit, but this error is permanent.
         let LockError::NoQuorum(error) = request.lock().unwrap_err() else { panic!() };
         let is_counter = |index: usize| match &error.reports()[index].answer {
             NodeAnswer::Failed(NodeError::Server(error)) => error.kind == ServerErrorKind::Counter,
@@ -161,7 +161,7 @@ fn a_counter_that_is_no_number_is_told_and_no_lock_is_held() {
         };
         assert!(is_counter(0) && is_counter(1), "{odd:?}: {error}");
         assert!(gone(&servers, "a") && gone(&servers, name));
-        // A lock that is not fenced does not care.
+        // A lock without a fencing token is not affected.
         let plain = client.request_all(["a", name]).ttl(LONG).try_lock().unwrap();
         assert_eq!(plain.expect("it is free").release().unwrap(), Released::InTime);
         assert_eq!(value(&servers[0], &counter).as_deref(), Some(odd.as_bytes()), "left alone");

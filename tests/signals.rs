@@ -1,8 +1,8 @@
-//! A storm of signals: system calls end early all the time, and nothing else changes.
+//! Many signals: they interrupt system calls all the time, which has no other effect.
 //!
-//! A signal that is sent to a process goes to its main thread if that does not mind, and tests do
-//! not run there. So what is interrupted here is one thread of a process of its own, this test
-//! program again: Linux gives a signal that is sent to the number of a thread to that one first.
+//! A signal to a process goes to its main thread if that does not block it, and tests do not run
+//! there. So the test interrupts one thread of another process, this test program again: Linux
+//! delivers a signal that is sent to a thread's number to that thread first.
 
 #![cfg(target_os = "linux")] // other systems have no signal to one thread of another process
 
@@ -30,7 +30,7 @@ const TTL: Duration = Duration::from_secs(30);
 const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 
 #[test]
-fn locks_work_and_end_in_time_under_a_storm_of_signals() {
+fn locks_work_and_time_out_correctly_under_many_signals() {
     let servers = Servers::start(5);
     let mut storm_tossed = Command::new(env::current_exe().unwrap())
         .args(["--exact", "in_the_storm", "--test-threads=1", "--nocapture"])
@@ -38,7 +38,7 @@ fn locks_work_and_end_in_time_under_a_storm_of_signals() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    // A signal that comes before there is a handler would end the process.
+    // A signal before the handler is set would end the process.
     let mut lines = BufReader::new(storm_tossed.stdout.take().unwrap()).lines();
     let thread = lines.find_map(|line| line.unwrap().split_once(READY)?.1.trim().parse().ok());
     let thread = Pid::from_raw(thread.expect("it says which thread it is")).unwrap();
@@ -46,7 +46,7 @@ fn locks_work_and_end_in_time_under_a_storm_of_signals() {
         if let Some(status) = storm_tossed.try_wait().unwrap() {
             break status;
         }
-        // The process is a child that has not been waited for, so its numbers are still its own;
+        // The child was not waited for yet, so its process number cannot belong to another process;
         // but the thread may have ended.
         let _ = kill_process(thread, Signal::USR1);
         std::thread::sleep(Duration::from_micros(200));
@@ -54,7 +54,7 @@ fn locks_work_and_end_in_time_under_a_storm_of_signals() {
     assert!(status.success(), "{status}");
 }
 
-/// What the process in the storm does. By itself, without the variable, it has nothing to do.
+/// The code of the process that gets the signals. Does nothing without the environment variable.
 #[test]
 fn in_the_storm() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -65,7 +65,7 @@ fn in_the_storm() {
 
     println!("{READY} {}", rustix::thread::gettid().as_raw_nonzero());
     expect_interruptions();
-    // Enough of them must come while locks are taken.
+    // Enough of them must arrive while locks are acquired.
     let before = signals.load(Ordering::SeqCst);
     let mut pairs = 0;
     while pairs < 300 || signals.load(Ordering::SeqCst) < before + 300 {
@@ -74,7 +74,7 @@ fn in_the_storm() {
         pairs += 1;
     }
 
-    // A wait that is interrupted and begun again must not begin its time again.
+    // A wait that is interrupted and repeated must not restart its time limit.
     let silent: Vec<_> = (0..3).map(|_| Peer::silent()).collect();
     let client = LockClient::builder()
         .nodes(silent.iter().map(Peer::url))
@@ -88,10 +88,10 @@ fn in_the_storm() {
     assert!(signals.load(Ordering::SeqCst) > before, "the wait was interrupted");
 }
 
-/// It is this thread's system calls that end early.
+/// Checks that the signals interrupt the system calls of this thread.
 fn expect_interruptions() {
     let socket = UdpSocket::bind(("127.0.0.1", 0)).expect("a socket of ours works");
-    // A call with a time-out is not begun again after a signal, whatever the handler asks for.
+    // A call with a timeout is not restarted after a signal, whatever the handler's flags.
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket of ours works");
     for _ in 0..10 {
         let ended = socket.recv(&mut [0]).expect_err("nobody sends anything");
@@ -99,7 +99,7 @@ fn expect_interruptions() {
     }
 }
 
-/// Counts the signals. Being counted is what interrupts.
+/// Counts the signals. The handler of the counter is what interrupts.
 fn count(signals: &Arc<AtomicUsize>) {
     let mut queue = Signals::new([SIGUSR1]).expect("a handler can be set");
     let signals = Arc::clone(signals);

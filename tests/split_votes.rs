@@ -1,4 +1,4 @@
-//! Clients that ask for a free lock at the same moment: one of them gets it.
+//! Clients that request a free lock at the same moment: one of them gets it.
 
 mod support;
 
@@ -12,8 +12,8 @@ use support::locks::{LONG, calls, gone, patient, take, thorough};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
-/// How many of the rounds nobody won in which all clients asked for the same lock at once.
-/// Between two rounds is as much time as what was given back takes to arrive.
+/// In how many of the rounds, in which all clients request the same lock at once, none got it.
+/// The pause between two rounds is as long as releases take to arrive.
 fn rounds_without_a_winner(clients: &[LockClient], rounds: usize, between: Duration) -> usize {
     let count = clients.len();
     let (ready, end) = (AtomicUsize::new(0), Barrier::new(count));
@@ -23,7 +23,7 @@ fn rounds_without_a_winner(clients: &[LockClient], rounds: usize, between: Durat
             assert!(client.nodes().iter().all(|node| node.is_connected));
             scope.spawn(|| {
                 for (round, winners) in winners.iter().enumerate() {
-                    // Not by a barrier, which wakes one after the other.
+                    // Not with a barrier, which wakes one thread after the other.
                     ready.fetch_add(1, Ordering::SeqCst);
                     while ready.load(Ordering::SeqCst) < (round + 1) * count {
                         thread::yield_now();
@@ -42,7 +42,7 @@ fn rounds_without_a_winner(clients: &[LockClient], rounds: usize, between: Durat
 }
 
 #[test]
-fn of_clients_that_are_each_nearest_to_another_node_one_gets_the_lock() {
+fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
     let servers = Servers::start(3);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let delay = Duration::from_millis(20);
@@ -54,7 +54,7 @@ fn of_clients_that_are_each_nearest_to_another_node_one_gets_the_lock() {
         };
         patient((0..3).map(url)).build().expect("the settings are good")
     });
-    // Each takes the node beside it, and finds the others taken: so every round would end.
+    // Each gets the node nearest to it first and finds the others taken: each round would end so.
     let (rounds, clients) = (25, clients.collect::<Vec<_>>());
     let lost = rounds_without_a_winner(&clients, rounds, 2 * delay);
     println!("nobody won {lost} of {rounds} rounds");
@@ -63,7 +63,7 @@ fn of_clients_that_are_each_nearest_to_another_node_one_gets_the_lock() {
 }
 
 #[test]
-fn of_clients_that_ask_at_once_one_gets_the_lock() {
+fn of_clients_that_request_at_once_one_gets_the_lock() {
     let (servers, rounds) = (Servers::start(3), 500);
     for count in [2, 3, 5] {
         let client = || patient(servers.urls()).build().expect("the settings are good");
@@ -76,7 +76,7 @@ fn of_clients_that_ask_at_once_one_gets_the_lock() {
 }
 
 #[test]
-fn a_lock_that_others_hold_is_asked_for_once() {
+fn a_held_lock_is_requested_once() {
     let servers = Servers::start(3);
     let (holder, client) = (thorough(servers.urls()), thorough(servers.urls()));
     let _held = take(&holder, "held", LONG);
@@ -85,7 +85,7 @@ fn a_lock_that_others_hold_is_asked_for_once() {
         assert!(client.try_lock("held", LONG).unwrap().is_none());
     }
     assert_eq!(calls(&servers[0], "set") - before, 10);
-    // A node that has lost the key grants what the others refuse: a few attempts, and no more.
+    // A node that lost the key grants it while the others refuse: a few attempts, and no more.
     servers[0].command(&["DEL", "held"]);
     let before = calls(&servers[1], "set");
     assert!(client.try_lock("held", LONG).unwrap().is_none());

@@ -1,5 +1,5 @@
-//! Endpoints behind which there is something else than a Redis that wants to talk: each is called
-//! what it is, none makes the client panic, hang, or tell the password.
+//! URLs of other programs than Redis: each is reported as such, and none makes the client panic,
+//! hang or show the password.
 
 mod support;
 
@@ -14,7 +14,7 @@ use support::redis::Server;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
 
-/// What a client says that is asked for a lock by three nodes of the same kind.
+/// The error of a client with three nodes of the same kind.
 #[track_caller]
 fn asked(urls: &[String; 3]) -> NoQuorum {
     let secret = |url: &String| url.replace("redis://", &format!("redis://user:{SECRET}@"));
@@ -36,7 +36,7 @@ fn asked(urls: &[String; 3]) -> NoQuorum {
     }
 }
 
-/// Three peers that all do this, and the first one's report.
+/// The report about the first of three peers of this kind.
 #[track_caller]
 fn node_error_of(start: impl Fn() -> Peer) -> NodeError {
     let peers = [start(), start(), start()];
@@ -48,7 +48,7 @@ fn node_error_of(start: impl Fn() -> Peer) -> NodeError {
 }
 
 #[test]
-fn what_is_no_redis_is_called_what_it_is() {
+fn other_programs_than_redis_are_reported_as_such() {
     let other = |start: fn() -> Peer, expected| {
         assert_eq!(node_error_of(start), NodeError::NotRedis(expected));
         assert!(NodeError::NotRedis(expected).is_permanent());
@@ -56,17 +56,17 @@ fn what_is_no_redis_is_called_what_it_is() {
     other(Peer::http, OtherProtocol::Http);
     other(Peer::ssh, OtherProtocol::Ssh);
     other(Peer::tls_alert, OtherProtocol::Tls);
-    // Whoever waits for ever is told as well, at once.
+    // A request without a time limit gets the error at once, too.
     let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
     let client = patient(peers.iter().map(Peer::url)).build().unwrap();
     assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
 }
 
 #[test]
-fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
+fn silent_peers_and_peers_that_send_nonsense_are_reported() {
     assert_eq!(node_error_of(Peer::silent), NodeError::TimedOut(Phase::Greeting));
     assert!(matches!(node_error_of(Peer::closing), NodeError::Disconnected(_)));
-    // The reset may be there before the connection is seen to be made.
+    // The reset may arrive before the client sees that the connection is open.
     let reset = node_error_of(Peer::resetting);
     let is_reset = matches!(reset, NodeError::Disconnected(_) | NodeError::Unreachable { .. });
     assert!(is_reset, "{reset:?}");
@@ -88,7 +88,7 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
         let error = node_error_of(|| Peer::answering(bytes));
         assert!(matches!(error, NodeError::UnexpectedReply(_)), "{error:?}");
     }
-    // One that says everything back, the password too.
+    // A peer that quotes everything, the password too.
     let parrot = || {
         Peer::start(|conversation| {
             let heard = conversation.read_some();
@@ -105,7 +105,7 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
 }
 
 #[test]
-fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
+fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
     let client = thorough([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
     let error = client.lock("renamed", LONG).unwrap_err();
@@ -117,7 +117,7 @@ fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
 }
 
 #[test]
-fn a_name_that_leads_nowhere_is_reported_and_holds_nobody_up() {
+fn an_unknown_host_name_is_reported_and_delays_no_call() {
     let servers = Servers::start(2);
     let nowhere = "redis://no-such-host.invalid".to_owned();
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
@@ -132,12 +132,12 @@ fn a_name_that_leads_nowhere_is_reported_and_holds_nobody_up() {
         Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("name not resolved: "),
         other => panic!("{other:?}"),
     };
-    // A resolver whose servers do not answer takes its time, and costs a time-out then.
+    // A resolver whose DNS servers do not answer is slow, and the result is a timeout.
     assert!(eventually(2 * LIMIT, unresolved));
 }
 
 #[test]
-fn a_stranger_among_the_nodes_is_one_node_that_is_down() {
+fn another_program_among_the_nodes_counts_as_one_node_that_is_down() {
     let servers = Servers::start(2);
     for stranger in [Peer::http(), Peer::ssh(), Peer::silent(), Peer::closing(), Peer::resetting()]
     {
@@ -153,7 +153,7 @@ fn a_stranger_among_the_nodes_is_one_node_that_is_down() {
 }
 
 #[test]
-fn one_that_sends_without_end_keeps_nobody_from_giving_up() {
+fn a_peer_that_sends_without_end_does_not_delay_the_timeout() {
     let flood = Peer::start(|talk| {
         let pushes = b">1\r\n:1\r\n".repeat(16 * 1024);
         while talk.send(&pushes) {}

@@ -1,6 +1,6 @@
-//! Replies that nothing was asked for: repeated, unsolicited, or in parts. None of them is a vote,
-//! and a connection on which one came is not used again. What is no reply, such as a push message,
-//! does no harm.
+//! Replies to no command: repeated, unsolicited, or in parts. None of them is a vote, and a
+//! connection on which one came is not used again. Other messages, such as push messages, have no
+//! effect.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::locks::{LIMIT, LONG, connected, gone, holders, patient, take, thoro
 use support::relay::{Relay, relayed, urls};
 use support::servers::Servers;
 
-/// How much later a reply is repeated.
+/// The delays of a repeated reply.
 const DELAYS: [Duration; 5] = [
     Duration::ZERO,
     Duration::from_millis(1),
@@ -43,8 +43,8 @@ impl Stage {
         Self { client: connected(client), servers, relays, journal }
     }
 
-    /// Runs `work` while two of the three servers repeat what they say so much later, and waits
-    /// until they have.
+    /// Runs `work` while two of the three servers repeat each reply after `delay`, and waits for
+    /// the last repetition.
     #[track_caller]
     fn repeating<T>(&self, delay: Duration, work: impl FnOnce() -> T) -> T {
         self.relays[..2].iter().for_each(|relay| relay.repeat_after(Some(delay)));
@@ -54,13 +54,13 @@ impl Stage {
         result
     }
 
-    /// Waits until the client has nothing more to expect, and can read all that there is.
+    /// Waits until no more replies are pending and all bytes have reached the client's sockets.
     #[track_caller]
     fn settle(&self) {
         self.relays.iter().for_each(Relay::settle);
     }
 
-    /// The client, with a connection to each node again.
+    /// The client, after it has a connection to each node again.
     #[track_caller]
     fn client(&self) -> &LockClient {
         connected(self.client.clone());
@@ -72,8 +72,8 @@ impl Stage {
         self.relays.iter().map(Relay::accepted).collect()
     }
 
-    /// Says this to the client on two of the three connections, part of it when the client has
-    /// written its next command.
+    /// Sends these bytes to the client on two of the three connections: `now` at once, `then` when
+    /// the client has written its next command.
     #[track_caller]
     fn say_in_parts(&self, now: &[u8], then: &[u8]) {
         self.relays[..2].iter().for_each(|relay| relay.say_in_parts(now, then));
@@ -81,7 +81,7 @@ impl Stage {
     }
 }
 
-/// Another client's lock is not to be had.
+/// The client does not get the other client's lock.
 #[track_caller]
 fn assert_theirs(client: &LockClient, case: &str) {
     let taken = client.try_lock("theirs", LONG);
@@ -89,12 +89,12 @@ fn assert_theirs(client: &LockClient, case: &str) {
 }
 
 #[test]
-fn a_reply_that_is_repeated_grants_nothing() {
+fn a_repeated_reply_grants_nothing() {
     let stage = Stage::set();
     let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
     for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..6).map(move |n| (delay, n))) {
         let client = stage.client();
-        // Given back in different ways, or held on to.
+        // Released, dropped or kept.
         let mine = stage.repeating(delay, || {
             let mine = client.try_lock(format!("{delay:?}-{round}"), LONG).ok().flatten()?;
             match round % 3 {
@@ -110,7 +110,7 @@ fn a_reply_that_is_repeated_grants_nothing() {
 }
 
 #[test]
-fn replies_that_are_repeated_to_many_threads_grant_nothing() {
+fn repeated_replies_to_many_threads_grant_nothing() {
     const THREADS: usize = 6;
     let stage = Stage::set();
     let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
@@ -121,7 +121,7 @@ fn replies_that_are_repeated_to_many_threads_grant_nothing() {
             for number in 0..THREADS {
                 let (taken, repeated) = (&taken, &repeated);
                 scope.spawn(move || {
-                    // Whether it is got is up to what else is said on these connections.
+                    // Either result is right: it depends on the other replies on these connections.
                     let mine = client.try_lock(format!("{delay:?}-{round}-{number}"), LONG);
                     taken.wait();
                     repeated.wait();
@@ -135,12 +135,12 @@ fn replies_that_are_repeated_to_many_threads_grant_nothing() {
     }
 }
 
-/// A lock whose extension was confirmed, and confirmed again when nothing was asked. By then it is
-/// another client's.
+/// A lock whose extension was confirmed, and confirmed a second time without a command. By then
+/// another client has the lock.
 #[track_caller]
 fn lost_unseen(stage: &Stage, delay: Duration) -> (LockGuard, LockGuard) {
     let mut guard = take(stage.client(), "mine", LONG);
-    // All nodes have heard of it, and the next reply is the extension's.
+    // All nodes have replied, so the next reply is the extension's.
     stage.settle();
     stage.repeating(delay, || guard.extend(LONG)).expect("a majority answers");
     for server in stage.servers.iter() {
@@ -150,7 +150,7 @@ fn lost_unseen(stage: &Stage, delay: Duration) -> (LockGuard, LockGuard) {
 }
 
 #[test]
-fn a_reply_that_is_repeated_extends_nothing() {
+fn a_repeated_reply_extends_nothing() {
     let stage = Stage::set();
     for delay in DELAYS {
         let (mut guard, theirs) = lost_unseen(&stage, delay);
@@ -162,7 +162,7 @@ fn a_reply_that_is_repeated_extends_nothing() {
 }
 
 #[test]
-fn a_reply_that_is_repeated_releases_nothing() {
+fn a_repeated_reply_releases_nothing() {
     let stage = Stage::set();
     for delay in DELAYS {
         let (guard, theirs) = lost_unseen(&stage, delay);
@@ -173,11 +173,11 @@ fn a_reply_that_is_repeated_releases_nothing() {
 }
 
 #[test]
-fn a_release_whose_reply_makes_no_sense_is_made_again() {
+fn a_release_with_an_invalid_reply_is_sent_again() {
     let stage = Stage::set();
     let guard = take(stage.client(), "mine", LONG);
     stage.settle();
-    // It gets no farther than here, and is answered from here.
+    // The command is not forwarded, and this test sends the reply.
     stage.relays[..2].iter().for_each(Relay::hold);
     stage.say_in_parts(b"", b"+OK\r\n");
     let released = guard.release();
@@ -187,7 +187,7 @@ fn a_release_whose_reply_makes_no_sense_is_made_again() {
 }
 
 #[test]
-fn an_error_that_comes_unasked_is_the_node_s_and_costs_no_vote() {
+fn an_unsolicited_error_is_reported_and_costs_no_vote() {
     let stage = Stage::set();
     let words = ["ERR max number of clients reached", "DENIED Redis is running in protected mode"];
     for (word, is_closed) in words.into_iter().flat_map(|word| [(word, false), (word, true)]) {
@@ -201,12 +201,12 @@ fn an_error_that_comes_unasked_is_the_node_s_and_costs_no_vote() {
         }
         stage.settle();
         stage.journal.entries().clear();
-        // In one attempt, for which it takes new connections.
+        // In one attempt, on new connections.
         let taken = client.try_lock("mine", LONG).unwrap_or_else(|error| panic!("{word}: {error}"));
         assert_eq!(taken.expect("it is free").release(), Ok(Released::InTime));
         let statuses = connected(client.clone()).nodes();
         assert!(stage.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
-        // What it said is not lost.
+        // The error is reported.
         for status in statuses {
             let entries = stage.journal.entries();
             let mut told = entries.iter().filter(|entry| *entry.about == *status.url);
@@ -219,14 +219,14 @@ fn an_error_that_comes_unasked_is_the_node_s_and_costs_no_vote() {
 }
 
 #[test]
-fn what_is_no_reply_leaves_an_idle_connection_as_it_is() {
+fn push_messages_and_attributes_do_not_affect_an_idle_connection() {
     let stage = Stage::set();
     let accepted = stage.accepted();
     let messages: [&[u8]; 4] = [
         b">2\r\n$10\r\ninvalidate\r\n*0\r\n",
         b">2\r\n$10\r\ninvalidate\r\n*1\r\n$4\r\nmine\r\n>1\r\n+OK\r\n",
         b">3\r\n+message\r\n+channel\r\n:1\r\n",
-        // It belongs to the reply that comes next.
+        // The attribute belongs to the next reply.
         b"|1\r\n+ttl\r\n:3600\r\n",
     ];
     for message in messages {
@@ -237,11 +237,11 @@ fn what_is_no_reply_leaves_an_idle_connection_as_it_is() {
         assert_eq!(guard.release(), Ok(Released::InTime));
         stage.settle();
     }
-    assert_eq!(stage.accepted(), accepted, "nothing was wrong with any of it");
+    assert_eq!(stage.accepted(), accepted, "all connections are still used");
 }
 
 #[test]
-fn a_reply_that_began_before_the_command_does_not_answer_it() {
+fn a_reply_that_began_before_the_command_is_not_its_reply() {
     let stage = Stage::set();
     let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
     for stray in [&b"+OK\r\n"[..], b":1\r\n", b"*2\r\n:2\r\n:7\r\n"] {
@@ -250,7 +250,7 @@ fn a_reply_that_began_before_the_command_does_not_answer_it() {
             let accepted = stage.accepted();
             stage.say_in_parts(&stray[..cut], &stray[cut..]);
             assert_theirs(client, &format!("{}, cut at {cut}", stray.escape_ascii()));
-            // Nor any other: what comes next on this connection is the answer to the one before.
+            // Nor the reply to a later command: replies on this connection are one too late.
             let is_new = || {
                 drop(client.nodes());
                 let pairs = stage.relays[..2].iter().zip(&accepted);

@@ -1,12 +1,11 @@
-//! A machine that is suspended with a lock held: when it goes on, the lock is over, though for the
-//! clocks that most programs read no time has passed.
+//! A machine is suspended while a lock is held: when it resumes, the lock has expired, although no
+//! time has passed on the clocks that most programs read.
 //!
-//! Nobody can suspend the machine that runs the tests, but Linux can move the one clock that goes
-//! on meanwhile: for a process that enters a time namespace with an offset of an hour, an hour has
-//! passed at that moment. Only a process with a single thread may enter one, so this program has a
-//! main function of its own instead of the usual harness; it starts itself again to be the client.
-//! Where the system grants no time namespaces it says so and ends; the simulator (`tests/sim`) has
-//! clients that are suspended everywhere.
+//! The test cannot suspend its machine, but Linux can move the one clock that counts suspension:
+//! for a process that enters a time namespace with an offset of an hour, an hour passes at that
+//! moment. Only a process with a single thread may enter one, so this program has a main function
+//! instead of the usual harness, and starts itself again as the client. Without the right to time
+//! namespaces it says so and ends. The simulator (`tests/sim`) suspends clients on every system.
 
 #[cfg(target_os = "linux")]
 mod support;
@@ -38,7 +37,7 @@ mod linux {
             return;
         }
         if !has_time_namespaces() {
-            eprintln!("suspend: not run, because this system grants no time namespaces");
+            eprintln!("suspend: not run, because this system allows no time namespaces");
             return;
         }
         let servers = Servers::start(3);
@@ -48,10 +47,10 @@ mod linux {
         let status = status.expect("this program can be started again");
         assert!(status.success(), "{status}");
         assert!(gone(&servers, "suspended") && gone(&servers, "after"));
-        eprintln!("suspend: a lock is over when the machine comes back ... ok");
+        eprintln!("suspend: a lock has expired when the machine resumes ... ok");
     }
 
-    /// A program that may make time namespaces: as root, of this system or of a namespace of users.
+    /// A command that may create time namespaces: as root of the system or of a user namespace.
     fn privileged(program: &str) -> Command {
         if geteuid().is_root() {
             return Command::new(program);
@@ -93,9 +92,9 @@ mod linux {
         assert_eq!(guard.ensure_held(), Err(LockLost::Expired), "before anything else");
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Expired)));
-        assert!(start.elapsed() < HOUR, "other clocks have not noticed anything");
+        assert!(start.elapsed() < HOUR, "other clocks do not count the suspension");
         assert_eq!(guard.release(), Ok(Released::TooLate));
-        // The connections were silent for an hour, and are good or replaced.
+        // The connections were silent for an hour: they are still good or are replaced.
         for _ in 0..5 {
             let after = client.lock("after", LONG).expect("all nodes are up");
             assert!(after.remaining() > LONG - LIMIT && after.remaining() <= LONG);

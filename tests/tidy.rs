@@ -1,12 +1,12 @@
-//! The house rules that a compiler does not check: which layer may name what, how long files,
-//! functions and lines may be, and that every file says what it is for.
+//! The project's rules that a compiler does not check: the dependencies between layers, the length
+//! of files, functions and lines, and that each file says what it is for.
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A file of this repository, comments and tests told apart from code.
+/// A file of this repository, in which comments, tests and code are distinguished.
 struct Source {
     path: String,
     text: String,
@@ -21,7 +21,7 @@ impl Source {
             .map(|(n, line)| (n + 1, line))
     }
 
-    /// The lines before the unit tests that are no comments.
+    /// The lines before the unit tests, without comments.
     fn statements(&self) -> impl Iterator<Item = (usize, &str)> {
         self.code().filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
@@ -59,12 +59,12 @@ fn files(folder: &str, ending: &str) -> Vec<Source> {
     paths.into_iter().map(source).collect()
 }
 
-/// Fails with all of them, if there are any.
+/// Fails with a list of the broken rules, if there are any.
 fn assert_none(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
 }
 
-/// Where one of `words` stands in the statements of files that `applies` to.
+/// The places of `words` in the statements of files for which `applies` is true.
 fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for source in files("src", "rs").iter().filter(|source| applies(source)) {
@@ -79,7 +79,7 @@ fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
 
 #[test]
 fn only_net_names_sockets() {
-    // The embedded nodes are servers, and have sockets of their own.
+    // The embedded nodes are servers with sockets of their own.
     let may = ["src/embedded/server.rs", "src/embedded/nodes.rs"];
     let words = ["mio::", "std::net", "std::os::unix::net"];
     let found = mentions(&words, |source| !source.is_in("net") && !may.contains(&&*source.path));
@@ -101,7 +101,7 @@ fn only_the_clock_reads_a_clock() {
 
 #[test]
 fn only_the_core_draws_entropy() {
-    // The embedded nodes draw the random names that servers have.
+    // The embedded nodes draw random run ids.
     let may = ["src/core.rs", "src/embedded/nodes.rs", "src/embedded/server.rs"];
     let words = ["getrandom", "RandomState", "thread_rng"];
     let found = mentions(&words, |source| !may.contains(&&*source.path));
@@ -175,7 +175,7 @@ fn each_module_imports_only_modules_below_it() {
 }
 
 #[test]
-fn every_file_says_what_it_is_for_and_is_not_too_long() {
+fn every_file_says_what_it_is_for_and_has_at_most_300_lines() {
     let folders = ["src", "tests", "examples", "fuzz", "benches"];
     let mut broken = Vec::new();
     for source in folders.iter().flat_map(|folder| files(folder, "rs")) {
@@ -209,7 +209,7 @@ fn lines_have_at_most_a_hundred_columns() {
     assert_none("a line has at most 100 columns", &broken);
 }
 
-/// Takes the innermost function that began at this column.
+/// Removes the innermost function that began at this column.
 fn pop_at(open: &mut Vec<(usize, usize)>, column: usize) -> Option<usize> {
     let (_, start) = *open.last().filter(|(begun, _)| *begun == column)?;
     open.pop();
@@ -222,7 +222,7 @@ fn functions_have_at_most_seventy_lines() {
     for source in
         ["src", "tests", "examples", "fuzz", "benches"].iter().flat_map(|f| files(f, "rs"))
     {
-        // rustfmt puts the end of a function at the column of its beginning.
+        // rustfmt puts the end of a function in the column of its beginning.
         let mut open: Vec<(usize, usize)> = Vec::new();
         for (index, line) in source.text.lines().enumerate() {
             let indent = line.len() - line.trim_start().len();

@@ -1,4 +1,4 @@
-//! Deadlines: what ends when, and that what comes after the end counts for nothing.
+//! Deadlines: when operations end, and that later replies do not count.
 
 mod support;
 
@@ -15,7 +15,7 @@ use support::locks::{
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
-/// How much later than its deadline an operation may end: this is about minutes, not milliseconds.
+/// How much later than its deadline an operation may end on a busy machine.
 const MARGIN: Duration = Duration::from_secs(10);
 
 const SHORT_ROUND: Duration = Duration::from_millis(300);
@@ -45,7 +45,7 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
     let start = Instant::now();
     assert!(client.try_lock_for("held", LONG, wait).unwrap().is_none());
     let took = start.elapsed();
-    // It may end early by what another attempt would take, not by half.
+    // It may end early by the time of another attempt, not by half.
     assert!(took > wait / 2 && took < wait + MARGIN, "{took:?}");
 
     let start = Instant::now();
@@ -55,7 +55,7 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
 }
 
 #[test]
-fn waiting_for_a_held_lock_asks_now_and_then() {
+fn waiting_for_a_held_lock_retries_with_pauses() {
     let servers = Servers::start(3);
     let holder = thorough(servers.urls());
     let _held = take(&holder, "held", LONG);
@@ -69,7 +69,7 @@ fn waiting_for_a_held_lock_asks_now_and_then() {
 }
 
 #[test]
-fn no_time_to_wait_is_one_attempt() {
+fn a_wait_of_zero_is_one_attempt() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let past = Instant::now();
@@ -85,7 +85,7 @@ fn no_time_to_wait_is_one_attempt() {
 }
 
 #[test]
-fn the_longest_wait_is_for_ever() {
+fn the_longest_wait_has_no_end() {
     let servers = Servers::start(3);
     let client = thorough(servers.urls());
     let held = take(&client, "ever", LONG);
@@ -100,15 +100,15 @@ fn the_longest_wait_is_for_ever() {
 }
 
 #[test]
-fn a_held_lock_is_never_mistaken_for_nodes_that_are_down() {
+fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
     let servers = Servers::start(3);
     let delay = Duration::from_millis(10);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
     let _held = take(&thorough(servers.urls()), "held", LONG);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
-    // Each of these ends while answers are on their way, after some that have come. Only if none
-    // have, because the machine is that busy, nothing is known: then there was no second attempt.
+    // Each of these ends while replies are pending, after others have come. Only if none has come,
+    // because the machine is very busy, nothing is known: then there was no second attempt.
     let mut known = 0;
     for extra in 0..20 {
         let wait = Duration::from_millis(100 + 2 * extra);
@@ -123,7 +123,7 @@ fn a_held_lock_is_never_mistaken_for_nodes_that_are_down() {
 }
 
 #[test]
-fn a_stopped_majority_is_reported_within_the_budget() {
+fn a_paused_majority_is_reported_within_the_node_timeout() {
     let servers = Servers::start(5);
     let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
     pause(&servers, 3);
@@ -139,7 +139,7 @@ fn a_stopped_majority_is_reported_within_the_budget() {
         assert_eq!(report.answer, NodeAnswer::Granted);
     }
 
-    // A caller's own deadline bounds the round too, and then waiting does not help either.
+    // A caller's own deadline also limits the round.
     let wait = Duration::from_secs(1);
     let start = Instant::now();
     let error = no_quorum(client.try_lock_for("stopped", LONG, wait));
@@ -151,12 +151,12 @@ fn a_stopped_majority_is_reported_within_the_budget() {
 }
 
 #[test]
-fn nodes_that_are_stopped_before_they_were_ever_reached_time_out_as_well() {
+fn nodes_paused_before_the_first_connection_time_out_as_well() {
     let servers = Servers::start(3);
     pause(&servers, 2);
     let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let error = no_quorum(client.try_lock("cold", LONG));
-    // The kernel accepts for them; they say nothing.
+    // The kernel accepts the connections; the servers are silent.
     let greeting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
     assert_eq!(error.reports()[0].answer, greeting);
     resume(&servers, 2);
@@ -165,9 +165,9 @@ fn nodes_that_are_stopped_before_they_were_ever_reached_time_out_as_well() {
 }
 
 #[test]
-fn a_stopped_minority_holds_nobody_up() {
+fn a_paused_minority_delays_no_call() {
     let servers = Servers::start(5);
-    // A round that had to wait for it would take a minute.
+    // A round that waited for it would take a minute.
     let builder = patient(servers.urls()).node_timeout(Duration::from_secs(60));
     let client = connected(builder.build().unwrap());
     pause(&servers, 2);
@@ -183,7 +183,7 @@ fn a_stopped_minority_holds_nobody_up() {
 }
 
 #[test]
-fn nodes_that_go_on_after_the_caller_gave_up_keep_no_key() {
+fn nodes_that_resume_after_the_timeout_keep_no_key() {
     let servers = Servers::start(5);
     let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
     pause(&servers, 3);
@@ -195,7 +195,7 @@ fn nodes_that_go_on_after_the_caller_gave_up_keep_no_key() {
         Some(0)
     );
     resume(&servers, 3);
-    // The removal was written behind what it removes, so the client has nothing more to do.
+    // The removal was written after the command, so the client has nothing more to do.
     for (round, server) in (0..3).flat_map(|round| servers.iter().map(move |it| (round, it))) {
         assert!(eventually(LIMIT, || calls(server, "set") > round));
     }
@@ -203,7 +203,7 @@ fn nodes_that_go_on_after_the_caller_gave_up_keep_no_key() {
 }
 
 #[test]
-fn late_answers_count_for_nothing() {
+fn late_replies_do_not_count() {
     let servers = Servers::start(3);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let urls = proxies.iter().map(Proxy::url);
@@ -211,22 +211,22 @@ fn late_answers_count_for_nothing() {
     let _held = take(&thorough(servers.urls()), "held", LONG);
     let late = Mode::Delay { to_server: Duration::ZERO, to_client: SHORT_ROUND + SHORT_ROUND / 2 };
     for round in 0..3 {
-        // A lock that is free, whose grants come late ...
+        // The grants of a free lock come late ...
         let free = format!("free-{round}");
         proxies.iter().for_each(|proxy| proxy.set(late));
-        // If this thread slept for longer than the answers took, they were not late.
+        // If this thread slept for longer than the replies took, they were not late.
         let is_late = || matches!(client.try_lock(&free, LONG), Err(LockError::NoQuorum(_)));
         assert!(eventually(LIMIT, is_late));
-        // ... while the next one, which is held, is being asked for.
+        // ... while the next lock, which is held, is requested.
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
         let waited = client.try_lock_for("held", LONG, Duration::from_millis(800));
         assert!(matches!(waited, Ok(None)), "{waited:?}");
-        assert!(gone(&servers, &free), "what came too late was taken back");
+        assert!(gone(&servers, &free), "late grants are removed");
     }
 }
 
 #[test]
-fn a_grant_that_comes_when_its_validity_is_over_is_no_lock() {
+fn grants_that_come_after_their_validity_are_no_lock() {
     let servers = Servers::start(3);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
@@ -237,7 +237,7 @@ fn a_grant_that_comes_when_its_validity_is_over_is_no_lock() {
         Err(LockError::TooSlow { took, ttl: asked }) => assert!(took >= 2 * delay && asked == ttl),
         other => panic!("{other:?}"),
     }
-    // So it is with one that leaves less than was asked to be left.
+    // The same with less validity left than requested.
     let least = LONG - Duration::from_millis(200);
     let builder = patient(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
     let client = connected(builder.build().unwrap());
@@ -246,20 +246,20 @@ fn a_grant_that_comes_when_its_validity_is_over_is_no_lock() {
 }
 
 #[test]
-fn what_a_stopped_node_does_not_take_is_bounded_and_holds_nobody_up() {
+fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
     let servers = Servers::start(3);
     let huge = |number: usize| format!("{number:060000}");
     let builder = patient(servers.urls()).node_timeout(Duration::from_secs(60));
     let client = connected(builder.build().unwrap());
     pause(&servers, 1);
-    // Far more than its socket takes, and than is kept for it.
+    // Far more than the socket and the client buffer.
     let guards: Vec<_> = (0..100).map(|number| take(&client, huge(number), LONG)).collect();
     assert!(guards.into_iter().all(|guard| guard.release() == Ok(Released::InTime)));
     resume(&servers, 1);
     let empty = || servers.iter().all(|server| server.command(&["DBSIZE"]) == Value::Integer(0));
     assert!(eventually(LIMIT, || client.nodes().len() == 3 && empty()));
 
-    // Where nothing else is left to ask, that is what is reported.
+    // With no other node, that is the reported error.
     let urls = [servers[0].url()];
     let client = connected(patient(urls).node_timeout(Duration::from_millis(100)).build().unwrap());
     pause(&servers, 1);
@@ -269,14 +269,14 @@ fn what_a_stopped_node_does_not_take_is_bounded_and_holds_nobody_up() {
 }
 
 #[test]
-fn a_server_that_stops_with_too_much_unanswered_is_given_up_and_found_again() {
+fn a_paused_node_with_too_many_pending_commands_is_abandoned_and_reconnected() {
     let servers = Servers::start(1);
     let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let lock = |number| client.lock(format!("many-{number}"), LONG).unwrap();
     let guards: Vec<_> = (0..700).map(lock).collect();
     pause(&servers, 1);
     drop(guards);
-    // Every attempt is over at once, so nobody waits who would notice how long it has been silent.
+    // Each attempt ends at once, so no call waits long enough to notice the silence.
     let reason = || words(&no_quorum(client.try_lock("another", LONG)))[0].clone();
     assert!(reason().starts_with("overload"), "{}", reason());
     assert!(eventually(LIMIT, || !reason().starts_with("overload")), "{}", reason());

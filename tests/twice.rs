@@ -1,5 +1,5 @@
-//! Commands that are delivered more than once: each twice at once, or all of them once more when
-//! they are over. Whoever sent them notices nothing, and nobody loses anything by it.
+//! Commands that are delivered more than once: each one twice at once, or all of them again later.
+//! The client does not notice, and no lock is affected.
 
 mod support;
 
@@ -17,10 +17,10 @@ use support::servers::Servers;
 /// Shorter than [`LONG`].
 const SHORT: Duration = Duration::from_secs(12);
 
-/// Between the two, in the milliseconds of `PTTL`.
+/// A time between the two, in milliseconds as in `PTTL`.
 const BETWEEN: i64 = 20_000;
 
-/// Servers that are sent everything twice, and a client of theirs.
+/// Servers that get each command twice, and a client.
 struct Stage {
     servers: Servers,
     client: LockClient,
@@ -38,7 +38,7 @@ impl Stage {
 }
 
 #[test]
-fn a_lock_is_taken_extended_and_released_once() {
+fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
     let Stage { servers, client, _relays } = Stage::set();
     let other = thorough(servers.urls());
     for round in 0..20 {
@@ -47,7 +47,7 @@ fn a_lock_is_taken_extended_and_released_once() {
         assert!(other.try_lock("job", LONG).unwrap().is_none());
         guard.extend(LONG).unwrap();
         assert!(servers.iter().all(|server| pttl(server, "job") > BETWEEN));
-        // Shorter than what is left, it changes nothing.
+        // Shorter than the remaining ttl: it changes nothing.
         guard.extend(SHORT).unwrap();
         assert!(servers.iter().all(|server| pttl(server, "job") > BETWEEN));
         if round % 2 == 0 {
@@ -58,7 +58,11 @@ fn a_lock_is_taken_extended_and_released_once() {
         assert!(gone(&servers, "job"));
         let theirs = take(&other, "job", LONG);
         assert!(client.try_lock("job", LONG).unwrap().is_none());
-        assert_eq!(theirs.release(), Ok(Released::InTime), "the failed attempt took nothing away");
+        assert_eq!(
+            theirs.release(),
+            Ok(Released::InTime),
+            "the failed attempt has removed nothing"
+        );
     }
     let held = client.with_lock("job", LONG, |guard| Ok(guard.ensure_held()));
     assert_eq!(held, Ok::<_, LockError>(Ok(())));
@@ -66,7 +70,7 @@ fn a_lock_is_taken_extended_and_released_once() {
 }
 
 #[test]
-fn the_tokens_of_a_fenced_lock_grow() {
+fn with_repeated_commands_fencing_tokens_grow() {
     let Stage { servers, client, _relays } = Stage::set();
     let other = thorough(servers.urls());
     let mut last = 0;
@@ -81,7 +85,7 @@ fn the_tokens_of_a_fenced_lock_grow() {
 }
 
 #[test]
-fn several_are_taken_together_or_not_at_all() {
+fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
     let Stage { servers, client, _relays } = Stage::set();
     let other = thorough(servers.urls());
     for _ in 0..10 {
@@ -102,7 +106,7 @@ fn several_are_taken_together_or_not_at_all() {
 }
 
 #[test]
-fn threads_hand_a_lock_on_to_each_other() {
+fn with_repeated_commands_threads_hand_off_a_lock() {
     let Stage { servers, client, _relays } = Stage::set();
     let (guard, tokens) = (fenced(&client, "job"), Arc::new(Mutex::new(Vec::new())));
     let arrive = |_| {
@@ -121,18 +125,18 @@ fn threads_hand_a_lock_on_to_each_other() {
     assert!(gone(&servers, "job"));
 }
 
-/// What there is to be known about a lock on the nodes.
+/// The value of a lock's key on each node.
 fn sight(servers: &[Server], name: &str) -> Vec<Option<Vec<u8>>> {
     servers.iter().map(|server| value(server, name)).collect()
 }
 
 #[test]
-fn what_is_carried_out_once_more_takes_nothing_from_its_own_lock() {
+fn commands_repeated_later_do_not_affect_their_own_lock() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let client = thorough(urls(&relays));
     let mut guard = take(&client, "job", SHORT);
-    // Not longer than before, for all that the client knows.
+    // As far as the client knows, no longer than before.
     guard.extend(SHORT).unwrap();
     guard.extend(LONG).unwrap();
     let before = sight(&servers, "job");
@@ -144,7 +148,7 @@ fn what_is_carried_out_once_more_takes_nothing_from_its_own_lock() {
 }
 
 #[test]
-fn what_is_carried_out_once_more_takes_nothing_from_the_next_one() {
+fn commands_repeated_later_do_not_affect_the_next_lock() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let client = thorough(urls(&relays));
@@ -176,10 +180,10 @@ fn what_is_carried_out_once_more_takes_nothing_from_the_next_one() {
     assert!(token(&third) > second_token);
     assert_eq!(third.release(), Ok(Released::InTime));
 
-    // With nobody there, what plants a key plants it, for no longer than its ttl.
+    // While the lock is free, a repeated command sets its key again, but only for its ttl.
     relays.iter().for_each(Relay::deliver_again);
     let is_bounded = |server: &Server| {
-        // Without a ttl it says -1, without a key -2.
+        // PTTL is -1 without a ttl, -2 without a key.
         let left = pttl(server, "plain");
         left != -1 && left <= i64::try_from(SHORT.as_millis()).expect("seconds")
     };

@@ -1,4 +1,4 @@
-//! Work that runs under a lock: with it, and never without.
+//! `with_lock`: the body runs with the lock held, and never without.
 
 mod support;
 
@@ -20,7 +20,7 @@ fn client(servers: &Servers) -> LockClient {
 }
 
 #[test]
-fn the_body_runs_under_the_lock_for_as_long_as_it_takes() {
+fn the_lock_is_held_for_as_long_as_the_body_runs() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let value = client.with_lock("work", TTL, |held| {
@@ -73,13 +73,13 @@ impl Failure {
     }
 }
 
-/// Whose lock it is at the first server.
+/// The owner of the lock on the first server.
 fn held_by(servers: &Servers, key: &str) -> Option<Vec<u8>> {
     support::locks::value(&servers[0], key)
 }
 
 #[test]
-fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
+fn the_bodys_own_error_is_returned_also_when_the_lock_was_lost() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let error = || fs::read("/nowhere/to/be/found").map(|_| ()).map_err(Failure::Body);
@@ -87,7 +87,7 @@ fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
     assert!(came.is_the_body_s());
     assert!(gone(&servers, "error"));
 
-    // With the lock lost, and nodes that answer to no release.
+    // With a lost lock, and nodes that do not reply to the release.
     let came = client.with_lock("error", TTL, |held| {
         pause(&servers, 3);
         assert_eq!(held.wait_lost(LIMIT), Some(LockLost::Expired));
@@ -99,7 +99,7 @@ fn the_body_s_own_error_is_what_comes_of_it_whatever_becomes_of_the_lock() {
 }
 
 #[test]
-fn the_body_s_panic_goes_on_and_the_lock_is_given_back() {
+fn a_panic_of_the_body_continues_and_the_lock_is_released() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let body =
@@ -108,7 +108,7 @@ fn the_body_s_panic_goes_on_and_the_lock_is_given_back() {
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
     let next = client.with_lock("panic", TTL, |_| Ok(1));
-    assert_eq!(next, Ok::<_, LockError>(1), "the client goes on");
+    assert_eq!(next, Ok::<_, LockError>(1), "the client still works");
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn without_the_lock_the_body_does_not_run() {
 }
 
 #[test]
-fn a_request_is_run_with_all_that_was_asked_for() {
+fn the_settings_of_a_request_apply_to_with_lock() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let request = client.request("fenced").ttl(TTL).fenced();
@@ -144,7 +144,7 @@ fn a_request_is_run_with_all_that_was_asked_for() {
 }
 
 #[test]
-fn who_waits_for_its_own_lock_is_told_at_once() {
+fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let own = |result: Result<_, LockError>| matches!(result, Err(LockError::HeldByThisThread));
@@ -155,7 +155,7 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
             assert!(own(client.clone().with_lock("own", TTL, |_| Ok(None))));
             assert!(own(client.try_lock_for("own", TTL, LIMIT)));
             assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
-            // Who does not wait is refused like anybody, and other locks are free.
+            // A request that does not wait is refused as usual, and other locks are free.
             assert!(client.try_lock("own", TTL).unwrap().is_none());
             assert!(client.try_lock_for("own", TTL, Duration::ZERO).unwrap().is_none());
             assert!(client.lock("other", TTL).is_ok());
@@ -164,7 +164,7 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
                 Ok(())
             });
             assert_eq!(several, Ok::<_, LockError>(()));
-            // Another client knows nothing of it, nor does another thread: these wait.
+            // Another client and another thread wait as usual.
             let wait = Duration::from_millis(50);
             assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
             thread::scope(|scope| {
@@ -175,12 +175,12 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
             Ok::<_, LockError>(())
         })
         .unwrap();
-    // The lock is free again, and so is the thread.
+    // The lock is free again, and the thread holds none.
     let _ = client.lock("own", TTL).unwrap().release().unwrap();
 }
 
 #[test]
-fn who_has_a_guard_may_wait_for_the_thread_that_gives_it_up() {
+fn a_thread_may_wait_for_a_lock_whose_guard_it_moved_to_another_thread() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let guard = client.request("moved").ttl(TTL).keep_alive().lock().unwrap();
@@ -188,6 +188,6 @@ fn who_has_a_guard_may_wait_for_the_thread_that_gives_it_up() {
         thread::sleep(Duration::from_millis(100));
         drop(guard);
     });
-    assert!(client.lock("moved", TTL).is_ok(), "this thread took it and another gave it up");
+    assert!(client.lock("moved", TTL).is_ok(), "this thread acquired it and another released it");
     elsewhere.join().unwrap();
 }

@@ -1,8 +1,8 @@
 //! Random commands over a few keys.
 //!
-//! Two servers are never asked at the same instant, so no reply may depend on a millisecond. A time
-//! to live is therefore either a few milliseconds, and everyone waits until it has passed, or one
-//! of many that are at least 1000 seconds apart from each other, longer than any test takes.
+//! Two servers never get a command at the same instant, so no reply may depend on a millisecond. So
+//! a time to live is either a few milliseconds, and the test waits until it has passed, or one of
+//! many that differ by at least 1000 seconds, longer than any test takes.
 
 use redlatch::internal::node::script;
 
@@ -18,7 +18,7 @@ impl Generator {
         Self { state: seed, long_ttls: seed % 1_000_003 }
     }
 
-    /// The next command, and whether to wait after it for something to expire.
+    /// The next command, and whether to wait after it until a key has expired.
     pub(crate) fn command(&mut self) -> (Words, bool) {
         let mut wait = false;
         let mut words = match self.below(30) {
@@ -31,8 +31,8 @@ impl Generator {
             14 => vec![self.pick(&["STRLEN", "TYPE"]), self.key()],
             15 => vec![b"LPUSH".to_vec(), self.key(), self.value()],
             21 => self.script_command(),
-            // Not with a word too many or too few: these are held against the Lua in the ways in
-            // which the library calls them.
+            // Scripts always get the right number of words: they are compared with the Lua only as
+            // the library calls them.
             16..=20 => return (self.script(&mut wait), wait),
             22..=27 => return (self.claim(&mut wait), wait),
             _ => self.sundry(),
@@ -79,7 +79,7 @@ impl Generator {
         words
     }
 
-    /// A script about one key: one of four.
+    /// One of the four scripts about one key.
     fn script(&mut self, wait: &mut bool) -> Words {
         let scripts = [script::RELEASE, script::EXTEND, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
@@ -104,12 +104,12 @@ impl Generator {
         [name, source].map(|word| word.as_bytes().to_vec()).into()
     }
 
-    /// What a script is to answer.
+    /// The number that a script must return.
     fn proof(&mut self) -> Vec<u8> {
         self.pick(&["1", "57", "1099511627776", "9007199254740991"])
     }
 
-    /// A script about several keys: one of five, with one to three locks and their counters.
+    /// One of the five scripts about several keys, with one to three locks and their counters.
     fn claim(&mut self, wait: &mut bool) -> Words {
         let scripts = [
             script::CLAIM,
@@ -146,7 +146,7 @@ impl Generator {
         words
     }
 
-    /// Long, or over when everyone has waited.
+    /// A long time to live, or one that has passed after the wait.
     fn claimed_for(&mut self, wait: &mut bool) -> Vec<u8> {
         if self.below(10) > 0 {
             return self.long_ttl(false);
@@ -217,7 +217,7 @@ impl Generator {
         }
     }
 
-    /// One that no other is like.
+    /// A time to live that differs from all others.
     fn long_ttl(&mut self, seconds: bool) -> Vec<u8> {
         // The step and the modulus are prime, so a million draws are all different.
         self.long_ttls = (self.long_ttls + 7919) % 1_000_003;
@@ -231,7 +231,7 @@ impl Generator {
         choices[choice].as_bytes().to_vec()
     }
 
-    /// SplitMix64 (Steele, Lea, Flood 2014), which is even enough for this.
+    /// SplitMix64 (Steele, Lea, Flood 2014), which is uniform enough for this.
     fn below(&mut self, limit: u64) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.state;

@@ -1,4 +1,4 @@
-//! The same command to every side, and the replies side by side.
+//! Sends each command to all sides and compares the replies.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use redlatch::internal::node::script;
 use crate::support::cli::{Client, Value, encode, parse};
 use crate::support::redis::Server;
 
-/// How far apart two times to live may be that were set and read one after the other, in ms. The
-/// commands use times that differ by far more, so a wrong one is not taken for a late one.
+/// The allowed difference, in ms, of two times to live that were set and read one after the other.
+/// The commands use times that differ by far more, so a wrong time is detected.
 const TOLERANCE_MS: i64 = 5_000;
 
-/// How long to wait for a time to live of a few milliseconds to pass on every side.
+/// How long to wait until a time to live of a few milliseconds has passed on all sides.
 const EXPIRY_WAIT: Duration = Duration::from_millis(12);
 
-/// A redis-server and a node in this process, both with nothing in them.
+/// A redis-server and an embedded node, both empty.
 pub(crate) struct Rig {
     server: Server,
     nodes: Nodes,
@@ -36,7 +36,7 @@ impl Rig {
         Self { server: Server::start(&args), nodes, password }
     }
 
-    /// Fresh connections to empty databases without cached scripts.
+    /// New connections to empty databases without cached scripts.
     pub(crate) fn sequence(&self, name: &str) -> Sequence {
         for port in [self.server.port(), self.nodes.port(0)] {
             let mut client = Client::connect(port).expect("a running server accepts");
@@ -87,7 +87,7 @@ impl Model {
 }
 
 impl Sequence {
-    /// Runs one command a line, as `table.rs` describes.
+    /// Runs one command per line, as `table.rs` describes.
     #[track_caller]
     pub(crate) fn run(&mut self, lines: &str) {
         for line in
@@ -107,7 +107,7 @@ impl Sequence {
         std::thread::sleep(EXPIRY_WAIT);
     }
 
-    /// Sends the command to every side and panics, with what went before, if they disagree.
+    /// Sends the command to all sides. Panics with all earlier commands if the replies differ.
     #[track_caller]
     pub(crate) fn compare(&mut self, words: &[Vec<u8>]) {
         let shown: Vec<_> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
@@ -131,7 +131,7 @@ impl Sequence {
     }
 }
 
-/// The names under which the table knows the scripts.
+/// The names of the scripts in the table.
 const SCRIPTS: [(&str, script::Script); 9] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
@@ -165,7 +165,7 @@ fn filled_in(word: &str) -> Vec<u8> {
     }
 }
 
-/// Whether the replies are the same, but for what cannot be.
+/// Are the replies equal, except for values that must differ?
 fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
     if real == other {
         return true;
@@ -179,7 +179,7 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
         ("pttl", _) => near(&real, &other, TOLERANCE_MS),
         ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
         ("eval" | "evalsha", _) => match (&real, &other) {
-            // What `inspect.lua` answers: a number, a value and a time to live.
+            // The reply of `inspect.lua`: a number, a value and a time to live.
             (Value::Array(real), Value::Array(other)) => match (&real[..], &other[..]) {
                 ([rest @ .., left], [others_rest @ .., others_left])
                     if names_inspect(&subcommand) =>
@@ -191,7 +191,7 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
             _ => false,
         },
         ("hello", _) => without_id(real) == without_id(other),
-        // What INFO and its like say differs; that it is text, and of which kind, does not.
+        // The text of INFO and similar commands differs; its type does not.
         ("info", _) | ("client", "list" | "info" | "id") => {
             std::mem::discriminant(&real) == std::mem::discriminant(&other)
                 && !matches!(real, Value::Error(_))
@@ -208,7 +208,7 @@ fn value(bytes: &[u8]) -> Value {
     parse(bytes).expect("a whole reply").0
 }
 
-/// Both a time to live, or both none for the same reason.
+/// Are both a time to live, or both none for the same reason?
 fn near(real: &Value, other: &Value, tolerance: i64) -> bool {
     match (real, other) {
         (Value::Integer(real), Value::Integer(other)) => {
@@ -218,7 +218,7 @@ fn near(real: &Value, other: &Value, tolerance: i64) -> bool {
     }
 }
 
-/// The reply to `HELLO`, in which the only integer besides the protocol is the client's id.
+/// The reply to `HELLO` without the client's id, the only integer besides the protocol.
 fn without_id(value: Value) -> Value {
     let mut after_id = false;
     let mut blank = |value: Value| {

@@ -1,10 +1,10 @@
-//! Commands written by hand: the files in `sequences/`.
+//! Handwritten commands: the files in `sequences/`.
 //!
-//! One command a line, words separated by one space; `{…}` and the escapes for CR, LF and NUL are
-//! filled in by `rig.rs`. The line `wait` lets a time to live of a few milliseconds pass, and `#`
-//! begins a comment. Each file begins on fresh connections to empty servers.
+//! One command per line, words separated by one space; `rig.rs` replaces `{…}` and the escapes for
+//! CR, LF and NUL. The line `wait` waits until a time to live of a few milliseconds has passed, and
+//! `#` begins a comment. Each file begins with new connections to empty servers.
 
-/// For servers that ask for no password.
+/// For servers without a password.
 pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("set", include_str!("sequences/set.txt")),
     ("set_refused", include_str!("sequences/set_refused.txt")),
@@ -25,7 +25,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("unknown", include_str!("sequences/unknown.txt")),
 ];
 
-/// For servers that ask for the password `secret`.
+/// For servers with the password `secret`.
 pub(crate) const WITH_PASSWORD: &[(&str, &str)] = &[
     ("auth", include_str!("sequences/auth.txt")),
     ("hello_auth", include_str!("sequences/hello_auth.txt")),

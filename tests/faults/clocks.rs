@@ -1,5 +1,5 @@
-//! Clocks that jump: a server's, which may give its part of a lock away early or late, and the wall
-//! clock of the client, which nothing depends on.
+//! Clocks that jump: a server's clock, which makes its key expire early or late, and the client's
+//! wall clock, on which nothing depends.
 
 use std::env;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use super::support::shim::{Shim, set_clock};
 const CLOCK: &str = "REDLATCH_CLOCK";
 const SECOND: i64 = 1_000_000_000;
 
-/// The two clocks that are compared here are read one after the other, and slewed alike.
+/// The tolerance for two clocks that are read one after the other.
 const CLOCK_READING: Duration = Duration::from_millis(1);
 
 /// Three servers, each with a clock of its own that can be moved.
@@ -33,7 +33,7 @@ impl Clocks {
         let shims = vec![Shim::clock(), Shim::clock(), Shim::clock()];
         let server = |shim: &Shim| Server::start_in(&shim.environment(CLOCK), &[]);
         let clocks = Self { servers: shims.iter().map(server).collect(), shims };
-        assert!((0..3).all(|index| clocks.ahead(index).abs() < 30), "nothing has been moved");
+        assert!((0..3).all(|index| clocks.ahead(index).abs() < 30), "no clock is moved yet");
         clocks
     }
 
@@ -41,7 +41,7 @@ impl Clocks {
         self.servers.iter().map(Server::url).collect()
     }
 
-    /// Moves the clock of one server to so many seconds from the true time.
+    /// Sets the clock of one server `seconds` ahead of the true time.
     fn set(&self, index: usize, seconds: i64) {
         set_clock(&self.shims[index].orders(), seconds * SECOND);
         assert!(eventually(LIMIT, || (self.ahead(index) - seconds).abs() < 30));
@@ -57,17 +57,17 @@ impl Clocks {
 }
 
 #[test]
-fn a_server_s_clock_that_jumps_forward_ends_its_part_early_and_a_majority_s_the_lock() {
+fn a_server_clock_that_jumps_forward_expires_its_key_and_a_majority_of_them_the_lock() {
     let clocks = Clocks::start();
     let (client, other) = (thorough(clocks.urls()), thorough(clocks.urls()));
     let mut guard = take(&client, "forward", LONG);
     let before = guard.remaining();
     clocks.set(0, 60);
-    assert_eq!(pttl(&clocks.servers[0], "forward"), -2, "it has given it away");
-    assert!(guard.remaining() <= before, "nothing that a server says about time counts");
+    assert_eq!(pttl(&clocks.servers[0], "forward"), -2, "its key has expired");
+    assert!(guard.remaining() <= before, "a server's clock does not extend the validity");
     assert!(other.try_lock("forward", LONG).unwrap().is_none());
-    assert!(gone(&clocks.servers[..1], "forward"), "what the other got there is taken back");
-    // The rest is a majority, by which it is confirmed, and put back where it was lost.
+    assert!(gone(&clocks.servers[..1], "forward"), "the other client's key there is removed");
+    // The remaining majority confirms it, and it is restored where it was lost.
     guard.extend(LONG).unwrap();
     assert!(eventually(LIMIT, || holders(&clocks.servers, "forward") == 3));
 
@@ -81,7 +81,7 @@ fn a_server_s_clock_that_jumps_forward_ends_its_part_early_and_a_majority_s_the_
 }
 
 #[test]
-fn a_server_s_clock_that_jumps_back_lengthens_no_lock() {
+fn a_server_clock_that_jumps_back_lengthens_no_lock() {
     let clocks = Clocks::start();
     let ttl = Duration::from_secs(2);
     for guard_restarts in [false, true] {
@@ -90,13 +90,14 @@ fn a_server_s_clock_that_jumps_back_lengthens_no_lock() {
         let guard = client.lock("back", ttl).unwrap();
         (0..3).for_each(|index| clocks.set(index, -3_600));
         assert!(guard.remaining() <= ttl);
-        // The servers keep the key for another hour, and the client the lock for its seconds.
+        // The servers keep the key for another hour, but the client's lock expires after its
+        // seconds.
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
         assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
         assert!(clocks.servers.iter().any(|server| pttl(server, "back") > 1_000_000));
         drop(guard.release());
-        assert!(gone(&clocks.servers, "back"), "what is released is gone whatever the time");
-        // A server that says it has been up for minus an hour is one more oddity to survive.
+        assert!(gone(&clocks.servers, "back"), "a release removes the key at any time");
+        // The server reports a negative uptime of an hour, which must not matter.
         servers_are_greeted_anew(&clocks);
         let mut again = client.lock("again", ttl).unwrap();
         assert!(again.remaining() <= ttl);
@@ -113,7 +114,7 @@ fn servers_are_greeted_anew(clocks: &Clocks) {
 }
 
 #[test]
-fn servers_clocks_that_jump_to_and_fro_lengthen_no_lock_and_break_no_call() {
+fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
     let clocks = Clocks::start();
     let client = patient(clocks.urls()).build().unwrap();
     let is_over = AtomicBool::new(false);
@@ -138,8 +139,8 @@ fn servers_clocks_that_jump_to_and_fro_lengthen_no_lock_and_break_no_call() {
             taken += 1;
             let (before, seen) = (guard.remaining(), Instant::now());
             assert!(before < ttl);
-            // What was left grows by nothing but a confirmed extension, and then to no more than
-            // the ttl.
+            // The remaining validity grows only by a confirmed extension, and then to the ttl at
+            // most.
             let extended = guard.extend(ttl);
             let passed = seen.elapsed();
             let most = if extended.is_ok() { ttl } else { before.saturating_sub(passed) };
@@ -150,7 +151,7 @@ fn servers_clocks_that_jump_to_and_fro_lengthen_no_lock_and_break_no_call() {
         is_over.store(true, Ordering::SeqCst);
     });
     (0..3).for_each(|index| clocks.set(index, 0));
-    // Whatever was kept for longer than its time was released all the same.
+    // Keys that were kept for longer than their ttl were released all the same.
     let empty = |server: &Server| server.command(&["DBSIZE"]).integer() == 0;
     let clean = || !client.nodes().is_empty() && clocks.servers.iter().all(empty);
     assert!(eventually(LIMIT, clean));
@@ -159,7 +160,7 @@ fn servers_clocks_that_jump_to_and_fro_lengthen_no_lock_and_break_no_call() {
 const URLS: &str = "REDLATCH_TEST_JUMP_URLS";
 
 #[test]
-fn the_client_s_wall_clock_may_jump_as_it_likes() {
+fn jumps_of_the_clients_wall_clock_have_no_effect() {
     let servers = Servers::start(3);
     let shim = Shim::clock();
     let mut command = again("clocks::as_a_client_whose_wall_clock_jumps");
@@ -168,7 +169,7 @@ fn the_client_s_wall_clock_may_jump_as_it_likes() {
     assert!(gone(&servers, "wall"));
 }
 
-/// What that client does. By itself, without the variable, it has nothing to do.
+/// The code of that client. Does nothing without the environment variable.
 #[test]
 fn as_a_client_whose_wall_clock_jumps() {
     let Ok(urls) = env::var(URLS) else { return };

@@ -1,4 +1,5 @@
-//! Replies that end at any byte, in order or by a reset, and replies that come twice.
+//! Replies that are cut off at any byte, by an orderly close or a reset, and replies that come
+//! twice.
 
 use std::slice;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::support::redis::Server;
 const ENDS: [fn(usize) -> Mode; 2] = [Mode::CutAfter, Mode::ResetAfter];
 
 #[test]
-fn a_greeting_cut_at_any_byte_is_survived() {
+fn a_greeting_cut_at_any_byte_does_no_harm() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let mut plain = server.client();
@@ -28,8 +29,8 @@ fn a_greeting_cut_at_any_byte_is_survived() {
         plain.try_raw(&bytes).unwrap().len()
     });
     let greeting: usize = replies.iter().sum();
-    // Numbers in these replies grow a digit now and then, so a little less than all. Each way to
-    // end takes its turn, and both meet every element of the greeting many times.
+    // Numbers in these replies sometimes have one more digit, so a few bytes less than all. The two
+    // ways to end alternate, so each cuts every element of the greeting many times.
     for offset in 0..greeting - 16 {
         proxy.set(ENDS[offset % 2](offset));
         let client = patient([proxy.url()]).build().unwrap();
@@ -44,7 +45,7 @@ fn a_greeting_cut_at_any_byte_is_survived() {
 }
 
 #[test]
-fn an_answer_cut_at_any_byte_is_unknown_and_undone() {
+fn a_reply_cut_at_any_byte_is_unknown_and_the_lock_is_removed() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let client = connected(patient([proxy.url()]).build().unwrap());
@@ -54,14 +55,14 @@ fn an_answer_cut_at_any_byte_is_unknown_and_undone() {
         assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
         proxy.set(end(offset));
         let taken = client.try_lock(&name, LONG);
-        // `+OK` and a line break have five bytes; with one less, who knows.
+        // `+OK` and a line break have five bytes; with fewer, the result is unknown.
         assert_eq!(taken.is_ok(), offset == 5, "{offset}: {taken:?}");
-        assert_eq!(holders(nodes, &name), 1, "it was planted, whatever was heard");
+        assert_eq!(holders(nodes, &name), 1, "the key was set, whatever reply arrived");
         if let Err(LockError::NoQuorum(error)) = &taken {
             assert!(words(error)[0].starts_with("connection lost"), "{error}");
         }
         drop(taken);
-        // There is no connection for its removal: it is owed, and paid with the next traffic.
+        // There is no connection for the removal: it stays pending until the next traffic.
         assert_eq!(holders(nodes, &name), 1);
         proxy.set(Mode::Pass);
         let paid = || client.nodes()[0].is_connected && holders(nodes, &name) == 0;
@@ -69,7 +70,7 @@ fn an_answer_cut_at_any_byte_is_unknown_and_undone() {
     }
 }
 
-/// More bytes than any answer of a script has here.
+/// More bytes than any reply of a script has here.
 const LONGEST: usize = 20;
 
 #[test]
@@ -77,7 +78,7 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let client = connected(patient([proxy.url()]).build().unwrap());
-    // What a script answers has a number in it, of as many digits as all others of this client.
+    // A script's reply contains a number with as many digits as all others of this client.
     let mut whole = LONGEST;
     for (offset, end) in (0..=LONGEST).rev().flat_map(|offset| ENDS.map(|end| (offset, end))) {
         let name = format!("cut-{:?}", end(offset));
@@ -90,7 +91,11 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
             assert!(offset + 1 >= whole, "{offset} bytes are enough, and {whole} were not");
             whole = offset;
         }
-        assert_eq!(guard.remaining() > before, offset == whole, "unheard, it does not count");
+        assert_eq!(
+            guard.remaining() > before,
+            offset == whole,
+            "without a reply, it does not count"
+        );
         assert!(guard.ensure_held().is_ok());
         proxy.set(Mode::Pass);
         assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
@@ -107,7 +112,7 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
 }
 
 #[test]
-fn an_answer_that_comes_twice_is_credited_to_nothing() {
+fn a_reply_that_comes_twice_counts_once() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
     let client = thorough([proxy.url()]);
@@ -123,10 +128,10 @@ fn an_answer_that_comes_twice_is_credited_to_nothing() {
             _ => drop(held.extend(LONG)),
         }
         proxy.set(Mode::Pass);
-        // Nothing was asked that the second could answer: this stream cannot be trusted any more.
+        // The second is the reply to no command: this stream is not trusted any more.
         let is_new = || client.nodes()[0].is_connected && proxy.accepted() > connections;
         assert!(eventually(LIMIT, is_new), "{round}");
-        // So nobody takes it for a grant of what another holds.
+        // So it is not taken for the grant of a lock that another client holds.
         let theirs = take(&other, "theirs", LONG);
         assert!(matches!(client.try_lock("theirs", LONG), Ok(None)));
         let _ = theirs.release().unwrap();
@@ -135,7 +140,7 @@ fn an_answer_that_comes_twice_is_credited_to_nothing() {
     assert_eq!(held.release(), Ok(Released::InTime));
 }
 
-/// A node that never says no, and always says something else first.
+/// A node that always says yes, and always sends another message first.
 fn talkative(words: &[Vec<u8>]) -> Vec<u8> {
     let plain = match words[0].as_slice() {
         b"HELLO" => "%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n",
@@ -143,7 +148,7 @@ fn talkative(words: &[Vec<u8>]) -> Vec<u8> {
         b"EVALSHA" | b"EVAL" => "|1\r\n+popularity\r\n,0.5\r\n>1\r\n+OK\r\n>1\r\n:0\r\n",
         _ => ">1\r\n+OK\r\n-ERR unknown command\r\n",
     };
-    // A script says yes by the number that it was given last; one that looks, in a list.
+    // A script says yes with the number it got last; the one that inspects, in an array.
     let number = words.last().filter(|_| words[0].starts_with(b"EVAL"));
     let yes = number.map(|number| [b":", number.as_slice(), b"\r\n"].concat());
     let looks = yes.is_some() && words.len() == 5;
@@ -153,7 +158,7 @@ fn talkative(words: &[Vec<u8>]) -> Vec<u8> {
 }
 
 #[test]
-fn pushes_and_attributes_before_a_reply_take_no_reply_s_place() {
+fn pushes_and_attributes_before_a_reply_do_not_count_as_replies() {
     let start = || {
         Peer::start(|talk| {
             while let Some(words) = talk.read_command() {
@@ -168,5 +173,5 @@ fn pushes_and_attributes_before_a_reply_take_no_reply_s_place() {
         guard.extend(LONG).unwrap();
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
-    assert!(peers.iter().all(|peer| peer.accepted() == 1), "nothing was wrong with any of it");
+    assert!(peers.iter().all(|peer| peer.accepted() == 1), "all connections are still used");
 }

@@ -11,23 +11,23 @@ use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
 use super::support::program::{again, end_with_parent, succeed};
 use super::support::servers::Servers;
-use super::{connected, is_to_be_had};
+use super::{can_be_acquired, connected};
 
 const URLS: &str = "REDLATCH_TEST_DESCRIPTORS_URLS";
 
 #[test]
-fn without_descriptors_new_connections_fail_and_old_ones_serve_on() {
+fn without_descriptors_new_connections_fail_and_open_ones_still_work() {
     let servers = Servers::start(3);
     let mut command = again("descriptors::as_a_process_without_descriptors");
     succeed(command.env(URLS, servers.urls().join(" ")));
     assert!(["old", "new"].iter().all(|name| gone(&servers, name)));
 }
 
-/// More descriptors than a client of three nodes opens: as many must be to be had once those that
-/// were taken are given back, however few gaps there are below the highest.
+/// More descriptors than a client of three nodes opens: after the taken ones are closed, so many
+/// must be available, even if there are few gaps below the highest.
 const ROOM: u64 = 16;
 
-/// Takes every descriptor that this process may still have, with a limit a little above those it
+/// Opens all descriptors that this process may still open, with a limit a little above those it
 /// has.
 fn take_all() -> Vec<File> {
     let entries = fs::read_dir("/proc/self/fd").expect("Linux has it");
@@ -40,8 +40,7 @@ fn take_all() -> Vec<File> {
     all
 }
 
-/// The time for which this process has had a processor, in the hundredths of a second in which
-/// Linux counts it.
+/// The processor time of this process, in hundredths of a second, as Linux counts it.
 fn processor_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux has it");
     let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
@@ -50,7 +49,7 @@ fn processor_time() -> Duration {
     Duration::from_millis(10 * ticks)
 }
 
-/// What that process does. By itself, without the variable, it has nothing to do.
+/// The code of that process. Does nothing without the environment variable.
 #[test]
 fn as_a_process_without_descriptors() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -79,9 +78,9 @@ fn as_a_process_without_descriptors() {
         let _ = take(&old, "old", LONG).release().unwrap();
     }
     drop(all);
-    // It waited for better times, and did not turn in circles.
+    // It slept between attempts, and did not spin.
     let busy = processor_time() - busy;
     assert!(busy < wait / 2, "{busy:?} of work in {took:?}");
-    // And they come.
-    assert!(eventually(LIMIT, || is_to_be_had(&new, "new")));
+    // When descriptors are available again, it works.
+    assert!(eventually(LIMIT, || can_be_acquired(&new, "new")));
 }

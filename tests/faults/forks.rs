@@ -1,4 +1,4 @@
-//! A process that starts others: by starting a program, or by fork alone.
+//! A process that starts a program, and one that only forks.
 
 mod children;
 
@@ -21,7 +21,7 @@ use super::support::program::{again, end_with_parent, succeed};
 use super::support::servers::Servers;
 use super::support::shim::Shim;
 
-/// What a program that is started by this one has open beyond its own three.
+/// The descriptors that a started program inherits from this one, besides the standard three.
 fn inherited() -> BTreeSet<String> {
     let mut list = Command::new("ls");
     let output = list.args(["-l", "/proc/self/fd"]).stdin(Stdio::null()).output();
@@ -54,14 +54,14 @@ fn a_forked_child_with_a_client_of_its_own_does_not_disturb_its_parent() {
     assert!(["parent", "child", "after"].iter().all(|name| gone(&servers, name)));
 }
 
-/// Forks this process, by the [shim](Shim::fork), and says whether this is the child.
+/// Forks this process with the [shim](Shim::fork), and returns whether this is the child.
 fn fork() -> bool {
     let itself = getpid();
     let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
     let whole = orders.with_extension("whole");
     let number = gettid().as_raw_nonzero().to_string();
     fs::write(&whole, number).expect("the file can be written");
-    // Nobody reads half of it.
+    // A rename, so the shim never reads half of the file.
     fs::rename(&whole, &orders).expect("the file can be renamed");
     thread::yield_now();
     let is_child = getpid() != itself;
@@ -69,7 +69,7 @@ fn fork() -> bool {
     is_child
 }
 
-/// What that program does. By itself, without the variable, it has nothing to do.
+/// The code of that program. Does nothing without the environment variable.
 #[test]
 fn as_a_program_that_forks() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -79,12 +79,12 @@ fn as_a_program_that_forks() {
     let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
     let done = orders.with_extension("done");
     if fork() {
-        // The child leaves what it has of its parent alone, guard and client, and never drops it.
+        // The child does not use the parent's guard and client, and never drops them.
         let own = thorough(urls.split(' '));
         assert!(own.try_lock("parent", LONG).unwrap().is_none());
         let _ = take(&own, "child", LONG).release().unwrap();
         fs::write(&done, "done").unwrap();
-        // It keeps its copies of its parent's connections open until its parent is gone.
+        // It keeps its copies of its parent's connections open until its parent has ended.
         loop {
             thread::sleep(Duration::from_secs(60));
         }

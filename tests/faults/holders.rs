@@ -1,4 +1,5 @@
-//! Holders that come to no good end: stopped for longer than their lock lasts, killed, gone.
+//! Holders that fail: stopped for longer than their lock is valid, killed, or ended without a
+//! release.
 
 use std::env;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -21,12 +22,12 @@ const TTL: Duration = Duration::from_secs(2);
 struct Holder {
     process: Child,
     lines: Lines<BufReader<ChildStdout>>,
-    /// When it had not been started yet.
+    /// A time before the start of the process.
     before: Instant,
 }
 
 impl Holder {
-    /// Starts it, and waits until it says that it has the lock.
+    /// Starts the process, and waits until it reports that it has the lock.
     fn start(servers: &Servers, ending: &str) -> Self {
         let before = Instant::now();
         let mut command = again("holders::as_a_holder");
@@ -42,7 +43,7 @@ impl Holder {
         kill_process(Pid::from_child(&self.process), signal).expect("it is our child");
     }
 
-    /// Lets it go on to its end, which must be a good one.
+    /// Lets the process run to its end, which must be successful.
     fn end(mut self) {
         let mut input = self.process.stdin.take().expect("it is a pipe");
         input.write_all(b"go on\n").expect("it listens");
@@ -51,7 +52,7 @@ impl Holder {
     }
 }
 
-/// What the holder does. By itself, without the variables, it has nothing to do.
+/// The code of the holder. Does nothing without the environment variables.
 #[test]
 fn as_a_holder() {
     let (Ok(urls), Ok(ending)) = (env::var(URLS), env::var(ENDING)) else { return };
@@ -74,14 +75,14 @@ fn as_a_holder() {
     }
 }
 
-/// Waits for the lock of a holder that does not release it: until its ttl has passed, not longer.
+/// Waits for the lock of a holder that does not release it, which takes until its ttl has passed.
 #[track_caller]
 fn outlast(client: &LockClient, holder: &Holder) -> redlatch::LockGuard {
     let since = Instant::now();
     let guard = client.lock("held", LONG).expect("it is free in the end");
     assert!(since.elapsed() < TTL + LIMIT);
-    // It was asked for after that, and the servers' clocks are this machine's.
-    assert!(holder.before.elapsed() >= TTL, "nobody may have it before");
+    // The lock was requested after that time, and the servers' clocks are this machine's.
+    assert!(holder.before.elapsed() >= TTL, "the lock must not be free earlier");
     guard
 }
 
@@ -95,12 +96,16 @@ fn a_holder_that_was_stopped_for_longer_than_its_ttl_learns_that_first() {
     holder.signal(Signal::CONT);
     holder.end();
     assert!(guard.ensure_held().is_ok());
-    assert_eq!(holders(&servers, "held"), 3, "its late release has harmed nobody");
+    assert_eq!(
+        holders(&servers, "held"),
+        3,
+        "its late release has removed no key of the next holder"
+    );
     assert_eq!(guard.release(), Ok(Released::InTime));
 }
 
 #[test]
-fn a_holder_that_is_killed_blocks_for_its_ttl_and_no_longer() {
+fn a_killed_holder_blocks_the_lock_for_its_ttl_only() {
     let servers = Servers::start(3);
     let other = thorough(servers.urls());
     let mut holder = Holder::start(&servers, "killed");
@@ -120,7 +125,7 @@ fn a_holder_that_exits_without_dropping_its_lock_is_like_one_that_is_killed() {
 }
 
 #[test]
-fn a_holder_that_drops_its_lock_at_its_end_leaves_nothing() {
+fn a_holder_that_drops_its_guard_at_its_end_leaves_no_key() {
     let servers = Servers::start(3);
     let holder = Holder::start(&servers, "dropped");
     holder.end();

@@ -1,5 +1,5 @@
-//! Real faults on real servers. Which fault is tested where, also in other files, and which cannot
-//! be injected here and why, is in `rows.md`; `rows.rs` holds that table to the truth.
+//! Real faults on real servers. The table in `rows.md` lists which fault is tested where, also in
+//! other files, and which cannot be injected here and why; `rows.rs` checks the table.
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -29,7 +29,7 @@ fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
     (proxies, urls)
 }
 
-/// Can the lock be had now?
-fn is_to_be_had(client: &LockClient, name: &str) -> bool {
+/// Can the lock be acquired now?
+fn can_be_acquired(client: &LockClient, name: &str) -> bool {
     client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
 }

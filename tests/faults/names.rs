@@ -1,4 +1,4 @@
-//! Names of nodes: looked up slowly, in vain, to several addresses, to others than before.
+//! Host names of nodes: slow lookups, failed lookups, several addresses, and changed addresses.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 
-use super::is_to_be_had;
+use super::can_be_acquired;
 use super::support::cli::{Client, Value};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value, words};
@@ -20,7 +20,7 @@ use super::support::shim::Shim;
 const NAMES: &str = "REDLATCH_NAMES";
 const ROUND: Duration = Duration::from_millis(200);
 
-/// Runs a test again, in a process in which names that end in ".test" mean what [`look_up`] says.
+/// Runs a test again, in a process in which names that end in ".test" resolve as [`look_up`] says.
 #[track_caller]
 fn with_names(test: &str) {
     let shim = Shim::names();
@@ -28,14 +28,14 @@ fn with_names(test: &str) {
     succeed(again(test).envs(shim.environment(NAMES)));
 }
 
-/// From now on a lookup takes so long and finds these addresses.
+/// From now on, a lookup takes `millis` milliseconds and finds these addresses.
 fn look_up(millis: u64, addresses: &[&str]) {
     let orders = env::var_os(NAMES).expect("it is given");
     let lines: String = addresses.iter().map(|address| format!("{address}\n")).collect();
     fs::write(orders, format!("{millis}\n{lines}")).expect("the file can be written");
 }
 
-/// Is this process one in which names mean that?
+/// Does this process have the shim for names?
 fn is_prepared() -> bool {
     let is_prepared = env::var_os(NAMES).is_some();
     if is_prepared {
@@ -53,11 +53,11 @@ fn no_quorum(client: &LockClient) -> NoQuorum {
 }
 
 #[test]
-fn a_slow_lookup_holds_nobody_up_and_takes_one_thread() {
+fn a_slow_lookup_delays_no_call_and_uses_one_thread_per_node() {
     with_names("names::as_a_client_of_a_slow_name");
 }
 
-/// By itself, without the variable, it has nothing to do; so it is with the others below.
+/// Does nothing without the environment variable, as the others below.
 #[test]
 fn as_a_client_of_a_slow_name() {
     if !is_prepared() {
@@ -89,7 +89,7 @@ fn as_a_client_of_a_slow_name() {
 }
 
 #[test]
-fn a_name_that_is_unknown_is_reported_and_used_when_it_is_known() {
+fn an_unknown_name_is_reported_and_used_once_it_resolves() {
     with_names("names::as_a_client_of_an_unknown_name");
 }
 
@@ -105,17 +105,17 @@ fn as_a_client_of_an_unknown_name() {
         let error = no_quorum(&client);
         assert!(words(&error)[0].starts_with("name not resolved: "), "{error}");
     }
-    // No address of it leads anywhere, and then the last of several does.
+    // First no address accepts connections, and then the last of several does.
     look_up(0, &["127.0.0.3", "127.0.0.4"]);
     let refused = || words(&no_quorum(&client))[0].starts_with("no connection: ");
     assert!(eventually(LIMIT, refused));
     look_up(0, &["::1", "127.0.0.3", "127.0.0.1"]);
-    assert!(eventually(LIMIT, || is_to_be_had(&client, "named")));
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
     assert!(gone(std::slice::from_ref(&server), "named"));
 }
 
 #[test]
-fn a_name_that_moves_to_another_address_is_followed_with_the_next_connection() {
+fn a_name_with_a_new_address_is_resolved_again_for_the_next_connection() {
     with_names("names::as_a_client_of_a_name_that_moves");
 }
 
@@ -136,7 +136,7 @@ fn as_a_client_of_a_name_that_moves() {
     look_up(0, &["127.0.0.2"]);
     let _ = guard.release().unwrap();
     let _ = take(&client, "named", LONG).release().unwrap();
-    assert!(client.nodes()[0].is_connected, "as long as the connection lasts, it is used");
+    assert!(client.nodes()[0].is_connected, "the open connection is still used");
     old.kill();
     let moved = || client.try_lock("moved", LONG).is_ok_and(|guard| guard.is_some());
     assert!(eventually(LIMIT, moved));

@@ -1,4 +1,4 @@
-//! A network that refuses, resets, trickles, and does everything at once.
+//! A network that refuses connections, resets them, delivers single bytes, and all of this at once.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -10,10 +10,10 @@ use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough, words};
 use super::support::proxy::{Mode, Proxy};
 use super::support::servers::Servers;
-use super::{connected, is_to_be_had, proxied};
+use super::{can_be_acquired, connected, proxied};
 
 #[test]
-fn a_minority_that_refuses_is_not_noticed_and_a_majority_is_reported() {
+fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
     let client = thorough(urls);
@@ -37,7 +37,7 @@ fn a_minority_that_refuses_is_not_noticed_and_a_majority_is_reported() {
         }
     }
     assert!(gone(&servers, "majority"));
-    // They come back, and with some traffic all are used again.
+    // They accept connections again, and with some traffic all are used again.
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let is_whole = || {
         let guard = client.try_lock("back", LONG).ok().flatten();
@@ -47,24 +47,24 @@ fn a_minority_that_refuses_is_not_noticed_and_a_majority_is_reported() {
 }
 
 #[test]
-fn resets_cost_a_connection_and_no_more() {
+fn a_reset_costs_a_connection_and_nothing_else() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let client = connected(patient(urls).build().unwrap());
     for round in 0..5 {
         proxies.iter().for_each(|proxy| proxy.set(Mode::Reset));
         let name = format!("reset-{round}");
-        // A connection lives for another moment; then there is none to be had.
+        // An open connection works for another moment; then no new one is possible.
         assert!(eventually(LIMIT, || client.try_lock(&name, LONG).is_err()));
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
         let _ = client.lock(&name, LONG).unwrap().release().unwrap();
-        // What a node took that has not been reached again since is owed until there is traffic.
+        // The removal for a node that was not reached since stays pending until there is traffic.
         assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, &name) == 0));
     }
 }
 
 #[test]
-fn byte_by_byte_is_as_good_as_whole() {
+fn replies_in_single_bytes_work_like_whole_ones() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Bytewise));
@@ -81,7 +81,7 @@ fn byte_by_byte_is_as_good_as_whole() {
 }
 
 #[test]
-fn mutual_exclusion_survives_a_network_that_does_everything_at_once() {
+fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
     let (is_over, is_inside) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -120,7 +120,7 @@ fn mutual_exclusion_survives_a_network_that_does_everything_at_once() {
             if start.elapsed() > Duration::from_secs(4) {
                 break;
             }
-            // Mostly one or two nodes are ill, and now and then three.
+            // Mostly one or two nodes have a fault, and sometimes three.
             proxies[step % 5].set(modes[step % modes.len()]);
             proxies[(step + 3 - usize::from(step % 11 == 0)) % 5].set(Mode::Pass);
             thread::sleep(Duration::from_millis(40));
@@ -129,6 +129,6 @@ fn mutual_exclusion_survives_a_network_that_does_everything_at_once() {
         is_over.store(true, Ordering::SeqCst);
     });
     assert!(turns.into_inner() > 0);
-    // Whatever became of everything that was lost: the lock can be had again.
-    assert!(eventually(LIMIT, || is_to_be_had(&thorough(servers.urls()), "chaos")));
+    // Whatever was lost: the lock can be acquired again.
+    assert!(eventually(LIMIT, || can_be_acquired(&thorough(servers.urls()), "chaos")));
 }

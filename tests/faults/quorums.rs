@@ -1,4 +1,4 @@
-//! Who makes a majority: an even number of nodes that is split, and endpoints that are one server.
+//! Majorities: an even number of nodes that is split, and URLs that are one server.
 
 use std::net::TcpListener;
 use std::thread;
@@ -11,10 +11,10 @@ use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value};
 use super::support::proxy::Mode;
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{connected, is_to_be_had, proxied};
+use super::{can_be_acquired, connected, proxied};
 
 #[test]
-fn four_nodes_that_are_split_two_and_two_give_the_lock_to_nobody() {
+fn four_nodes_split_two_and_two_grant_no_lock() {
     let servers = Servers::start(4);
     let client = thorough(servers.urls());
     for server in &servers[..2] {
@@ -25,7 +25,7 @@ fn four_nodes_that_are_split_two_and_two_give_the_lock_to_nobody() {
     let wait = Duration::from_millis(300);
     assert!(matches!(client.try_lock_for("split", LONG, wait), Ok(None)));
     assert!(start.elapsed() < LIMIT);
-    assert!(gone(&servers[2..], "split"), "half is no majority, and is given back");
+    assert!(gone(&servers[2..], "split"), "half is no majority, so its keys are removed");
     assert!(servers[..2].iter().all(|server| value(server, "split").is_some()));
     servers[0].command(&["DEL", "split"]);
     assert_eq!(take(&client, "split", LONG).release(), Ok(Released::InTime));
@@ -33,7 +33,7 @@ fn four_nodes_that_are_split_two_and_two_give_the_lock_to_nobody() {
 }
 
 #[test]
-fn two_clients_that_split_four_nodes_again_and_again_both_get_their_turn() {
+fn two_clients_that_repeatedly_split_four_nodes_both_get_the_lock() {
     let servers = Servers::start(4);
     thread::scope(|scope| {
         for _ in 0..2 {
@@ -55,7 +55,7 @@ fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent(
     let client = connected(patient(servers.urls()).node_timeout(round).build().unwrap());
     servers[0].command(&["SET", "split", "another's", "PX", "60000"]);
     servers[2].pause();
-    // As far as anybody knows, the third may still make it a majority.
+    // As far as the client knows, the third node may still complete a majority.
     assert!(matches!(client.try_lock("split", LONG), Ok(None)));
     let start = Instant::now();
     for _ in 0..5 {
@@ -63,14 +63,14 @@ fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent(
     }
     assert!(start.elapsed() < 2 * round, "each attempt waited for it");
     servers[2].resume();
-    assert!(gone(&servers[1..], "split"), "it is taken back from the silent node as well");
-    // It has a vote again.
-    assert!(eventually(LIMIT, || is_to_be_had(&client, "split")));
+    assert!(gone(&servers[1..], "split"), "it is removed from the silent node as well");
+    // The node votes again.
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "split")));
     assert!(value(&servers[0], "split").is_some());
 }
 
 #[test]
-fn one_server_under_several_addresses_has_one_vote() {
+fn one_server_with_several_addresses_has_one_vote() {
     let server = Server::start(&["--bind", "127.0.0.1", "127.0.0.2", "-::1"]);
     let port = server.port();
     let mut others = vec![format!("redis://127.0.0.2:{port}"), format!("redis://localhost:{port}")];
@@ -88,7 +88,7 @@ fn one_server_under_several_addresses_has_one_vote() {
 }
 
 #[test]
-fn attempts_without_time_leave_nothing_behind() {
+fn attempts_that_time_out_at_once_leave_no_key() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let client = patient(urls).build().unwrap();

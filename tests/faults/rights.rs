@@ -1,4 +1,4 @@
-//! What a server may be told to forget or to refuse while it runs: rights, users, keys.
+//! Changes to a running server: rights, users and keys that are removed.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::support::redis::Server;
 use super::support::secret::{SECRET, shown};
 use super::support::servers::Servers;
 
-/// Tells each of the servers.
+/// Runs a command on each of the servers.
 fn tell(servers: &[Server], command: &[&str]) {
     servers.iter().for_each(|server| assert_eq!(server.command(command), Value::ok()));
 }
 
-/// Servers with a user that may do everything, and a client that comes as that user.
+/// Servers with a user with all rights, and a client with that user.
 fn with_user() -> (Servers, LockClient) {
     let servers = Servers::start(3);
     let password = format!(">{SECRET}");
@@ -28,7 +28,8 @@ fn with_user() -> (Servers, LockClient) {
     (servers, client)
 }
 
-/// What two of three nodes said, which waiting does not mend: even who waits for ever is told.
+/// The errors of two of three nodes. Waiting cannot fix them, so a request without a time limit
+/// gets them too.
 #[track_caller]
 fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
     let error = client.lock("wanted", LONG).expect_err("nobody may");
@@ -46,13 +47,13 @@ fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
 }
 
 #[test]
-fn a_right_that_is_taken_away_is_reported_and_given_back_is_used() {
+fn a_revoked_right_is_reported_and_works_again_when_granted() {
     let (servers, client) = with_user();
     let mut guard = take(&client, "held", LONG);
     tell(&servers[..2], &["ACL", "SETUSER", "app", "-set"]);
     given_up(&client, ServerErrorKind::NoPermission);
-    assert!(gone(&servers, "wanted"), "the third has taken back what it granted");
-    // What needs no such right goes on.
+    assert!(gone(&servers, "wanted"), "the third node's grant is removed");
+    // Commands that do not need the right still work.
     guard.extend(LONG).unwrap();
 
     tell(&servers[..2], &["ACL", "SETUSER", "app", "-evalsha", "-eval"]);
@@ -66,14 +67,14 @@ fn a_right_that_is_taken_away_is_reported_and_given_back_is_used() {
     tell(&servers[..2], &["ACL", "SETUSER", "app", "+@all"]);
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release(), Ok(Released::InTime));
-    // The same connections serve on: nothing was wrong with them.
+    // The same connections are still used.
     let _ = take(&client, "wanted", LONG).release().unwrap();
     assert!(servers.iter().all(|server| connections(server, "redlatch") == 1));
     assert!(gone(&servers, "held"));
 }
 
 #[test]
-fn a_user_that_is_removed_is_reported_and_comes_back_with_its_return() {
+fn a_removed_user_is_reported_and_works_again_when_created() {
     let (servers, client) = with_user();
     let guard = take(&client, "held", LONG);
     for server in &servers[..2] {
@@ -81,7 +82,7 @@ fn a_user_that_is_removed_is_reported_and_comes_back_with_its_return() {
         assert_eq!(server.command(&["ACL", "DELUSER", "app"]), Value::Integer(1));
     }
     given_up(&client, ServerErrorKind::WrongPassword);
-    let error = guard.release().expect_err("two of three do not let it in");
+    let error = guard.release().expect_err("two of three refuse to authenticate");
     shown(&error);
     assert_eq!(holders(&servers[..2], "held"), 2);
 
@@ -89,17 +90,17 @@ fn a_user_that_is_removed_is_reported_and_comes_back_with_its_return() {
     tell(&servers[..2], &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     assert!(eventually(LIMIT, || client.try_lock("wanted", LONG).is_ok_and(|it| it.is_some())));
     let paid = || !client.nodes().is_empty() && holders(&servers, "held") == 0;
-    assert!(eventually(LIMIT, paid), "what was owed is paid");
+    assert!(eventually(LIMIT, paid), "the pending release is sent");
 }
 
 #[test]
-fn a_key_that_was_evicted_from_a_majority_is_a_lock_that_is_lost() {
+fn a_key_evicted_from_a_majority_is_a_lost_lock() {
     let servers = Servers::start_with(3, &["--maxmemory-policy", "volatile-ttl"]);
     let client = thorough(servers.urls());
     let mut guard = take(&client, "evicted", LONG);
     let evict = |server: &Server| {
         tell(std::slice::from_ref(server), &["CONFIG", "SET", "maxmemory", "1"]);
-        // The one key that has a ttl goes with the next command that needs memory.
+        // The one key with a ttl is evicted by the next command that needs memory.
         let gone = || {
             server.command(&["SET", "more", "memory"]);
             value(server, "evicted").is_none()
@@ -121,7 +122,7 @@ fn is_permanent(report: &redlatch::error::NodeReport) -> bool {
 }
 
 #[test]
-fn the_least_rights_suffice() {
+fn the_documented_rights_suffice() {
     let servers = Servers::start(3);
     let least = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval";
     for (user, more) in [("least", ""), ("more", "+info")] {
@@ -143,7 +144,7 @@ fn the_least_rights_suffice() {
             assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
             guard.extend(half).unwrap();
             assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
-            // To shorten nothing takes the right to look, and is refused without it.
+            // Never shortening a ttl needs the right to read it, and is refused without it.
             tell(&servers, &["ACL", "SETUSER", user, "-pttl"]);
             let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
             assert!(error.reports().iter().all(is_permanent), "{error}");

@@ -1,14 +1,14 @@
-//! Holds the table of faults to the truth: every test that it names is there and is one.
+//! Checks the table of faults: each test that it names exists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const TABLE: &str = include_str!("rows.md");
 
-/// As many rows as there are faults that were thought of. Whoever adds one, counts it here.
+/// The number of faults in the table.
 const ROWS: usize = 60;
 
-/// The faults, and what stands behind each.
+/// The faults, and the tests or the reason of each.
 fn rows() -> Vec<(&'static str, &'static str)> {
     let lines = TABLE.lines().filter(|line| line.starts_with("| "));
     let cells = lines.map(|line| {
@@ -18,14 +18,14 @@ fn rows() -> Vec<(&'static str, &'static str)> {
     cells.skip(1).collect()
 }
 
-/// The file of a test, by the name that it has in the table.
+/// The file of a test, by its name in the table.
 fn file(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let paths = [format!("tests/{name}.rs"), format!("tests/{name}/main.rs"), format!("{name}.rs")];
     paths.iter().map(|path| root.join(path)).find(|path| path.is_file())
 }
 
-/// Is there a test of this name in the file? A program without the usual harness is one itself.
+/// Is there a test of this name in the file? A program without the usual harness is a test itself.
 fn is_test(text: &str, function: &str) -> bool {
     let begins = format!("fn {function}(");
     let at = text.lines().position(|line| line.starts_with(&begins));
@@ -59,7 +59,7 @@ fn every_fault_has_a_test_that_exists_or_a_reason() {
 }
 
 #[test]
-fn a_test_that_is_none_is_found_out() {
+fn a_function_that_is_no_test_is_detected() {
     assert!(is_test("#[test]\nfn a_test() {\n}", "a_test"));
     assert!(!is_test("fn a_test() {\n}", "a_test"));
     assert!(!is_test("#[test]\nfn a_test_of_more() {\n}", "a_test"));

@@ -1,5 +1,5 @@
-//! Nothing is heard: connections without a peer, replies lost together with their server, servers
-//! that do not take a connection, and commands that arrive when nobody waits any more.
+//! Silence: connections without a peer, replies lost together with their server, servers that
+//! accept no connection, and commands that arrive after the timeout.
 
 use std::net::{SocketAddr, TcpStream};
 use std::thread;
@@ -14,7 +14,7 @@ use super::support::locks::{LIMIT, LONG, calls, gone, holders, patient, take, th
 use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{connected, is_to_be_had, proxied};
+use super::{can_be_acquired, connected, proxied};
 
 const ROUND: Duration = Duration::from_millis(200);
 
@@ -22,7 +22,7 @@ const ROUND: Duration = Duration::from_millis(200);
 const MARGIN: Duration = Duration::from_secs(10);
 
 #[test]
-fn an_answer_that_is_swallowed_leaves_no_key() {
+fn a_lost_reply_leaves_no_key() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let round = Duration::from_millis(200);
@@ -30,21 +30,21 @@ fn an_answer_that_is_swallowed_leaves_no_key() {
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
     let error = client.try_lock("swallowed", LONG);
     assert!(matches!(error, Err(LockError::NoQuorum(_))), "{error:?}");
-    // The removal was written behind it, though nobody heard of either.
+    // The removal was written after the command, although no reply to either came.
     assert!(gone(&servers, "swallowed"));
-    // What was lost is lost for good, and the connections with it.
+    // Lost replies do not come back, and their connections are replaced.
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Reset));
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Pass));
-    assert!(eventually(LIMIT, || is_to_be_had(&client, "after")));
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "after")));
     let paid = || !client.nodes().is_empty() && holders(&servers, "after") == 0;
     assert!(eventually(LIMIT, paid));
 }
 
 #[test]
-fn a_minority_whose_connections_are_half_open_holds_nobody_up() {
+fn a_minority_with_half_open_connections_delays_no_call() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
-    // Whoever waited for the silent would wait for a minute.
+    // A call that waited for the silent nodes would take a minute.
     let minute = Duration::from_secs(60);
     let client = connected(patient(urls).node_timeout(minute).build().unwrap());
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
@@ -58,19 +58,19 @@ fn a_minority_whose_connections_are_half_open_holds_nobody_up() {
 }
 
 #[test]
-fn a_majority_whose_connections_are_half_open_is_reported_in_time_and_replaced() {
+fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let client = connected(patient(urls).node_timeout(ROUND).wait_for_all(true).build().unwrap());
     let mut guard = take(&client, "held", LONG);
-    // The connections are idle when their peers go, and nothing tells the client so.
+    // The connections are idle when their peers disappear, and the client does not notice.
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
     let start = Instant::now();
     match client.try_lock("half-open", LONG) {
         Err(LockError::NoQuorum(error)) => {
             let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering));
             assert!(error.reports()[..2].iter().all(|report| report.answer == silent), "{error}");
-            assert_eq!(error.answered(), 1, "an open connection is no answer");
+            assert_eq!(error.answered(), 1, "an open connection is no reply");
         }
         other => panic!("{other:?}"),
     }
@@ -78,10 +78,10 @@ fn a_majority_whose_connections_are_half_open_is_reported_in_time_and_replaced()
     let before = guard.remaining();
     assert!(guard.extend(LONG).is_err());
     assert!(guard.ensure_held().is_ok() && guard.remaining() <= before);
-    // The old connections stay as they are, so it takes new ones.
+    // The old connections stay silent, so new ones are needed.
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let accepted: Vec<_> = proxies.iter().map(Proxy::accepted).collect();
-    assert!(eventually(LIMIT, || is_to_be_had(&client, "half-open")));
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "half-open")));
     assert!(
         proxies.iter().zip(accepted).filter(|(proxy, old)| proxy.accepted() > *old).count() > 0
     );
@@ -91,7 +91,7 @@ fn a_majority_whose_connections_are_half_open_is_reported_in_time_and_replaced()
     assert!(eventually(LIMIT, clean));
 }
 
-/// Servers that lose nothing when they are killed, two of which answer and are not heard.
+/// Servers that lose no data when they are killed. The replies of two of them are lost.
 fn unheard() -> (Servers, Vec<Proxy>, LockClient) {
     let servers = Servers::start_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let (proxies, urls) = proxied(&servers);
@@ -101,7 +101,7 @@ fn unheard() -> (Servers, Vec<Proxy>, LockClient) {
 }
 
 #[test]
-fn what_a_majority_did_unheard_before_it_was_killed_is_undone_when_it_is_back() {
+fn grants_whose_replies_were_lost_with_a_killed_majority_are_removed_after_its_restart() {
     let (mut servers, proxies, client) = unheard();
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
     let attempt = thread::scope(|scope| {
@@ -118,20 +118,24 @@ fn what_a_majority_did_unheard_before_it_was_killed_is_undone_when_it_is_back() 
         other => panic!("{other:?}"),
     }
     servers[..2].iter_mut().for_each(Server::restart);
-    assert_eq!(holders(&servers[..2], "unheard"), 2, "they remember what nobody heard of");
+    assert_eq!(
+        holders(&servers[..2], "unheard"),
+        2,
+        "they have the keys although no reply arrived"
+    );
     proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
     let undone = || !client.nodes().is_empty() && holders(&servers, "unheard") == 0;
     assert!(eventually(LIMIT, undone));
-    assert!(eventually(LIMIT, || is_to_be_had(&client, "unheard")));
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "unheard")));
 }
 
 #[test]
-fn a_grant_that_was_lost_with_its_server_is_released_there_too() {
+fn a_grant_whose_reply_was_lost_with_its_server_is_released_there_too() {
     let (mut servers, proxies, client) = unheard();
     proxies[0].set(Mode::Swallow);
     let guard = take(&client, "lost", LONG);
-    assert!(eventually(LIMIT, || holders(&servers[..1], "lost") == 1), "it did what it was told");
-    // Killed with its answer on the way, and back with the key that nobody knows of.
+    assert!(eventually(LIMIT, || holders(&servers[..1], "lost") == 1), "it ran the command");
+    // Killed with its reply on the way, and restarted with the key.
     servers[0].kill();
     proxies[0].set(Mode::Pass);
     servers[0].restart();
@@ -142,7 +146,7 @@ fn a_grant_that_was_lost_with_its_server_is_released_there_too() {
 }
 
 #[test]
-fn a_grant_that_lands_after_the_release_is_taken_back_behind_it() {
+fn a_grant_that_arrives_after_the_release_is_removed() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
     let client = connected(patient(urls).build().unwrap());
@@ -161,9 +165,9 @@ fn a_grant_that_lands_after_the_release_is_taken_back_behind_it() {
 }
 
 #[test]
-fn a_node_that_never_takes_the_connection_holds_nobody_up() {
-    // A queue for one that nobody is taken from: the kernel leaves further requests unanswered, as
-    // a firewall would that drops them.
+fn a_node_that_never_accepts_a_connection_delays_no_call() {
+    // A listen queue of one that is never emptied: the kernel does not answer further connection
+    // requests, as with a firewall that drops them.
     let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     full.listen(0).unwrap();
@@ -189,7 +193,7 @@ fn a_node_that_never_takes_the_connection_holds_nobody_up() {
     }
     assert!(start.elapsed() < minute);
 
-    // Where it is the majority, its silence ends with the round, connecting included.
+    // With a silent majority, the round ends at its deadline, which includes connecting.
     let client = patient([silent]).node_timeout(ROUND).build().unwrap();
     let start = Instant::now();
     match client.try_lock("unconnected", LONG) {

@@ -1,15 +1,15 @@
-//! A search through all states, the ones that come first first.
+//! A breadth-first search through all states.
 
 use crate::world::{Scheme, World};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// What was found.
+/// The result of a search.
 pub(crate) enum Found {
-    /// Nothing wrong in so many states; all there are, or as many as were to be looked at.
+    /// No violation in this many states: all states, or the maximum.
     Nothing { states: usize, all: bool },
-    /// Something wrong after so many.
+    /// A violation after this many states.
     Violation { states: usize, what: String },
 }
 
@@ -23,10 +23,10 @@ impl fmt::Display for Found {
     }
 }
 
-/// Looks at up to `most` states.
+/// Searches up to `most` states.
 pub(crate) fn search(scheme: Scheme, most: usize) -> Found {
-    // A state is remembered by its hash: one in some billions of them is taken for another, and is
-    // not followed.
+    // States are remembered by their hash. A collision, which is about one in billions, means that
+    // a state is not searched.
     let mut seen = HashSet::new();
     let mut queue = VecDeque::from([World::default()]);
     let mut found = Vec::new();

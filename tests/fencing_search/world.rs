@@ -1,13 +1,13 @@
-//! Nodes, clients, and what can happen to them next.
+//! The states of nodes and clients, and the steps between states.
 
 pub(crate) const NODES: usize = 3;
 const QUORUM: usize = 2;
 const CLIENTS: usize = 2;
 
-/// By how much a seed exceeds the one before: more than there are grants.
+/// The difference between consecutive seeds: more than the number of grants.
 const STEP: u8 = 16;
 
-/// How tokens are made, and the ways in which they could be made wrongly.
+/// How tokens are made, with options for wrong ways.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheme {
     /// The write-back raises counters whoever holds the lock.
@@ -22,11 +22,11 @@ pub(crate) struct Scheme {
     pub(crate) seeds_only_the_missing: bool,
     /// How many attempts there are in a history.
     pub(crate) attempts: u8,
-    /// Do nodes lose all they have?
+    /// Do nodes lose all their data?
     pub(crate) loses_data: bool,
-    /// Does the second client's wall clock stand still, long before the first one's?
+    /// Is the second client's wall clock stopped, long before the first one's?
     pub(crate) clocks_disagree: bool,
-    /// Can a claim arrive when nobody waits for it any more?
+    /// Can a claim arrive after its timeout?
     pub(crate) has_late_claims: bool,
 }
 
@@ -44,30 +44,30 @@ impl Scheme {
     };
 }
 
-/// What a client knows of its attempt on one node.
+/// The state of an attempt on one node, as the client sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Answer {
-    /// Nothing is asked of the node.
+    /// Nothing was sent to the node.
     #[default]
     None,
-    /// The claim is on its way.
+    /// The claim is in flight.
     Claimed,
     /// It was granted, with this counter.
     Granted(u8),
-    /// The write-back is on its way.
+    /// The write-back is in flight.
     Confirming,
     /// The counter is known to be raised.
     Confirmed,
 }
 
-/// A node, and what is on its way to it.
+/// A node, and the claims in flight to it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Node {
-    /// Whose attempt has the lock's key. Zero is none.
+    /// The number of the attempt that has the lock's key; zero if none.
     holder: u8,
     counter: u8,
     answers: [Answer; CLIENTS],
-    /// Claims of attempts that nobody waits for: their numbers and seeds.
+    /// Claims of ended attempts: their numbers and seeds.
     late: Vec<(u8, u8)>,
 }
 
@@ -76,13 +76,13 @@ struct Node {
 struct Attempt {
     number: u8,
     seed: u8,
-    /// The token that the write-back is about. Zero before that.
+    /// The token of the write-back; zero before it.
     token: u8,
     /// The largest token that had been given when the attempt began.
     floor: u8,
 }
 
-/// A moment in a history.
+/// One state of a history.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct World {
     nodes: [Node; NODES],
@@ -92,11 +92,11 @@ pub(crate) struct World {
     tokens: Vec<u8>,
 }
 
-/// What went wrong.
+/// A description of the violation.
 pub(crate) type Violation = String;
 
 impl World {
-    /// All worlds that can come next.
+    /// All states that can follow.
     pub(crate) fn next(&self, scheme: Scheme, found: &mut Vec<Self>) -> Result<(), Violation> {
         for node in 0..NODES {
             self.expire(node, scheme, found);
@@ -118,13 +118,13 @@ impl World {
     fn changed(&self, change: impl FnOnce(&mut Self)) -> Self {
         let mut world = self.clone();
         change(&mut world);
-        // Which node is which makes no difference, nor does the order in which tokens were given.
+        // The order of nodes and of tokens makes no difference, so states are sorted.
         world.nodes.sort_unstable();
         world.tokens.sort_unstable();
         world
     }
 
-    /// A key expires, or a node loses all it has.
+    /// A key expires, or a node loses all its data.
     fn expire(&self, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
         if self.nodes[node].holder != 0 {
             found.push(self.changed(|world| world.nodes[node].holder = 0));
@@ -159,7 +159,7 @@ impl World {
         }));
     }
 
-    /// A message arrives at a node, and its answer at the client.
+    /// A message arrives at a node, and its reply at the client.
     fn deliver(&self, client: usize, node: usize, scheme: Scheme, found: &mut Vec<Self>) {
         let Attempt { number, seed, token, .. } = self.attempts[client];
         let answer = self.nodes[node].answers[client];
@@ -178,7 +178,7 @@ impl World {
         }));
     }
 
-    /// A client has what it wanted, or gives up. Its claims may arrive all the same.
+    /// A client's attempt ends. Its claims may still arrive.
     fn leave(&mut self, client: usize, scheme: Scheme) {
         let attempt = std::mem::take(&mut self.attempts[client]);
         for node in &mut self.nodes {
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// A client looks at what it has heard.
+    /// A client decides by the replies that it has.
     fn decide(
         &self,
         client: usize,
@@ -220,7 +220,7 @@ impl World {
             for node in &mut world.nodes {
                 let claim = std::mem::replace(&mut node.answers[client], Answer::Confirming);
                 if claim == Answer::Claimed {
-                    // What was claimed before arrives before what confirms it: they go one way.
+                    // A claim arrives before its confirmation, because they are on one connection.
                     node.claim(number, seed, scheme);
                 }
             }

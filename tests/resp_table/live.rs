@@ -1,10 +1,10 @@
-//! Replies of a redis-server 7.0.15, as they were captured.
+//! Captured replies of a redis-server 7.0.15.
 
 use super::Outcome::Is;
 use super::decoding::value::Value;
 use super::{Row, bulk, integers, row};
 
-/// What redis-server 7.0.15 sends: HELLO 3, and then DEBUG PROTOCOL with each of its arguments.
+/// The replies to HELLO 3 and to DEBUG PROTOCOL with each of its arguments.
 pub(super) fn live_rows() -> Vec<Row> {
     let hello = "%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n\
         $5\r\nproto\r\n:3\r\n$2\r\nid\r\n:3\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n\

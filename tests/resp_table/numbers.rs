@@ -1,10 +1,10 @@
-//! Numbers: what is one, and the forms that are refused though their value is plain.
+//! Numbers: valid forms, and forms that are refused although their value is clear.
 
 use super::Outcome::{Fails, Is};
 use super::decoding::value::Value;
 use super::{Fault, Row, row};
 
-/// Integers, good and bad.
+/// Valid and invalid integers.
 pub(super) fn integer_rows() -> Vec<Row> {
     vec![
         row(":\r\n", Fails(Fault::BadInteger)),
@@ -29,12 +29,12 @@ pub(super) fn integer_rows() -> Vec<Row> {
         row(":-9223372036854775808\r\n", Is(Value::Integer(i64::MIN), 0)),
         row(":-9223372036854775809\r\n", Fails(Fault::BadInteger)),
         row(":".to_owned() + &"7".repeat(10_000_000), Fails(Fault::LineTooLong)),
-        // To a release script: well formed, and for the session to wonder about.
+        // As a reply to a release script: well formed, so the session must reject it.
         row(":2\r\n", Is(Value::Integer(2), 0)),
     ]
 }
 
-/// Lengths, counts, doubles and big numbers that could be written shorter.
+/// Lengths, counts, doubles and big numbers with a shorter form.
 pub(super) fn written_in_two_ways() -> Vec<Row> {
     vec![
         row("$+5\r\nhello\r\n", Fails(Fault::BadLength(b'$'))),
@@ -51,7 +51,7 @@ pub(super) fn written_in_two_ways() -> Vec<Row> {
         row("|00\r\n:1\r\n", Fails(Fault::BadLength(b'|'))),
         row("=04\r\ntxt:\r\n", Fails(Fault::BadLength(b'='))),
         row("!02\r\nno\r\n", Fails(Fault::BadLength(b'!'))),
-        // The grammar of doubles has no word against leading zeros, or against a zero with a sign.
+        // The grammar of doubles allows leading zeros, and a zero with a sign.
         row(",-0\r\n", Is(Value::Double((-0.0_f64).to_bits()), 0)),
         row(",007.50e+01\r\n", Is(Value::Double(75.0_f64.to_bits()), 0)),
         row("(0\r\n", Is(Value::BigNumber(b"0".to_vec()), 0)),

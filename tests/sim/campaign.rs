@@ -1,4 +1,4 @@
-//! Many histories, on all cores: which of them broke a promise, and what happened in all of them.
+//! Runs many histories on all cores, and collects the violations and the statistics.
 
 use crate::checker::Invariant;
 use crate::options::Beyond;
@@ -14,13 +14,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// How many histories a thread takes on at a time.
+/// How many histories a thread takes at a time.
 const BATCH: u64 = 64;
 
-/// After how many histories a long campaign says how it goes.
+/// After how many histories a long campaign reports its progress.
 const REPORT_EVERY: u64 = 100_000;
 
-/// After how many seeds that broke a promise it ends, unless `REDLATCH_FAILURES` says otherwise.
+/// The campaign ends after so many seeds with violations, by default.
 const FAILURES_MAX: usize = 5;
 
 fn failures_max() -> usize {
@@ -28,15 +28,15 @@ fn failures_max() -> usize {
     text.map_or(FAILURES_MAX, |most| most.parse().expect("REDLATCH_FAILURES is a number"))
 }
 
-/// What came of a campaign.
+/// The result of a campaign.
 #[derive(Debug, Default)]
 pub(crate) struct Campaign {
     pub(crate) tally: Tally,
-    /// Seeds and what went wrong in their histories.
+    /// Seeds with violations, and these.
     pub(crate) failures: Vec<(u64, Vec<(Invariant, String)>)>,
 }
 
-/// Runs one history. A panic breaks a promise as well.
+/// Runs one history. A panic counts as a violation.
 pub(crate) fn run(
     seed: u64,
     beyond: Beyond,
@@ -49,7 +49,7 @@ pub(crate) fn run(
     }
 }
 
-/// What a thread said when it panicked.
+/// The message of a panic.
 fn words(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("a panic").to_owned()
@@ -89,7 +89,7 @@ impl Campaign {
             let (tally, violations) = run(seed, Beyond::Nothing, None);
             part.tally.add(&tally);
             if !violations.is_empty() {
-                // A campaign that is broken off must not take this with it.
+                // Printed at once, in case the campaign is interrupted.
                 eprintln!("seed {seed}: {violations:?}");
                 part.failures.push((seed, violations));
             }

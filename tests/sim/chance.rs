@@ -1,4 +1,4 @@
-//! Where everything random comes from: one seed.
+//! All random numbers come from one seed.
 
 use redlatch::internal::engine::Jitter;
 
@@ -8,7 +8,7 @@ pub(crate) struct Random(Jitter);
 
 impl Random {
     pub(crate) fn new(seed: u64) -> Self {
-        // Neighbouring seeds begin at neighbouring states: a few steps set them apart.
+        // Consecutive seeds begin at similar states: a few steps make them differ.
         let mut jitter = Jitter::from_seed(seed);
         let apart = jitter.next_u64();
         Self(Jitter::from_seed(apart ^ seed.rotate_left(32)))
@@ -18,7 +18,7 @@ impl Random {
         self.0.next_u64()
     }
 
-    /// A number below `end`, or zero if there is none.
+    /// A number below `end`, or zero if `end` is zero.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(end)) >> 64) as u64
     }
@@ -37,7 +37,7 @@ impl Random {
         choices[self.below(choices.len() as u64) as usize]
     }
 
-    /// So many of the numbers below `end`.
+    /// `count` different numbers below `end`.
     pub(crate) fn subset(&mut self, end: usize, count: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..end).collect();
         while all.len() > count {

@@ -1,19 +1,19 @@
-//! Holds a history to what is promised. It knows tokens, true times and what the nodes did; of the
-//! code under test it knows nothing.
+//! Checks a history against the library's guarantees. It knows tokens, true times and the commands
+//! that the nodes ran, and nothing of the code under test.
 //!
 //! | | |
 //! |---|---|
-//! | M | no two clients are inside `[granted, valid_until)` of one resource at one true time |
-//! | F | a grant asked for after another was given has the larger fencing token; no two are equal |
-//! | V | a majority of servers has promised to keep the key for as long as it is believed valid |
-//! | O | no key is changed but by a command that names its token, from the client that drew it |
-//! | O | or by force, from a client that has seen the lock; its holder is promised nothing then |
-//! | C | every vote that is counted is an answer that this node gave to this question, once |
+//! | M | at no true time do two clients hold one resource, each in its `[granted, valid_until)` |
+//! | F | a grant requested after another grant has the larger fencing token; no two are equal |
+//! | V | a majority of servers keeps the key for as long as the client believes it valid |
+//! | O | only a command with its token, from the client that drew it, changes a key |
+//! | O | or a forced release by a client that inspected the lock, which ends all guarantees for it |
+//! | C | every counted vote is the reply of this node to this request, and counts once |
 //! | D | an operation returns by its deadline |
-//! | L | when the faults are over, whoever waits gets the lock |
-//! | L | no key outlives its ttl; of a lock that was given back, reachable nodes keep nothing |
-//! | L | nothing takes a lock that is over, if its client could have kept it from arriving |
-//! | R | what is unanswered or owed is bounded, and in the end nothing is |
+//! | L | when the faults are over, every waiting thread gets the lock |
+//! | L | no key outlives its ttl; reachable nodes keep no key of a released lock |
+//! | L | no late command sets the key of an ended lock, if its client could have prevented that |
+//! | R | unanswered commands and pending releases are bounded, and none is left at the end |
 //! | P | nothing panics |
 
 mod command;
@@ -26,7 +26,7 @@ pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
 use owner::Owner;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which promise was broken.
+/// The guarantees. The letters are those of the table above.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Invariant {
     /// M.
@@ -55,7 +55,7 @@ pub(crate) enum Invariant {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     pub(crate) token: Name,
-    /// When the client began to ask for it.
+    /// When the client began to request it.
     pub(crate) asked: u64,
     pub(crate) now: u64,
     pub(crate) until: u64,
@@ -72,7 +72,7 @@ struct Hold {
     until: u64,
 }
 
-/// What was seen, and what was wrong with it.
+/// What was observed, and the violations.
 #[derive(Debug)]
 pub(crate) struct Checker {
     /// How many servers are a majority of the configured nodes.
@@ -81,11 +81,11 @@ pub(crate) struct Checker {
     holds: Vec<Hold>,
     /// Grants with fencing tokens, by resource.
     fences: Vec<(u64, Grant)>,
-    /// Which locks each client has looked at.
+    /// The locks that each client has inspected.
     seen: BTreeSet<((usize, u64), Name)>,
-    /// Clients that were sent an error that answered nothing, and by which node.
+    /// Clients that got an unsolicited error, and from which node.
     pardons: BTreeSet<((usize, u64), usize)>,
-    /// Clients that died: what they held stays until its ttl has passed.
+    /// Clients that died: their keys stay until the ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
 }
@@ -113,7 +113,7 @@ impl Checker {
         self.owners.insert(token, Owner::new(client));
     }
 
-    /// A client believes to hold a lock of these resources, unless it says otherwise.
+    /// A client believes from now on that it holds a lock of these resources.
     pub(crate) fn granted(&mut self, resources: &[u64], grant: &Grant) {
         let Grant { token, now, until, fence, .. } = *grant;
         for resource in resources {
@@ -127,7 +127,7 @@ impl Checker {
         self.expect_kept(token, until);
     }
 
-    /// A client believes to hold its lock until then.
+    /// A client believes that it holds its lock until then.
     pub(crate) fn extended(&mut self, token: Name, until: u64) {
         if self.owners.get(&token).is_some_and(|owner| owner.is_void) {
             return;
@@ -141,7 +141,7 @@ impl Checker {
         owner.holds.iter().for_each(|index| change(&mut self.holds[*index]));
     }
 
-    /// A lock is believed to be held until then: that many nodes must keep it.
+    /// A client believes that it holds a lock until then: a majority of nodes must keep it.
     fn expect_kept(&mut self, token: Name, until: u64) {
         let owner = self.owners.get(&token);
         let is_void = owner.is_some_and(|owner| owner.is_void);
@@ -157,13 +157,13 @@ impl Checker {
         self.change(token, |hold| hold.until = hold.until.min(now));
     }
 
-    /// Until when is this lock believed to be held? Zero if nobody believes so.
+    /// Until when does a client believe that it holds this lock? Zero if none does.
     pub(crate) fn held_until(&self, token: Name) -> u64 {
         let hold = self.owners.get(&token).and_then(|owner| owner.holds.first());
         hold.map_or(0, |hold| self.holds[*hold].until)
     }
 
-    /// The client's clock stood still: what it holds looks good to it for longer.
+    /// The client's clock stopped: it believes for longer that it holds its locks.
     pub(crate) fn stood_still(&mut self, client: (usize, u64), now: u64, pause: u64) {
         for hold in self.holds.iter_mut().filter(|hold| hold.until > now) {
             if self.owners.get(&hold.token).is_some_and(|owner| owner.client == client) {
@@ -172,23 +172,23 @@ impl Checker {
         }
     }
 
-    /// A client is sent an error that it had not asked for. An error does not say which command it
-    /// answers, so from now on refusals may be counted that are another command's, until a reply
-    /// comes that does say so.
+    /// A client got an unsolicited error. An error does not say which command it is the reply to,
+    /// so from now on refusals of other commands may be counted, until a reply comes that does say
+    /// so.
     pub(crate) fn pardon(&mut self, client: (usize, u64), node: usize) {
         self.pardons.insert((client, node));
     }
 
-    /// An attempt failed, or a lock was given back: its key is to go.
+    /// An attempt failed, or a lock was released: its key must be removed.
     pub(crate) fn over(&mut self, token: Name) {
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.is_over = true;
         }
     }
 
-    /// What no client can mend: a request arrived behind what was to take it back, on a connection
-    /// that its client had closed; or a node refuses for good to remove it, or has forgotten that
-    /// it had. Only the ttl can help.
+    /// A key that no client can remove before its ttl has passed: a request arrived after its
+    /// removal, on a connection that its client had closed; or a node refuses permanently to remove
+    /// the key, or has lost the removal in a crash.
     pub(crate) fn excuse(&mut self, token: Name) {
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.is_excused = true;
@@ -204,7 +204,7 @@ impl Checker {
         self.dead.insert(client);
     }
 
-    /// Should this key be gone, when everything has been given back and every node told?
+    /// Should this key be gone after all releases have reached all nodes?
     pub(crate) fn is_left_over(&self, token: Name) -> bool {
         self.owners.get(&token).is_none_or(|owner| {
             owner.is_over && !owner.is_excused && !self.dead.contains(&owner.client)

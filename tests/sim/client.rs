@@ -1,15 +1,15 @@
-//! A client: the library's own rounds and sessions, driven as `src/net` drives them, on connections
-//! of the simulated network.
+//! A client: the library's own rounds and sessions, with an event loop like that of `src/net`, on
+//! connections of the simulated network.
 //!
-//! What is as in `src/net/driver.rs` and `link.rs`, step by step: a request looks at the sockets
-//! first if nobody drives; then it is opened, and from there to the end of the last open round the
-//! driver writes, waits, reads, ticks and hands out. When nobody waits for anything, nobody reads
-//! either, and what has come lies in the socket. A request that nobody waits for is written at once
-//! and no more than that.
+//! As in `src/net/socket_loop.rs` and `connection.rs`, step by step: if there is no leader, a
+//! request first polls the sockets; then it is opened, and from there to the end of the last open
+//! round the event loop writes, waits, reads, ticks and delivers. While no thread waits for a
+//! round, nothing is read, and arrived bytes stay in the socket. A posted request is only written,
+//! at once.
 //!
-//! What differs: names need no resolving; there is one thread's worth of driving, and who drives is
-//! not simulated (that is for loom, in `turn.rs`); a write takes as much as the network has room
-//! for, and is tried again with every turn instead of at the next edge.
+//! Differences: names need no resolving; which thread leads is not simulated (tests/leader_model
+//! checks that with loom); a write takes as many bytes as the network has room for, and is repeated
+//! with each turn of the loop instead of at the next event.
 
 mod ahead;
 mod fate;
@@ -33,25 +33,25 @@ use std::time::Duration;
 
 #[derive(Debug)]
 pub(crate) struct Client {
-    /// Its number, and how many clients of this number there were before it.
+    /// Its number, and how many clients had this number before it.
     pub(crate) name: (usize, u64),
     pub(crate) clock: Clock,
     pub(crate) rules: Arc<Rules>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) is_alive: bool,
-    /// By how many microseconds its wall clock is ahead.
+    /// How many microseconds its wall clock is ahead.
     wall_offset: u64,
     /// Nothing of it runs before then.
     pub(crate) paused_until: u64,
-    /// How long it has been paused in all.
+    /// The total time of its pauses.
     pub(crate) paused: u64,
     rounds: Rounds<usize>,
     links: Vec<Link>,
-    /// When the driver is going to wake up.
+    /// When the event loop will wake up.
     wakes_at: u64,
 }
 
-/// One node's socket, or the lack of one.
+/// The connection to one node, open or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Link {
     None,
@@ -95,12 +95,12 @@ impl Client {
         }
     }
 
-    /// Lets one of its threads run. The thread is taken out meanwhile, since it runs on its client.
+    /// Runs one of its threads, which is taken out of the client meanwhile, because it uses it.
     pub(crate) fn run_worker(&mut self, stage: &mut Stage, worker: usize) {
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
         running.work(self, stage);
-        // What its round came to may have been there at once.
+        // Its round may have been decided at once.
         let mut handed = std::mem::replace(&mut self.workers[worker], running);
         self.workers[worker].take_handed(&mut handed);
     }
@@ -113,7 +113,7 @@ impl Client {
         self.rounds.waiters().next().is_some()
     }
 
-    /// A thread puts a request to all nodes and waits for what it comes to.
+    /// A thread sends a request to all nodes and waits for the outcome.
     pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
         if !self.is_driven() {
             self.look(stage);
@@ -125,7 +125,7 @@ impl Client {
         self.go_on(stage);
     }
 
-    /// A thread leaves a request that nobody waits for.
+    /// A thread sends a request whose outcome nobody wants.
     pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
         self.make_room(stage, request);
         self.read_before(stage, request);
@@ -149,8 +149,7 @@ impl Client {
         self.go_on(stage);
     }
 
-    /// Writes what there is to write, whether the driver goes on or is put down, and has it woken
-    /// when its next deadline comes if it goes on.
+    /// Writes all pending output. If a round is open, schedules a wake-up at the next deadline.
     fn go_on(&mut self, stage: &mut Stage) {
         self.flush(stage);
         if !self.is_driven() {
@@ -214,7 +213,7 @@ impl Client {
         self.deliver(stage);
     }
 
-    /// Closes, opens or finishes opening the socket, as the session wants it.
+    /// Closes, opens or finishes opening the socket, as the session requires.
     fn align(&mut self, stage: &mut Stage, index: usize) {
         let (node, now) = (Node::new(index), self.now(stage));
         let (client, _) = self.name;
@@ -264,7 +263,7 @@ impl Client {
         }
     }
 
-    /// Hands out what is finished. The thread wakes up a little later.
+    /// Delivers the outcomes of decided rounds. Their threads wake up a little later.
     fn deliver(&mut self, stage: &mut Stage) {
         while let Some((worker, returns)) = self.rounds.poll() {
             let delay = stage.network.hitch(&mut stage.random);

@@ -1,4 +1,4 @@
-//! Clocks that run at their own speed. Only the simulation knows the true time.
+//! Clocks with different speeds. Only the simulation knows the true time.
 
 use redlatch::internal::Time;
 
@@ -6,19 +6,19 @@ pub(crate) const MICROS: u64 = 1_000;
 pub(crate) const MILLIS: u64 = 1_000_000;
 pub(crate) const SECONDS: u64 = 1_000_000_000;
 
-/// Nanoseconds that a clock of speed one shows in a second.
+/// Nanoseconds in a second.
 const PARTS: i64 = 1_000_000_000;
 
-/// Longer than any history. What comes later never comes.
+/// Later than the end of any history: never.
 const NEVER: u64 = 90 * SECONDS;
 
-/// The clock of one client or node: started at another time than the others, faster or slower.
+/// The clock of one client or node, with its own origin and speed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     offset: u64,
     /// How much faster than true time, in parts per billion.
     drift: i64,
-    /// For how long it has stood still. A good clock never does.
+    /// For how long it was stopped. A correct clock never stops.
     stopped: u64,
 }
 
@@ -27,14 +27,14 @@ impl Clock {
         Self { offset, drift, stopped: 0 }
     }
 
-    /// What it shows at this true time.
+    /// Its time at this true time.
     pub(crate) fn read(&self, now: u64) -> Time {
         // A history is a minute at most and no drift more than a tenth, so nothing overflows.
         let run = (now - self.stopped) as i64;
         Time::from_nanos(self.offset + (run + run * self.drift / PARTS) as u64)
     }
 
-    /// The first true time at which it shows `time` or more.
+    /// The first true time at which its time is `time` or later.
     pub(crate) fn when(&self, time: Time) -> u64 {
         let shown = time.as_nanos().saturating_sub(self.offset) as i64;
         if !(0..NEVER as i64).contains(&shown) {
@@ -49,19 +49,19 @@ impl Clock {
         when
     }
 
-    /// Stands still for `pause`, as a clock that does not count suspended time.
+    /// Stops for `pause`, like a clock that does not count suspended time.
     pub(crate) fn stop(&mut self, pause: u64) {
         self.stopped += pause;
     }
 
-    /// Is set forward by `leap`. A good clock never is.
+    /// Jumps forward by `leap`. A correct clock never does.
     pub(crate) fn jump(&mut self, leap: u64) {
         self.offset += leap;
     }
 }
 
 #[test]
-fn a_clock_can_be_read_backwards() {
+fn the_true_time_follows_from_the_time_of_a_clock() {
     for drift in [-5_000_000, 0, 1, 5_000_000, 100_000_000] {
         let clock = Clock::new(77 * SECONDS, drift);
         for now in [0, 1, 999, 12_345_678_901, 79 * SECONDS] {

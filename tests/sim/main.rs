@@ -1,20 +1,20 @@
 //! Deterministic simulation: the library's own operations, rounds and sessions, in virtual time,
-//! over a network and nodes that fail in every way the algorithm is meant to survive. One seed is
-//! one history.
+//! over a simulated network and nodes that fail in all ways that the algorithm must survive. One
+//! seed is one history.
 //!
 //! | to | run `cargo test --test sim` |
 //! |---|---|
 //! | replay a history, with a trace | with `REDLATCH_SEED=<seed>` and `a_seed_can -- --nocapture` |
 //! | the same for one that may break an assumption | with `REDLATCH_BEYOND=Jump`, say, as well |
 //! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
-//! | count all that break a promise | with `REDLATCH_FAILURES=<most>` as well |
+//! | count all with violations | with `REDLATCH_FAILURES=<most>` as well |
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
 //!
-//! What is real: `engine` (taking, extending, releasing) and `node` (sessions, rounds, every byte
-//! that is written or read). What is simulated: time, the network, the nodes' processes around the
-//! model in `embedded`, and the client's loop and driver, which follow `src/core.rs` and
-//! `src/net` (see `client.rs` and `worker.rs` for where they differ). What decides is in
-//! `checker.rs`.
+//! Real: `engine` (acquiring, extending, releasing) and `node` (sessions, rounds, every byte that
+//! is written or read). Simulated: time, the network, the nodes' processes around the model in
+//! `embedded`, and the client's main loop and event loop, which follow `src/core.rs` and
+//! `src/net` (see `client.rs` and `worker.rs` for the differences). `checker.rs` checks the
+//! guarantees.
 
 mod campaign;
 mod chance;
@@ -42,18 +42,18 @@ use std::fmt::Write;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 
-/// How many histories plain `cargo test` runs: about ten seconds in a debug build.
+/// The number of histories in plain `cargo test`: about ten seconds in a debug build.
 const SEEDS: u64 = 300;
-/// How many kinds of fault there must have been in so many.
+/// The minimum number of kinds of fault in them.
 const KINDS_MIN: usize = 41;
-/// How many of seeds that nobody has ever tried.
+/// The number of histories with fresh seeds.
 const FRESH: u64 = 30;
 
 /// Histories that once broke a promise, found among many: a stray reply in a greeting kept a
 /// connection that was given up from being ended.
 const BROKEN_ONCE: [u64; 3] = [90_406, 107_236, 175_274];
 
-/// Is one history to be replayed, and nothing else done?
+/// The seed of the history to replay, if only one is wanted.
 fn replayed() -> Option<u64> {
     env::var("REDLATCH_SEED").ok().map(|seed| seed.parse().expect("REDLATCH_SEED is a number"))
 }
@@ -75,7 +75,7 @@ fn how_to(seed: u64) -> String {
     format!("REDLATCH_SEED={seed} cargo test --test sim a_seed_can -- --nocapture")
 }
 
-/// Runs the histories of these seeds, which must keep every promise.
+/// Runs the histories of these seeds, which must keep all guarantees.
 fn expect_promises_kept(seeds: Range<u64>) {
     let Campaign { tally, failures } = Campaign::run(seeds.clone());
     eprintln!("{seeds:?}: {tally}");
@@ -87,19 +87,19 @@ fn expect_promises_kept(seeds: Range<u64>) {
     assert!(failures.is_empty(), "{text}");
     let histories = seeds.end - seeds.start;
     assert_eq!(tally.histories, histories);
-    assert!(tally.grants > 0, "histories in which nobody gets a lock prove nothing");
+    assert!(tally.grants > 0, "histories without any grant prove nothing");
     if histories >= SEEDS {
-        // Fewer need not have a bit of everything.
-        assert!(tally.grants > histories, "nor those in which few do");
-        assert!(tally.extensions > histories / 10, "nor those in which nobody keeps one");
-        assert!(tally.handoffs > histories / 10, "nor those in which nobody hands one over");
-        assert!(tally.fenced > histories / 10, "nor those without fencing tokens");
-        assert!(tally.of_several > histories / 10, "nor those without locks of several resources");
-        assert!(tally.kinds() >= KINDS_MIN, "nor those in which nothing happens: {tally}");
+        // Fewer histories need not contain everything.
+        assert!(tally.grants > histories, "nor those with few grants");
+        assert!(tally.extensions > histories / 10, "nor those with few extensions");
+        assert!(tally.handoffs > histories / 10, "nor those with few handoffs");
+        assert!(tally.fenced > histories / 10, "nor those with few fencing tokens");
+        assert!(tally.of_several > histories / 10, "nor those with few locks of several resources");
+        assert!(tally.kinds() >= KINDS_MIN, "nor those with few faults: {tally}");
     }
 }
 
-/// Runs histories that are full of something rare, and that must keep every promise.
+/// Runs histories full of something rare, which must keep all guarantees.
 fn expect_kept_with(focus: Beyond, seeds: Range<u64>) {
     for seed in seeds {
         let seen = broken(seed..seed + 1, focus, None);
@@ -108,7 +108,7 @@ fn expect_kept_with(focus: Beyond, seeds: Range<u64>) {
     }
 }
 
-/// Which promises these histories break.
+/// The guarantees that these histories break.
 fn broken(seeds: Range<u64>, beyond: Beyond, sabotage: Option<Sabotage>) -> Vec<Invariant> {
     let violations = seeds.flat_map(|seed| run(seed, beyond, sabotage).1);
     violations.map(|(which, _)| which).collect()
@@ -123,7 +123,7 @@ fn a_seed_can_be_replayed() {
 }
 
 #[test]
-fn histories_within_the_assumptions_keep_every_promise() {
+fn histories_within_the_assumptions_keep_all_guarantees() {
     if replayed().is_none() {
         expect_promises_kept(0..count(SEEDS));
     }
@@ -138,7 +138,7 @@ fn histories_that_broke_a_promise_once_keep_every_promise() {
 }
 
 #[test]
-fn so_do_histories_that_nobody_has_seen() {
+fn histories_of_fresh_seeds_keep_all_guarantees() {
     if replayed().is_none() {
         let start = RandomState::new().build_hasher().finish() >> 1;
         eprintln!("fresh seeds from {start}");
@@ -147,7 +147,7 @@ fn so_do_histories_that_nobody_has_seen() {
 }
 
 #[test]
-fn one_seed_is_one_history() {
+fn the_same_seed_gives_the_same_history() {
     for seed in 0..5 {
         let digest = |seed| Simulation::new(seed, Beyond::Nothing, None, false).run().digest;
         assert_eq!(digest(seed), digest(seed));
@@ -163,24 +163,25 @@ fn one_server_behind_two_nodes_is_never_counted_twice() {
 }
 
 #[test]
-fn locks_that_are_extended_at_the_last_moment_are_one_clients_all_the_time() {
+fn locks_extended_at_the_last_moment_have_one_holder_at_a_time() {
     if replayed().is_none() {
-        // Among them is one that shows that a confirmation can come too late.
+        // One of them shows that a confirmation can come too late.
         expect_kept_with(Beyond::NothingWithStalls, 0..150);
     }
 }
 
 #[test]
-fn who_waits_beside_a_silent_node_gets_the_lock_in_time() {
+fn waiting_threads_get_the_lock_in_time_with_a_silent_node() {
     if replayed().is_none() {
-        // Three wait, two of three nodes are there, and rounds last half a ttl. Among these is one
-        // in which nobody gets through in time if each attempt that is split waits for the third.
+        // Three threads wait, two of three nodes are up, and rounds last half a ttl. In one of
+        // these histories no thread gets the lock in time if each split attempt waits for the third
+        // node.
         expect_kept_with(Beyond::NothingWithSilence, 300..600);
     }
 }
 
 #[test]
-fn beyond_the_assumptions_two_clients_hold_one_lock() {
+fn outside_the_assumptions_two_clients_can_hold_one_lock() {
     for beyond in [
         Beyond::LostData,
         Beyond::LostSecond,
@@ -192,7 +193,7 @@ fn beyond_the_assumptions_two_clients_hold_one_lock() {
         Beyond::Exchanged,
         Beyond::Restored,
     ] {
-        // A surplus reply must hit the moment between a command and its answer, on a majority.
+        // An unsolicited reply must arrive between a command and its reply, on a majority.
         let most = if beyond == Beyond::Strays { 6_000 } else { 200 };
         let seen = (0..most).step_by(20).find(|start| {
             broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)

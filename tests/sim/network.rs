@@ -1,21 +1,22 @@
-//! Connections: two streams of bytes each, that are late, cut up, cut off, or lead nowhere.
+//! Connections: two streams of bytes each, which may be delayed, split, cut off or lost.
 //!
-//! As in TCP, bytes of one direction of one connection keep their order, and nothing else does.
-//! What was on its way when its sender closed the connection may still arrive, or a part of it.
+//! As in TCP, the bytes of one direction of one connection keep their order; there is no other
+//! order. Bytes in flight when their sender closes the connection may still arrive, or a part of
+//! them.
 //!
-//! What a real network can do, and what stands for it here:
+//! What a real network can do, and how it is simulated:
 //!
-//! * Deliver what a client wrote long after it gave the connection up: `Fault::Late`, on several
-//!   nodes at once, for several ttls. In any order across connections: that, `Fault::Stall`, and
-//!   nodes that thaw.
-//! * Repeat a reply, or say something that nobody asked for: `Fault::Stray`. At moments in which
-//!   RESP cannot tell it from an answer: `Beyond::Strays`.
-//! * Lead to two servers in turn by one address: `Beyond::Exchanged`, which breaks exclusion, also
-//!   with the restart guard. To a server that was set back to a snapshot and has the run id that it
-//!   had: `Beyond::Restored`, which does too.
-//! * Answer in the place of a server that is down: not here. An invented grant keeps no promise,
-//!   and an invented error is a stray.
-//! * Give a port to another connection: not here. TCP discards the bytes of the one before.
+//! * Deliver bytes long after the client abandoned the connection: `Fault::Late`, on several nodes
+//!   at once, for several ttls. In any order across connections: `Fault::Late`, `Fault::Stall`, and
+//!   nodes that resume.
+//! * Repeat a reply, or deliver an unsolicited one: `Fault::Stray`. At moments in which RESP cannot
+//!   tell it from the expected reply: `Beyond::Strays`.
+//! * Lead to two servers alternately at one address: `Beyond::Exchanged`, which breaks exclusion,
+//!   also with the restart guard. To a server that was set back to a snapshot and has the run id
+//!   that it had: `Beyond::Restored`, which does too.
+//! * Reply in place of a server that is down: not simulated. An invented grant breaks every
+//!   guarantee, and an invented error is an unsolicited reply.
+//! * Reuse a port for another connection: not simulated. TCP discards the bytes of the former one.
 
 mod harm;
 mod pipe;
@@ -33,7 +34,7 @@ pub(crate) enum Side {
     Node,
 }
 
-/// What becomes of a connection that is being made.
+/// The result of connecting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setup {
     Pending,
@@ -46,17 +47,18 @@ pub(crate) struct Connection {
     pub(crate) client: usize,
     pub(crate) node: usize,
     pub(crate) setup: Setup,
-    /// The client has closed its side: nobody will read what comes back.
+    /// The client has closed its side: replies are not read any more.
     pub(crate) is_abandoned: bool,
     /// The node has forgotten the connection: it crashed.
     is_forgotten: bool,
-    /// Nothing new arrives before then: a lost segment that is sent again and again.
+    /// Nothing new arrives before then, as with a lost segment that is sent again and again.
     stalled_until: u64,
-    /// Nor does anything that the client writes: a proxy holds it, and lets answers through.
+    /// Nothing that the client writes arrives before then, as with a proxy that holds it back but
+    /// forwards replies.
     held_until: u64,
-    /// Before this, what the node answers arrives once more, some time later.
+    /// Until then, each reply of the node arrives a second time, some time later.
     pub(crate) repeated_until: u64,
-    /// Has an error arrived on it that nobody asked for?
+    /// Has an unsolicited error arrived on it?
     pub(crate) is_disturbed: bool,
     pipes: [Pipe; 2],
 }
@@ -69,11 +71,11 @@ pub(crate) enum Read<'a> {
     Finished,
 }
 
-/// All connections there ever were, and the delays on the way.
+/// All connections of the history, and the delays in the network.
 #[derive(Debug)]
 pub(crate) struct Network {
     pub(crate) connections: Vec<Connection>,
-    /// Until when nothing gets through: by client and node, one time for each direction.
+    /// Until when nothing is delivered: by client and node, one time for each direction.
     clogs: Vec<[u64; 2]>,
     nodes: usize,
     delay: (u64, u64),
@@ -81,7 +83,7 @@ pub(crate) struct Network {
     split_permille: u64,
     window: usize,
     is_calm: bool,
-    /// How many times bytes were cut up on the way, and how many times they took long.
+    /// How often bytes were split in flight, and how often they were late.
     pub(crate) splits: u64,
     pub(crate) tails: u64,
 }
@@ -102,15 +104,15 @@ impl Network {
         }
     }
 
-    /// From now on everything arrives soon. Also, a command finds room at once: while nobody
-    /// drives, nobody would write the rest of it.
+    /// From now on everything arrives soon, and a command always has room: without a leader, no
+    /// thread would write the rest of it.
     pub(crate) fn calm(&mut self) {
         self.is_calm = true;
         self.window = usize::MAX;
         self.delay = (50 * MICROS, 500 * MICROS);
     }
 
-    /// Nothing gets from this client to this node, or back, until then.
+    /// Nothing is delivered from this client to this node, or back, until then.
     pub(crate) fn clog(&mut self, client: usize, node: usize, towards: Side, until: u64) {
         self.clogs[client * self.nodes + node][towards as usize] = until;
     }
@@ -171,7 +173,7 @@ impl Network {
         let pipe = &entry.pipes[side as usize];
         if pipe.is_swallowing {
             if entry.is_forgotten && !entry.pipes[Side::Client as usize].is_finished {
-                // The other machine does not know of this connection, and says so.
+                // The other machine does not know this connection, and resets it.
                 self.finish(queue, random, connection, Side::Client);
             }
             return bytes.len();
@@ -213,7 +215,7 @@ impl Network {
         queue.at(pipe.last_arrival, Event::Arrive { connection, side });
     }
 
-    /// What was on its way has come.
+    /// Bytes in flight arrive.
     pub(crate) fn arrive(&mut self, connection: usize, side: Side) {
         let pipe = &mut self.connections[connection].pipes[side as usize];
         match pipe.flying.pop_front() {
@@ -223,12 +225,12 @@ impl Network {
         }
     }
 
-    /// Is it known at `side` that no more will come?
+    /// Does `side` know that no more bytes will arrive?
     pub(crate) fn is_finished(&self, connection: usize, side: Side) -> bool {
         self.connections[connection].pipes[side as usize].is_finished
     }
 
-    /// Takes what has arrived at `side`, up to `most` bytes.
+    /// Reads up to `most` bytes that have arrived at `side`.
     pub(crate) fn read(&mut self, connection: usize, side: Side, most: usize) -> Read<'_> {
         let pipe = &mut self.connections[connection].pipes[side as usize];
         if pipe.read == pipe.arrived {
@@ -239,14 +241,14 @@ impl Network {
         Read::Bytes(&pipe.bytes[start..pipe.read])
     }
 
-    /// The client closes its side. What it has written still arrives.
+    /// The client closes its side. The bytes that it has written still arrive.
     pub(crate) fn close(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
         self.connections[connection].is_abandoned = true;
         self.connections[connection].pipes[Side::Client as usize].is_swallowing = true;
         self.finish(queue, random, connection, Side::Node);
     }
 
-    /// No more comes to `side` after what is on its way.
+    /// No more bytes arrive at `side` after those in flight.
     pub(crate) fn finish(
         &mut self,
         queue: &mut Queue,

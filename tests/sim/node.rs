@@ -1,5 +1,5 @@
-//! A node: the model of a server behind bytes, with a clock of its own. It freezes, continues,
-//! answers with errors, crashes, and comes back with all its keys, with some, or with none.
+//! A node: the model of a server, which reads and writes bytes and has its own clock. It freezes,
+//! resumes, replies with errors, crashes, and restarts with all its keys, some, or none.
 
 mod lock;
 mod memory;
@@ -25,11 +25,11 @@ use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How a node is.
+/// The state of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     Up,
-    /// Takes connections and bytes, and does nothing with them.
+    /// Accepts connections and bytes, and does not process them.
     Frozen,
     Down,
 }
@@ -39,17 +39,17 @@ pub(crate) struct Node {
     pub(crate) index: usize,
     pub(crate) health: Health,
     pub(crate) clock: Clock,
-    /// What it refuses to do, and until when.
+    /// The commands that it refuses, and until when.
     trouble: Option<(Trouble, u64)>,
     keyspace: Keyspace,
-    /// What the other server has, if there are two that take turns.
+    /// The keys of the other server, if two servers alternate.
     other: Keyspace,
     password: Option<&'static str>,
     journal: Journal,
     crashed_at: Time,
     served: BTreeMap<usize, Served>,
-    /// The latest connection of each client to each node on which this run of the server has
-    /// carried out a lock command.
+    /// The latest connection of each client to each node on which this run of the server has run a
+    /// lock command.
     latest: BTreeMap<((usize, u64), usize), usize>,
     starts: u64,
 }
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// What it refuses to do now.
+    /// The commands that it refuses now.
     fn trouble(&self, stage: &Stage) -> Option<Trouble> {
         self.trouble.filter(|(_, until)| stage.queue.now() < *until).map(|(trouble, _)| trouble)
     }
@@ -89,12 +89,12 @@ impl Node {
         self.trouble = trouble.map(|trouble| (trouble, until));
     }
 
-    /// Reads what has come on a connection and answers it.
+    /// Reads the bytes that have arrived on a connection, and runs their commands.
     pub(crate) fn serve(&mut self, stage: &mut Stage, connection: usize) {
         if self.health != Health::Up {
             return;
         }
-        // Taken out while it is served.
+        // Taken out while its commands run.
         let Some(served) = self.served.get_mut(&connection) else { return };
         let mut bytes = std::mem::take(&mut served.bytes);
         let is_over = loop {
@@ -113,7 +113,7 @@ impl Node {
         }
     }
 
-    /// Runs the commands in `bytes`, and answers how many bytes at the end are no whole command.
+    /// Runs the commands in `bytes`, and returns how many bytes at the end are no complete command.
     fn run(&mut self, stage: &mut Stage, connection: usize, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         let mut replies = Vec::new();
@@ -132,7 +132,8 @@ impl Node {
         if let Some(trouble) = self.trouble(stage).filter(|trouble| trouble.refuses(words)) {
             let removed = Command::of(words).and_then(|command| command.removed());
             if let Some(token) = removed.filter(|_| trouble.is_permanent) {
-                // The library does not ask such a node again: its keys are left to their ttl.
+                // The library sends no more commands to such a node: its keys stay until their ttl
+                // has passed.
                 stage.checker.excuse(token);
             }
             stage.say(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
@@ -147,7 +148,10 @@ impl Node {
         let reply = match Command::of(words) {
             Some(command) => self.execute(stage, connection, words, &command),
             None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
-                assert!(words.len() == 4 && words[2] == b"ID", "only one of its own is ended");
+                assert!(
+                    words.len() == 4 && words[2] == b"ID",
+                    "a client kills only its own connections"
+                );
                 let refusal =
                     "NOPERM this user has no permissions to run the 'client|kill' command";
                 let refusal = (!stage.options.may_kill).then_some(refusal);
@@ -176,7 +180,7 @@ impl Node {
     pub(crate) fn thaw(&mut self, stage: &mut Stage) {
         if self.health == Health::Frozen {
             self.health = Health::Up;
-            // Which connection is looked at first is for the kernel to say.
+            // The kernel determines which connection is read first.
             let mut waiting: Vec<usize> = self.served.keys().copied().collect();
             while !waiting.is_empty() {
                 let next = stage.random.below(waiting.len() as u64) as usize;
@@ -208,7 +212,7 @@ impl Node {
         self.keyspace.flush_scripts();
     }
 
-    /// Somebody who is not one of the clients does this, on a connection of its own.
+    /// Another program runs this command, on a connection of its own.
     pub(crate) fn meddle(&mut self, now: u64, words: &[&[u8]]) {
         let now = self.clock.read(now);
         let mut stranger = self.keyspace.connect();
@@ -218,7 +222,7 @@ impl Node {
         self.keyspace.execute(now, &mut stranger, words);
     }
 
-    /// The locks that are there now: keys and tokens, without counters.
+    /// The current locks: keys and tokens, without counters.
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
         let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX));

@@ -1,5 +1,6 @@
-//! What kind of history it will be. Each seed turns some faults up, some down and most off ("swarm
-//! testing", Groce et al. 2012): a history with a bit of everything never gets anywhere.
+//! The settings of a history. Each seed makes some faults frequent, some rare, and turns most off
+//! ("swarm testing", Groce et al. 2012): a history with a little of everything reaches few
+//! interesting states.
 
 mod focus;
 mod kinds;
@@ -25,56 +26,57 @@ pub(crate) struct Options {
     /// Threads of each client.
     pub(crate) workers: usize,
     pub(crate) resources: u64,
-    /// How often a lock is of several resources, how often it is fenced, and how often somebody
-    /// looks at one and takes it away.
+    /// How often a lock is of several resources, how often it is fenced, and how often one is
+    /// inspected and force-released.
     pub(crate) several_permille: u64,
     pub(crate) fence_permille: u64,
     pub(crate) operator_permille: u64,
-    /// How far the clients' wall clocks are apart, in microseconds.
+    /// The difference of the clients' wall clocks, in microseconds.
     pub(crate) walls_apart: u64,
     /// Milliseconds.
     pub(crate) ttl: (u64, u64),
-    /// Is one ttl often many times as long as the one before?
+    /// Is a ttl often many times as long as the one before?
     pub(crate) ttls_differ: bool,
     pub(crate) node_timeout: Duration,
     pub(crate) wait_for_all: bool,
-    /// Do clients distrust nodes that were just started? Only then may nodes restart empty.
+    /// Do the clients have the restart guard? Only then may nodes restart empty.
     pub(crate) restart_guard: bool,
-    /// Do the servers refuse to say who they are, and for how long they have been up?
+    /// Do the servers refuse `INFO`, which has their run id and uptime?
     pub(crate) hides_info: bool,
-    /// May a client have another connection of its own ended, by `CLIENT KILL`?
+    /// May a client end another connection of its own with `CLIENT KILL`?
     pub(crate) may_kill: bool,
-    /// The most that a clock may be off, in parts per billion.
+    /// The largest drift of a clock, in parts per billion.
     pub(crate) drift: i64,
-    /// One way through the network, from and to, and how often it takes many times as long.
+    /// The shortest and longest delay of one direction in the network, and how often it is many
+    /// times as long.
     pub(crate) delay: (u64, u64),
     pub(crate) tail_permille: u64,
     pub(crate) split_permille: u64,
-    /// How many bytes fit on the way to a node.
+    /// How many bytes to a node can be in flight.
     pub(crate) window: usize,
-    /// From one operation of a thread to its next, at most.
+    /// The longest pause between two operations of a thread.
     pub(crate) rest: u64,
-    /// From one fault to the next, at most.
+    /// The longest pause between two faults.
     pub(crate) fault_pause: u64,
     /// Each kind's share.
     pub(crate) faults: Vec<Fault>,
-    /// When the faults end: at this time, or after that many events if they come sooner.
+    /// When the faults end: at this time, or after that many events if that is sooner.
     pub(crate) calm_at: u64,
     pub(crate) events_max: u64,
-    /// Are no more nodes healed then than are a majority?
+    /// Do only as many nodes recover then as make a majority?
     pub(crate) heals_least: bool,
     pub(crate) extend_permille: u64,
-    /// How often a client waits for ever.
+    /// How often a client waits without a limit.
     pub(crate) patient_permille: u64,
     /// How often a lock is held until its validity ends.
     pub(crate) greedy_permille: u64,
-    /// Do the threads of a client stand in line? And how often is a lock handed on there?
+    /// Do the threads of a client have wait queues? And how often is a lock handed off there?
     pub(crate) is_lined: bool,
     pub(crate) pass_permille: u64,
 }
 
-/// How far a clock may be off within the assumptions, in parts per billion. Two that are off in
-/// opposite directions use up the clients' drift factor of 0.01.
+/// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
+/// in opposite directions use up the clients' drift factor of 0.01.
 pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
 
 impl Options {
@@ -89,7 +91,8 @@ impl Options {
             _ => random.pick(&[0, bound, bound]),
         };
         let wait_for_all = random.chance(150);
-        // Whoever waits for all waits that long for nodes that are down: a ttl must be worth it.
+        // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
+        // longer.
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
         let with_twins = beyond == Beyond::NothingWithTwins;
@@ -141,29 +144,29 @@ impl Options {
         options
     }
 
-    /// What follows from other settings.
+    /// Adjusts settings that depend on others.
     fn settle(&mut self, random: &mut Random) {
         if self.restart_guard || self.beyond != Beyond::Nothing {
-            // Where nodes lose their counters, tokens grow as the wall clocks do.
+            // If nodes lose their counters, tokens grow with the wall clocks.
             self.walls_apart = 0;
         }
-        // Servers that could be counted twice must say who they are, and those that lose their keys
-        // for how long they have been up.
+        // Servers that could be counted twice must report their run id, and servers that lose their
+        // keys must report their uptime.
         let may_hide = self.twins.is_none() && !self.restart_guard;
         self.hides_info = may_hide && random.chance(100);
     }
 
-    /// Is this the mistake to be made?
+    /// Is this mistake made in this history?
     pub(crate) fn has(&self, sabotage: Sabotage) -> bool {
         self.sabotage == Some(sabotage)
     }
 
-    /// How many servers there are behind the nodes.
+    /// The number of servers behind the nodes.
     pub(crate) fn servers(&self) -> usize {
         self.nodes - usize::from(self.twins.is_some())
     }
 
-    /// Which server is behind a node.
+    /// The server behind a node.
     pub(crate) fn server(&self, node: usize) -> usize {
         match self.twins {
             Some((first, second)) if node == second => first,
@@ -178,7 +181,7 @@ impl Options {
     }
 }
 
-/// Two nodes that are one server, now and then.
+/// Two nodes that are one server, in some histories.
 fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usize)> {
     if nodes < 3 || !random.chance(permille) {
         return None;
@@ -187,7 +190,7 @@ fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usi
     Some((first, random.between(first as u64 + 1, nodes as u64 - 1) as usize))
 }
 
-/// Some of the kinds of fault, and those that the history is about.
+/// Some of the kinds of fault, and those that the broken assumption needs.
 fn faults(random: &mut Random, beyond: Beyond) -> Vec<Fault> {
     let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
     let needed = match beyond {

@@ -1,33 +1,33 @@
-//! What is going to happen, in the order in which it will.
+//! The queue of future events, ordered by time.
 
 use crate::network::Side;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Something that happens.
+/// An event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    /// A connection has been made, or refused.
+    /// A connection was made or refused.
     Connected { connection: usize },
     /// Bytes, or the end, arrive at one side of a connection.
     Arrive { connection: usize, side: Side },
-    /// A reply arrives that nobody asked for.
+    /// An unsolicited reply arrives.
     Stray { stray: usize },
-    /// A client's driver wakes up.
+    /// A client's event loop wakes up.
     Drive { client: usize, life: u64 },
     /// One of a client's threads wakes up.
     Work { client: usize, life: u64, worker: usize },
-    /// Something breaks.
+    /// A fault is injected.
     Fault,
-    /// A frozen node continues.
+    /// A frozen node resumes.
     Thaw { node: usize },
-    /// A crashed node comes back.
+    /// A crashed node restarts.
     Restart { node: usize },
     /// A client that died is replaced by a new one.
     Rebirth { client: usize },
 }
 
-/// The events to come. Of two at the same time, the one that was put in first comes first.
+/// The future events. Of two at the same time, the one that was added first comes first.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     now: u64,
@@ -35,7 +35,8 @@ pub(crate) struct Queue {
     events: BinaryHeap<Entry>,
 }
 
-/// An event and its time. The greatest of a heap comes first, so the earliest is the greatest.
+/// An event and its time. The greatest entry of a heap comes first, so the earliest is the
+/// greatest.
 #[derive(Debug)]
 struct Entry {
     time: u64,
@@ -78,7 +79,7 @@ impl Queue {
         self.at(self.now + delay, event);
     }
 
-    /// The next event, unless it comes after `end`; then the time is `end`.
+    /// The next event, or `None` if that is after `end`; the time is `end` then.
     pub(crate) fn next_before(&mut self, end: u64) -> Option<Event> {
         match self.events.peek() {
             Some(entry) if entry.time <= end => {

@@ -1,5 +1,5 @@
-//! Mistakes that the checker must find: what a client would do if a rule of the algorithm were
-//! missing. They live in the simulated client and node, never in the library.
+//! Mistakes that the checker must find: clients or nodes without one rule of the algorithm. They
+//! are made in the simulated client and node, never in the library.
 
 use crate::checker::Invariant;
 
@@ -8,49 +8,49 @@ use crate::checker::Invariant;
 pub(crate) enum Sabotage {
     /// All attempts of a thread use one token.
     TokenReused,
-    /// A failed attempt takes nothing back.
+    /// A failed attempt removes no keys.
     UndoForgotten,
-    /// A failed attempt takes back only what it knows to have.
+    /// A failed attempt removes only the keys that it knows to be set.
     UndoOnlyWhereGranted,
     /// Validity counts from the reply instead of from before the request.
     ValidityFromReply,
-    /// Clocks are believed to agree, and expiry to be exact.
+    /// Drift and the resolution of expiry are ignored.
     DriftIgnored,
-    /// One node less than a majority is enough.
+    /// One node less than a majority suffices.
     QuorumOneLess,
     /// A vote for an earlier attempt counts for this one.
     StaleVotes,
-    /// A lock whose extension failed is believed to be extended.
+    /// A failed extension counts as confirmed.
     ExtensionAssumed,
     /// The clock does not count the time a machine is suspended.
     ClockStopsInSuspend,
-    /// Rounds have no end but their answers.
+    /// Rounds have no deadline.
     TimeoutIgnored,
-    /// The nodes delete without comparing.
+    /// The nodes delete without comparing the token.
     ReleaseWithoutComparing,
-    /// A lock that is handed over is believed to begin anew, without asking the nodes.
+    /// After a handoff a lock counts as new, without a round.
     HandoffAssumed,
-    /// The nodes answer twice.
+    /// The nodes send each reply twice.
     AnsweredTwice,
-    /// The nodes say that they have ended a connection, and have not.
+    /// The nodes report that they have ended a connection, but do not end it.
     KillIgnored,
-    /// The nodes set what is left of a lock's life, be it more or less than before.
+    /// The nodes set a lock's ttl even if that shortens it.
     ExtensionShortens,
-    /// The nodes remove by force whatever is there, seen or not.
+    /// A forced release removes any value, inspected or not.
     UnseenRemoved,
-    /// The nodes forget a lock's counter when the lock is given back.
+    /// The nodes remove a lock's counter when the lock is released.
     CounterForgotten,
-    /// Before a request is written nothing is read but ends of connections.
+    /// Before a request is written, only ends of connections are read.
     LooksAtEndsOnly,
-    /// Nobody notices that two nodes are one server.
+    /// Two nodes that are one server are not detected.
     TwinsUnrecognised,
-    /// Whoever fails once never tries again.
+    /// A thread whose attempt failed never retries.
     NeverTriesAgain,
-    /// Others that hold the lock are more than the client can bear.
+    /// A client panics when another client holds the lock.
     PanicsOnRefusal,
 }
 
-/// Every mistake, and the promise that it breaks.
+/// All mistakes, and the guarantees that they break.
 pub(crate) const ALL: [(Sabotage, Invariant); 26] = [
     (Sabotage::TokenReused, Invariant::MutualExclusion),
     (Sabotage::UndoForgotten, Invariant::Residue),

@@ -1,9 +1,9 @@
-//! One history, from its seed to the checker's verdict.
+//! One history, from its seed to the checker's result.
 //!
-//! First everything that can happen does. Then the faults end: a random majority of the nodes is
-//! healed, the others stay as they are, and whoever waits must get its lock. When nobody wants
-//! anything any more, and everybody has had the time to write what is owed, nothing may be left of
-//! what was given back; and when every ttl has passed, nothing at all.
+//! In the first phase, all kinds of faults happen. Then the faults end: a random majority of the
+//! nodes recovers, the others stay as they are, and all waiting threads must get their locks. When
+//! no thread wants a lock any more, and all pending releases had time to be sent, no key of a
+//! released lock may be left; and when all ttls have passed, no key at all.
 
 mod calm;
 mod faults;
@@ -21,7 +21,7 @@ use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use crate::tally::Tally;
 
-/// What came of a history.
+/// The result of a history.
 #[derive(Debug)]
 pub(crate) struct Verdict {
     pub(crate) checker: Checker,
@@ -74,7 +74,7 @@ impl Simulation {
         Verdict { checker, digest, tally }
     }
 
-    /// Lets things happen until `end`, or until `is_enough`. Says whether it was.
+    /// Processes events until `end`, or until `is_enough`. Returns whether it was.
     fn run_until(&mut self, end: u64, is_enough: impl Fn(&Self) -> bool) -> bool {
         while let Some(event) = self.stage.queue.next_before(end) {
             self.happen(event);
@@ -146,7 +146,7 @@ impl Simulation {
         if side == Side::Node {
             self.nodes[node].serve(&mut self.stage, connection);
         }
-        // Bytes have come, or there may be room for more.
+        // Bytes have arrived, or there may be room for more.
         if !is_abandoned && (side == Side::Client || self.stage.options.window < 1_000) {
             self.drive(client, self.clients[client].name.1);
         }
@@ -164,7 +164,7 @@ impl Simulation {
         }
     }
 
-    /// Is this client there and running? If it is paused, `event` comes again when it goes on.
+    /// Is this client alive and running? If it is paused, `event` is repeated when it resumes.
     fn runs(&mut self, client: usize, life: u64, event: Event) -> bool {
         let it = &self.clients[client];
         if !it.is_alive || it.name.1 != life {
@@ -178,7 +178,7 @@ impl Simulation {
     }
 }
 
-/// A clock that is off by as much as it may be, or less.
+/// A clock with a drift within the limit.
 fn clock(stage: &mut Stage, is_clients: bool) -> Clock {
     let most = match stage.options.beyond {
         Beyond::ClientDrift if is_clients => 20 * DRIFT_BOUND,

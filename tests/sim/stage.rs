@@ -1,4 +1,4 @@
-//! What clients and nodes share: time, chance, the network, and the one who watches.
+//! The context that clients and nodes share: time, random numbers, the network, and the checker.
 
 use crate::chance::Random;
 use crate::checker::Checker;
@@ -16,17 +16,17 @@ pub(crate) struct Stage {
     pub(crate) random: Random,
     pub(crate) network: Network,
     pub(crate) checker: Checker,
-    /// Replies that nobody asked for, on their way.
+    /// Unsolicited replies in flight.
     pub(crate) strays: Vec<Stray>,
-    /// When the last byte arrives that is held back.
+    /// When the last byte that is held back arrives.
     pub(crate) held_until: u64,
     /// The faults are over.
     pub(crate) is_calm: bool,
-    /// Nothing more is asked of the nodes.
+    /// No thread requests anything any more.
     pub(crate) is_over: bool,
     pub(crate) tally: Tally,
     is_traced: bool,
-    /// What everything that was said comes to: two histories with the same digest are the same.
+    /// A digest of all events: two histories with the same digest are the same.
     pub(crate) digest: u64,
 }
 
@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// Tells the reader of a trace what happens.
+    /// Writes a line of the trace.
     pub(crate) fn say(&self, text: impl FnOnce() -> String) {
         if self.is_traced {
             let now = self.queue.now();
@@ -58,7 +58,7 @@ impl Stage {
         }
     }
 
-    /// Takes an event into the digest.
+    /// Adds an event to the digest.
     pub(crate) fn count(&mut self, event: u64) {
         self.tally.events += 1;
         let mixed = self.digest ^ event ^ self.queue.now().rotate_left(20);

@@ -1,10 +1,10 @@
-//! Replies that nobody asked for: repeated by a proxy, or of the server's own accord.
+//! Unsolicited replies: repeated by a proxy, or sent by the server.
 
 use crate::clock::{MICROS, MILLIS};
 use crate::queue::Event;
 use crate::stage::Stage;
 
-/// A reply that nobody asked for, on its way to the client.
+/// An unsolicited reply in flight to the client.
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) connection: usize,
@@ -12,18 +12,18 @@ pub(crate) struct Stray {
     pub(crate) what: What,
 }
 
-/// What it is.
+/// The kind of an unsolicited reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
-    /// An answer that has been given before.
+    /// A repeated reply.
     Repeated,
     /// An error.
     Error,
-    /// A message of RESP3 that is no reply, or an attribute of the next one.
+    /// A push message of RESP3, or an attribute of the next reply.
     Push,
 }
 
-/// Errors of a server that is asked for nothing.
+/// Errors that a server sends without a command.
 const ERRORS: [&[u8]; 5] = [
     b"-ERR max number of clients reached\r\n",
     b"-DENIED Redis is running in protected mode\r\n",
@@ -32,7 +32,7 @@ const ERRORS: [&[u8]; 5] = [
     b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n",
 ];
 
-/// What a server of RESP3 may say at any time.
+/// Messages that a RESP3 server may send at any time.
 const PUSHES: [&[u8]; 3] = [
     b">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\nlock:0\r\n",
     b">3\r\n+message\r\n+channel\r\n:1\r\n",
@@ -40,7 +40,7 @@ const PUSHES: [&[u8]; 3] = [
 ];
 
 impl Stray {
-    /// An error, or one of RESP3's messages.
+    /// An error, or a message of RESP3.
     pub(crate) fn unasked(stage: &mut Stage, connection: usize) -> Self {
         let (what, texts) = match stage.random.chance(500) {
             true => (What::Error, &ERRORS[..]),
@@ -50,14 +50,14 @@ impl Stray {
         Self { connection, bytes, what }
     }
 
-    /// Is it an error? No error says which command it answers.
+    /// Is it an error? An error does not say which command it is the reply to.
     pub(crate) fn is_error(&self) -> bool {
         self.bytes.starts_with(b"-")
     }
 }
 
 impl Stage {
-    /// Sends a reply that nobody asked for.
+    /// Sends an unsolicited reply.
     pub(crate) fn send_stray(&mut self, stray: Stray) {
         let most =
             self.random.pick(&[100 * MICROS, 5 * MILLIS, 60 * MILLIS, 60 * MILLIS, 400 * MILLIS]);
@@ -66,7 +66,7 @@ impl Stage {
         self.strays.push(stray);
     }
 
-    /// A node has answered. On some connections the answer arrives once more.
+    /// A node has sent a reply, which on some connections arrives a second time.
     pub(crate) fn repeat(&mut self, connection: usize, reply: &[u8]) {
         let is_repeating = self.network.connections[connection].repeated_until > self.queue.now();
         if is_repeating && !reply.is_empty() && self.random.chance(700) {

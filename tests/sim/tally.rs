@@ -1,4 +1,4 @@
-//! What has happened in how many histories: a simulator in which nothing happens proves nothing.
+//! Statistics over histories: a simulation without grants and faults proves nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Of one history, in which nothing has happened yet.
+    /// The counts of one history that begins.
     pub(crate) fn one() -> Self {
         Self { histories: 1, ..Self::default() }
     }

@@ -1,8 +1,8 @@
-//! A thread of a client: the main loop of `src/core.rs` around one operation after another, and
-//! the guard's part of `src/guard.rs`.
+//! A thread of a client: the main loop of `src/core.rs` for one operation after another, and the
+//! guard of `src/guard.rs`.
 //!
-//! The loop is cut open wherever real time would pass: sleeping until an attempt, being scheduled
-//! between reading the clock and writing, waiting for a ballot, being scheduled after it came.
+//! The loop is a state machine that stops wherever time would pass: before an attempt, between
+//! reading the clock and writing, while it waits for a ballot, and after the ballot came.
 
 mod lock;
 mod mistakes;
@@ -26,20 +26,20 @@ pub(crate) struct Worker {
     index: usize,
     state: State,
     operation: Option<Running>,
-    /// What is held, and which resources it wants or holds.
+    /// The lease that it holds, and the resources that it wants or holds.
     lease: Option<Lease>,
     wanted: Vec<u64>,
-    /// Is it the one of its client's threads that deals with the nodes about these resources?
+    /// Is it the head of its client's wait queue for these resources?
     has_place: bool,
-    /// What it has asked the nodes.
+    /// The request that it has sent.
     asked: Option<Asked>,
-    /// By its own clock: when the operation began, and until when it must be over.
+    /// By its own clock: when the operation began, and its deadline.
     began: Time,
     limit: Option<Time>,
-    /// For how long it was kept from running meanwhile, by chance and by pauses.
+    /// For how long it could not run meanwhile, because of delays and pauses.
     hitches: u64,
     paused_before: u64,
-    /// Of use to mistakes only: the first token, and who voted for the attempt before.
+    /// For mistakes only: the first token, and the votes for the former attempt.
     first_token: Option<[u8; Entropy::LEN]>,
     stale: NodeSet,
 }
@@ -47,20 +47,20 @@ pub(crate) struct Worker {
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there are a handful of them in a simulation")]
 enum State {
-    /// Nothing to do until it is woken.
+    /// Idle until it is woken.
     Idle,
-    /// The operation sleeps.
+    /// Sleeps until its next attempt.
     Resting,
-    /// A request is about to be put to the nodes.
+    /// About to send a request to the nodes.
     Submitting(Request),
-    /// The driver has it.
+    /// Waits for the event loop.
     Waiting,
-    /// The driver has handed out what it came to: the votes, and what the nodes hold if they were
-    /// asked for that.
+    /// The outcome was delivered: the votes, and the values on the nodes if the request was an
+    /// inspection.
     Handed(Ballot, Vec<Vec<u8>>),
     /// A lock is held.
     Holding,
-    /// Another thread of the client deals with the nodes.
+    /// Waits in the queue behind another thread of the client.
     InLine(Waiting),
 }
 
@@ -83,36 +83,36 @@ impl Worker {
         }
     }
 
-    /// Is it still trying to take a lock?
+    /// Is it still trying to acquire a lock?
     pub(crate) fn is_acquiring(&self) -> bool {
         matches!(self.operation, Some(Running::Acquire(_)))
             || matches!(self.state, State::InLine(_))
     }
 
-    /// Does it hold a lock and nothing else?
+    /// Does it hold a lock, without an operation in progress?
     pub(crate) fn is_holding(&self) -> bool {
         matches!(self.state, State::Holding)
     }
 
-    /// Is this the lock that it holds?
+    /// Does it hold this lock?
     pub(crate) fn holds(&self, token: Name) -> bool {
         self.lease.as_ref().is_some_and(|lease| name(lease.token.as_bytes()) == token)
     }
 
-    /// Has it nothing and wants nothing?
+    /// Is it idle, without a lock?
     pub(crate) fn is_done(&self) -> bool {
         let is_idle = matches!(self.operation, None | Some(Running::Ping(_)));
         self.lease.is_none() && is_idle && !matches!(self.state, State::InLine(_))
     }
 
-    /// The driver hands out what a round came to.
+    /// The event loop delivers the outcome of a round.
     pub(crate) fn hand(&mut self, returns: Returns, hitch: u64) {
         let values = returns.snapshots.into_iter().filter_map(|seen| seen?.value);
         self.hitches += hitch;
         self.state = State::Handed(returns.ballot, values.collect());
     }
 
-    /// Takes over what was handed to the one who stood in for it.
+    /// Takes over the outcome that was delivered to its placeholder.
     pub(crate) fn take_handed(&mut self, other: &mut Self) {
         if matches!(other.state, State::Handed(..)) {
             self.hitches += other.hitches;
@@ -202,7 +202,7 @@ impl Worker {
         }
     }
 
-    /// Every vote must be an answer to what was asked.
+    /// Every vote must be a reply to the request.
     fn check_votes(&self, stage: &mut Stage, ballot: &Ballot) {
         let Some(asked) = self.asked else { return };
         let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];

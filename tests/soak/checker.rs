@@ -1,24 +1,24 @@
-//! Reads what the clients wrote, and judges it.
+//! Reads the logs that the clients wrote, and checks them.
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use super::journal::{Journal, RESOURCES, Section};
 
-/// What the log of a resource says, or of all of them.
+/// The findings in the log of one resource, or of all.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// How often the lock was got.
+    /// How often the lock was acquired.
     pub(crate) sections: usize,
-    /// How often it was counted up by someone who was still inside afterwards.
+    /// How often a client that still held the lock afterwards incremented the counter.
     pub(crate) counted: usize,
-    /// Times that began before another's had ended.
+    /// Holds that began before another one had ended.
     pub(crate) overlaps: usize,
-    /// Times whose end was not written down: the process was killed.
+    /// Holds whose end was not logged, because the process was killed.
     pub(crate) open: usize,
-    /// Lines that are not whole, for the same reason.
+    /// Incomplete lines, for the same reason.
     pub(crate) torn: usize,
-    /// Counts that somebody else's write has undone.
+    /// Increments that another client's write has overwritten.
     pub(crate) lost_updates: usize,
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct Findings {
 struct Held {
     from: u64,
     until: u64,
-    /// What was counted; none if nothing was, or if that is not known.
+    /// The value written to the counter, if any and if known.
     count: Option<u64>,
     is_open: bool,
 }
 
-/// Judges the journals of all resources.
+/// Checks the journals of all resources.
 pub(crate) fn check(folder: &Path) -> Findings {
     let mut all = Findings::default();
     for resource in 0..RESOURCES.len() {
@@ -56,8 +56,8 @@ fn check_one(folder: &Path, resource: usize) -> Findings {
         found.overlaps += usize::from(held.from < latest);
         latest = latest.max(held.until);
     }
-    // Everyone counts up by one from what it reads, so nobody may come to what somebody had come to
-    // before. What is skipped was counted by someone who was killed before it could say so.
+    // Each client writes one more than it has read, so no value may be written twice. Missing
+    // values were written by clients that were killed before they could log them.
     let counts: Vec<u64> = held.iter().filter_map(|held| held.count).collect();
     found.counted = counts.len();
     found.lost_updates = counts.windows(2).filter(|pair| pair[1] <= pair[0]).count();
@@ -68,7 +68,7 @@ fn check_one(folder: &Path, resource: usize) -> Findings {
     found
 }
 
-/// The times of a log, in the order in which they began.
+/// The holds in a log, ordered by their beginning.
 fn read(text: &str, found: &mut Findings) -> Vec<Held> {
     let mut sections: HashMap<Section, Held> = HashMap::new();
     for line in text.split('\n').filter(|line| !line.is_empty()) {
@@ -100,7 +100,7 @@ mod tests {
     use super::super::journal::Span;
     use super::*;
 
-    /// What is found in a log that is written like this.
+    /// The findings in a log written by `write`.
     fn judged(write: impl Fn(&Journal)) -> Findings {
         let folder = tempfile::tempdir().unwrap();
         Journal::create(folder.path(), 0);
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clean_log_is_found_clean_and_each_fault_is_found() {
+    fn a_log_without_errors_has_no_findings_and_each_error_is_found() {
         let clean = judged(|journal| {
             inside(journal, 1, 10, 20, 1);
             inside(journal, 2, 20, 30, 2);
@@ -134,7 +134,8 @@ mod tests {
             inside(journal, 2, 20, 30, 1);
         });
         assert_eq!((lost.overlaps, lost.lost_updates), (0, 1));
-        // Whoever was killed may have counted, and holds the lock until its validity ends.
+        // A killed client may have incremented the counter, and holds the lock until its validity
+        // ends.
         let killed = judged(|journal| {
             journal.entered((3, 0, 0), Span { granted: 5, until: 15, latest: 15 });
             inside(journal, 1, 10, 20, 2);

@@ -1,4 +1,5 @@
-//! One of the client processes: threads that take locks, and count and log while they hold them.
+//! One client process: threads that acquire locks, and increment a counter and write a log while
+//! they hold them.
 
 use std::env;
 use std::fs::File;
@@ -20,16 +21,16 @@ pub(crate) const URLS: &str = "REDLATCH_SOAK_URLS";
 pub(crate) const FOLDER: &str = "REDLATCH_SOAK_FOLDER";
 pub(crate) const NUMBER: &str = "REDLATCH_SOAK_NUMBER";
 
-/// The longest ttl, and for how long a restarted node's grants do not count.
+/// The longest ttl, and the quarantine of a restarted node.
 pub(crate) const TTL_MAX: Duration = Duration::from_secs(2);
 
 const THREADS: u64 = 3;
 
-/// Nobody counts with less left than this: a thread can be held up between its last look at the
-/// clock and its write, and that is not what is tested here.
+/// The least validity for an increment: a thread can be delayed between reading the clock and
+/// writing, which this test is not about.
 const LEAST: Duration = Duration::from_millis(300);
 
-/// What is counted of a process, in this order.
+/// The counters of a process, in this order.
 pub(crate) const TALLY: [&str; 7] =
     ["taken", "extended", "held by others", "no quorum", "too late", "lost", "froze"];
 
@@ -47,14 +48,14 @@ struct Process {
     number: u64,
     client: LockClient,
     journals: Vec<Journal>,
-    /// Held to count, and by whoever stops the whole process: nobody is stopped between looking at
-    /// the clock and writing.
+    /// Locked for an increment, and to stop the whole process: so no thread is stopped between
+    /// reading the clock and writing.
     freezing: RwLock<()>,
     is_over: AtomicBool,
     tally: Tally,
 }
 
-/// What the process does until its input ends.
+/// Runs the client until its input ends.
 pub(crate) fn run(urls: &str) {
     end_with_parent();
     let folder = PathBuf::from(env::var_os(FOLDER).expect("it is given a folder"));
@@ -79,7 +80,7 @@ pub(crate) fn run(urls: &str) {
             .collect();
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         process.is_over.store(true, Ordering::SeqCst);
-        // A scope does not say what a thread panicked with.
+        // A scope does not report the message of a thread's panic.
         threads.into_iter().for_each(|thread| thread.join().expect("no thread panics"));
     });
     process.report(&folder);
@@ -133,7 +134,7 @@ impl Process {
         if chance.one_in(2) { drop(guard) } else { drop(guard.release()) }
     }
 
-    /// The time that is held for certain with this extension, or without it.
+    /// Extends the lock, and returns the new time span for which it is held.
     fn extend(&self, guard: &mut LockGuard, span: Span, ttl: Duration) -> Span {
         let before = now();
         match guard.extend(ttl) {
@@ -143,7 +144,7 @@ impl Process {
             }
             Err(ExtendError::Lost(_)) => {
                 self.tally.add("lost");
-                assert!(guard.ensure_held().is_err(), "what is lost does not come back");
+                assert!(guard.ensure_held().is_err(), "a lost lock stays lost");
                 Span { until: span.until.min(before), ..span }
             }
             Err(ExtendError::NoQuorum(_)) => span,
@@ -151,7 +152,7 @@ impl Process {
         }
     }
 
-    /// Stops the whole process with a lock held, until whoever watches it lets it go on.
+    /// Stops the whole process while it holds a lock, until the parent process continues it.
     fn freeze(&self, guard: &mut LockGuard, span: Span) {
         {
             let _gate = self.freezing.write().expect("nobody panics with it");
@@ -174,11 +175,11 @@ impl Process {
     }
 }
 
-/// From when to when the lock is held, seen from both sides.
+/// The time span for which the lock is held: the earliest and the latest end.
 fn span(guard: &LockGuard) -> Span {
     let granted = now();
     let left = u64::try_from(guard.remaining().as_nanos()).expect("seconds");
-    // Held until then at least: `left` was counted from `granted` or a little later.
+    // The lock is held until then at least: `left` was read at `granted` or a little later.
     let until = if left == 0 { granted } else { granted + left };
     Span { granted, until, latest: now() + left }
 }

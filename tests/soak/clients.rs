@@ -1,4 +1,4 @@
-//! The client processes, seen from outside.
+//! Starts, stops and kills the client processes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -34,13 +34,12 @@ impl Client {
 
     fn go_on(&mut self) {
         self.frozen_until = None;
-        // A child that has not been waited for keeps its id.
+        // A child that was not waited for keeps its id.
         kill_process(Pid::from_child(&self.process), Signal::CONT).expect("it is our child");
     }
 }
 
-/// The client processes. The first lives to the end; the others are killed now and then, and
-/// replaced.
+/// The client processes. The first runs to the end; the others are killed sometimes, and replaced.
 pub(crate) struct Clients {
     urls: String,
     folder: PathBuf,
@@ -71,12 +70,12 @@ impl Clients {
         Client { process, frozen_until: None }
     }
 
-    /// Lets those that have been stopped for long enough go on, and perhaps kills one.
+    /// Continues the processes that were stopped for long enough, and perhaps kills one.
     pub(crate) fn step(&mut self, chance: &mut Chance) {
         for client in &mut self.clients {
             match client.frozen_until {
                 None if client.is_frozen() => {
-                    // Some for longer than any ttl.
+                    // Some stay stopped for longer than any ttl.
                     client.frozen_until = Some(Instant::now() + chance.millis(1..=3_000));
                     self.frozen += 1;
                 }
@@ -100,7 +99,7 @@ impl Clients {
         Figures::of(self.clients[0].process.id()).expect("it is never killed")
     }
 
-    /// Tells all to end, and sums up what they counted.
+    /// Ends all clients, and adds up their counters.
     pub(crate) fn finish(&mut self) -> BTreeMap<&'static str, u64> {
         for client in &mut self.clients {
             drop(client.process.stdin.take());
@@ -130,7 +129,7 @@ impl Clients {
 impl Drop for Clients {
     fn drop(&mut self) {
         for client in &mut self.clients {
-            // Fails only if it has ended already.
+            // It fails only if the process has ended already.
             let _ = client.process.kill();
             let _ = client.process.wait();
         }

@@ -1,4 +1,4 @@
-//! What a process holds on to, by the kernel's own count.
+//! Memory, descriptors and threads of a process, as the kernel counts them.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// `None` if there is no such process any more.
+    /// `None` if the process has ended.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -26,7 +26,7 @@ impl Figures {
         })
     }
 
-    /// The most of each.
+    /// The maximum of each.
     pub(crate) fn most(all: &[Self]) -> Self {
         Self {
             resident: all.iter().map(|figures| figures.resident).max().unwrap_or(0),

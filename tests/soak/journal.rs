@@ -1,9 +1,9 @@
-//! What the lock guards: a counter that forgets whatever happens between reading and writing it,
-//! and a log of who was inside from when to when.
+//! The data that the lock protects: a counter that loses concurrent updates, and a log of who held
+//! the lock from when to when.
 //!
-//! Times are those of the one clock of the machine, so the lines of all processes can be compared.
-//! A line is written at once; a process that is killed while it writes leaves a piece of a line,
-//! which is known by the end that it lacks.
+//! Times are from one clock of the machine, so the lines of all processes can be compared. Each
+//! line is one write; a process that is killed while it writes leaves an incomplete line, without
+//! the mark at the end.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -24,7 +24,7 @@ pub(crate) fn now() -> u64 {
     u64::try_from(nanos).expect("the clock counts up from zero")
 }
 
-/// A time on the lock: it is held from `granted` until `until` at least, and never after `latest`.
+/// A hold of the lock: from `granted` until `until` at least, and never after `latest`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) granted: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Span {
     pub(crate) latest: u64,
 }
 
-/// Who writes a line: the process, its thread, and how many locks that has had before.
+/// The writer of a line: the process, its thread, and how many locks that has had before.
 pub(crate) type Section = (u64, u64, u64);
 
 /// The counter and the log of one resource.
@@ -46,7 +46,7 @@ fn paths(folder: &Path, resource: usize) -> (PathBuf, PathBuf) {
 }
 
 impl Journal {
-    /// Makes the files of a resource, with nothing in the log and the counter at zero.
+    /// Creates the files of a resource: an empty log and a counter of zero.
     pub(crate) fn create(folder: &Path, resource: usize) {
         let (counter, log) = paths(folder, resource);
         fs::write(counter, format!("{:0DIGITS$}", 0)).expect("the counter can be made");
@@ -77,19 +77,19 @@ impl Journal {
         self.counter.write_all_at(text.as_bytes(), 0).expect("the counter can be written");
     }
 
-    /// Written when the lock has been got.
+    /// Written when the lock was acquired.
     pub(crate) fn entered(&self, (process, thread, number): Section, span: Span) {
         let Span { granted, until, .. } = span;
         self.write(&format!("in {process} {thread} {number} {granted} {until}"));
     }
 
-    /// Written before the lock is released: until when it was held, and what was counted.
+    /// Written before the lock is released: until when it was held, and the value of the counter.
     pub(crate) fn left(&self, (process, thread, number): Section, end: u64, count: u64) {
         self.write(&format!("out {process} {thread} {number} {end} {count}"));
     }
 
     fn write(&self, line: &str) {
-        // One write for all of it: others append to the same file.
+        // One write for the whole line, because others append to the same file.
         (&self.log).write_all(format!("\n{line} .").as_bytes()).expect("the log can be written");
     }
 }

@@ -1,16 +1,16 @@
-//! Client processes that guard a counter and a log, while the nodes, the network and the processes
-//! themselves fail in every way that the library is meant to survive; and a checker that reads
-//! afterwards what they wrote.
+//! Client processes that protect a counter and a log with a lock, while the nodes, the network and
+//! the processes fail in all ways that the library must survive; and a checker that reads the
+//! counter and the log afterwards.
 //!
 //! | to | run |
 //! |---|---|
-//! | see what it counts | `cargo test --test soak -- --nocapture` |
-//! | let it last half an hour | the same with `REDLATCH_SOAK_SECONDS=1800` |
-//! | let the same faults be chosen again | the same with the `REDLATCH_SOAK_SEED` it printed |
+//! | see the counts | `cargo test --test soak -- --nocapture` |
+//! | run for half an hour | the same with `REDLATCH_SOAK_SECONDS=1800` |
+//! | choose the same faults again | the same with the `REDLATCH_SOAK_SEED` it printed |
 //!
-//! The seed decides what is done to whom, not when a process gets to run: it does not replay a
-//! history, as the simulator (`tests/sim`) does. What is outside the assumptions of the lock stays
-//! out: servers lose their data, but the clients' restart guard is on, and nobody's clock jumps.
+//! The seed determines the faults, but not the scheduling of processes: it does not replay a
+//! history, as the simulator (`tests/sim`) does. The assumptions of the lock hold: servers lose
+//! their data, but the clients' restart guard is on, and no clock jumps.
 
 #![cfg(target_os = "linux")]
 
@@ -46,7 +46,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_is_guarded_stays_whole_while_everything_fails() {
+fn the_protected_data_stays_consistent_under_all_faults() {
     let time = Duration::from_secs(number("REDLATCH_SOAK_SECONDS").unwrap_or(12));
     let seed =
         number("REDLATCH_SOAK_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
@@ -74,7 +74,7 @@ fn what_is_guarded_stays_whole_while_everything_fails() {
     let found = checker::check(folder.path());
 
     eprintln!("acquisitions: {}, of which counted: {}", found.sections, found.counted);
-    eprintln!("by clients that came to their end: {tally:?}");
+    eprintln!("by clients that ran to their end: {tally:?}");
     eprintln!("faults: {}", ward.faults.values().sum::<u64>());
     ward.faults.iter().for_each(|(name, count)| eprintln!("  {count:6} {name}"));
     eprintln!("  {:6} clients killed, {} frozen", clients.killed, clients.frozen);
@@ -90,14 +90,14 @@ fn what_is_guarded_stays_whole_while_everything_fails() {
     assert!(found.torn <= clients.killed && found.open <= clients.killed * 3);
     assert!(found.counted > 0 && !ward.faults.is_empty());
     assert!(late.resident <= early.resident + 1024 * 1024, "{early} grew to {late}");
-    // One connection may be just going while the next is coming.
+    // One connection may be closing while the next one opens.
     assert!(late.descriptors <= early.descriptors + 1, "{early} grew to {late}");
     assert!(late.threads <= early.threads, "{early} grew to {late}");
     let after = thorough(ward.urls());
     RESOURCES.iter().for_each(|name| drop(take(&after, name, LIMIT)));
 }
 
-/// What each of the client processes does. By itself, without the variable, it has nothing to do.
+/// The code of the client processes. Does nothing without the environment variable.
 #[test]
 fn as_a_client() {
     if let Ok(urls) = env::var(client::URLS) {

@@ -1,4 +1,4 @@
-//! Five servers behind proxies, and what befalls them.
+//! Five servers behind proxies, and the faults that are injected.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,11 +10,11 @@ use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 
-/// How long no other node is killed: a restarted one has no say for [`TTL_MAX`](super::client), and
-/// with three of those nobody gets a lock.
+/// The pause between two kills: a restarted node does not count for [`TTL_MAX`](super::client), and
+/// with three of those no client gets a lock.
 const KILL_PAUSE: Duration = Duration::from_secs(4);
 
-/// What is wrong with a node for a while.
+/// A fault of a node that lasts for a while.
 #[derive(Clone, Copy)]
 enum Illness {
     Stopped,
@@ -69,16 +69,16 @@ impl Illness {
 
 struct Node {
     proxy: Proxy,
-    /// What is wrong with it, and until when.
+    /// Its fault, and until when.
     illness: Option<(Illness, Instant)>,
 }
 
-/// The servers, and how they are.
+/// The servers and their faults.
 pub(crate) struct Ward {
     servers: Servers,
     nodes: Vec<Node>,
     killed: Instant,
-    /// How often what was done.
+    /// How often each fault was injected.
     pub(crate) faults: BTreeMap<&'static str, u64>,
 }
 
@@ -95,7 +95,7 @@ impl Ward {
         self.nodes.iter().map(|node| node.proxy.url()).collect()
     }
 
-    /// Heals who has been ill for long enough, and perhaps lets something happen.
+    /// Ends faults whose time is over, and perhaps injects another.
     pub(crate) fn step(&mut self, chance: &mut Chance) {
         for index in 0..self.nodes.len() {
             if self.nodes[index].illness.is_some_and(|(_, until)| until <= Instant::now()) {
@@ -104,7 +104,7 @@ impl Ward {
         }
         let index = chance.below(self.nodes.len());
         let ill = self.nodes.iter().filter(|node| node.illness.is_some()).count();
-        // Mostly one or two are ill, and now and then a majority.
+        // Mostly one or two nodes have a fault, and sometimes a majority.
         let most = if chance.one_in(20) { 4 } else { 2 };
         if self.nodes[index].illness.is_some() {
             return;
@@ -116,7 +116,7 @@ impl Ward {
         }
     }
 
-    /// Something that is over at once.
+    /// Injects a fault that is over at once.
     fn disturb(&mut self, index: usize, chance: &mut Chance) {
         let (server, proxy) = (&self.servers[index], &self.nodes[index].proxy);
         let name = match chance.below(3) {
@@ -171,19 +171,19 @@ impl Ward {
         }
     }
 
-    /// All are well again.
+    /// Ends all faults.
     pub(crate) fn heal_all(&mut self) {
         (0..self.nodes.len()).for_each(|index| self.heal(index));
     }
 
-    /// How many keys there are on all servers.
+    /// The number of keys on all servers.
     pub(crate) fn keys(&self) -> i64 {
         self.servers.iter().map(|server| server.command(&["DBSIZE"]).integer()).sum()
     }
 
-    /// How many keys are still there when all of them should have expired.
+    /// The number of keys that are left after all of them should have expired.
     pub(crate) fn leaked(&self) -> i64 {
-        // A server counts those that have expired until it comes by and removes them.
+        // A server counts expired keys until it removes them.
         eventually(LIMIT, || self.keys() == 0);
         self.keys()
     }

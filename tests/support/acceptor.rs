@@ -1,5 +1,4 @@
-//! A listening port with a thread behind it that can be told to end, and the connections that came
-//! in through it.
+//! A listening port with an accepting thread that can be stopped, and its connections.
 
 use std::io;
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use socket2::SockRef;
 
-/// Accepts on a port of 127.0.0.1 until it is dropped. From then on the port refuses.
+/// Accepts connections on a port of 127.0.0.1 until it is dropped.
 pub struct Acceptor {
     port: u16,
     stopping: Arc<AtomicBool>,
@@ -18,7 +17,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Hands each connection to `handle`, which must not block. Port 0 is any free one.
+    /// Passes each connection to `handle`, which must not block. Port 0 is any free one.
     pub fn start(
         port: u16,
         mut handle: impl FnMut(TcpStream) + Send + 'static,
@@ -54,7 +53,7 @@ impl Drop for Acceptor {
     }
 }
 
-/// The streams that are in use, so that they can be ended from outside the threads that use them.
+/// The open streams, so that other threads than their users can close them.
 #[derive(Default)]
 pub struct Streams(Mutex<Vec<Weak<TcpStream>>>);
 
@@ -67,14 +66,14 @@ impl Streams {
         stream
     }
 
-    /// Ends all of them in order: the other side reads what was sent and then the end.
+    /// Closes all of them in order: the peer reads all bytes and then the end.
     pub fn cut(&self) {
         for stream in self.take() {
             let _ = stream.shutdown(Shutdown::Both);
         }
     }
 
-    /// Ends all of them with a reset: the other side's next read fails.
+    /// Resets all of them: the peer's next read fails.
     pub fn reset(&self) {
         self.take().iter().for_each(|stream| mark_for_reset(stream));
     }
@@ -88,15 +87,14 @@ impl Streams {
     }
 }
 
-/// Closing the stream will reset the connection. Whoever reads from it reads its end, which makes
-/// the threads that use it let go of it.
+/// Closing the stream will reset the connection. Readers get the end of the stream, so the threads
+/// that use it drop it.
 pub fn mark_for_reset(stream: &TcpStream) {
     let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
     let _ = stream.shutdown(Shutdown::Read);
 }
 
-/// Says that nothing more will be sent, unless the stream is to be reset: then that would be said
-/// too early.
+/// Shuts down sending, unless the stream is to be reset: an orderly end must not come first.
 pub fn finish_sending(stream: &TcpStream) {
     if SockRef::from(stream).linger().ok().flatten() != Some(Duration::ZERO) {
         let _ = stream.shutdown(Shutdown::Write);

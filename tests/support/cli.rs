@@ -1,5 +1,5 @@
-//! A small blocking client with a RESP parser of its own, so that the crate's decoder is not judged
-//! by itself. It trusts the server, as only a test may, and panics when a reply does not come.
+//! A small blocking client with its own RESP parser, so that the crate's decoder is not tested with
+//! itself. It trusts the server, and panics without a reply.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -36,7 +36,7 @@ impl Value {
         Self::Bulk(bytes.as_ref().to_vec())
     }
 
-    /// The text of a string of whatever kind, an error included.
+    /// The text of a string of any kind, also of an error.
     #[track_caller]
     pub fn text(&self) -> String {
         match self {
@@ -54,7 +54,7 @@ impl Value {
         }
     }
 
-    /// What `INFO` says under `field:`.
+    /// The value of a field of `INFO`.
     #[track_caller]
     pub fn field(&self, field: &str) -> Option<String> {
         let text = self.text();
@@ -63,7 +63,7 @@ impl Value {
     }
 }
 
-/// A stream to talk over: TCP, or a Unix socket.
+/// The stream of a connection: TCP or a Unix socket.
 pub trait Stream: Read + Write + Send {}
 impl<T: Read + Write + Send> Stream for T {}
 
@@ -97,7 +97,7 @@ impl Client {
         Ok(parse(&bytes).expect("a whole reply was received").0)
     }
 
-    /// Sends bytes as they are and returns the bytes of the one reply that they are answered with.
+    /// Sends bytes unchanged, and returns the bytes of one reply.
     pub fn try_raw(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
         self.send(bytes)?;
         self.reply()
@@ -134,7 +134,7 @@ pub fn encode<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     out
 }
 
-/// The reply that `bytes` begins with and its length; `None` if it is not there whole.
+/// The first reply in `bytes` and its length; `None` if it is incomplete.
 pub fn parse(bytes: &[u8]) -> Option<(Value, usize)> {
     let end = bytes.windows(2).position(|pair| pair == b"\r\n")?;
     let line = String::from_utf8_lossy(&bytes[1..end]).into_owned();
@@ -190,7 +190,7 @@ fn parse_many(bytes: &[u8], count: usize) -> Option<(Vec<Value>, usize)> {
     Some((items, used))
 }
 
-/// What the real redis-cli prints when it is pointed at `port`.
+/// The output of the real redis-cli for the server on `port`.
 #[track_caller]
 pub fn redis_cli(port: u16, password: Option<&str>, args: &[&str]) -> String {
     let mut command = Command::new("redis-cli");

@@ -1,14 +1,14 @@
-//! Fenced locks, and the counters that their tokens come from.
+//! Fenced locks, and the counters of their tokens.
 
 use redlatch::{LockClient, LockGuard};
 
 use super::locks::{LONG, calls, value};
 use super::redis::Server;
 
-/// A counter far ahead of the wall clock, so that only counting makes tokens grow.
+/// A counter far ahead of the wall clock, so that tokens grow only by counting.
 pub const AHEAD: u64 = 4_000_000_000_000_000;
 
-/// Takes a fenced lock, and waits for it if a node has yet to hear that it is free.
+/// Acquires a fenced lock, and waits if a node has not processed its release yet.
 #[track_caller]
 pub fn fenced(client: &LockClient, resource: &str) -> LockGuard {
     let guard = client.request(resource).ttl(LONG).fenced().lock();
@@ -20,19 +20,19 @@ pub fn token(guard: &LockGuard) -> u64 {
     guard.fencing_token().expect("a fenced lock has a token").as_u64()
 }
 
-/// What the counter of a resource is called.
+/// The key of a resource's counter.
 pub fn counter_key(resource: &str) -> String {
     format!("{resource}:redlatch:fence")
 }
 
-/// What the node counts for this resource.
+/// The node's counter of this resource.
 #[track_caller]
 pub fn counter(server: &Server, resource: &str) -> Option<u64> {
     let text = value(server, counter_key(resource))?;
     Some(String::from_utf8(text).expect("digits").parse().expect("a number"))
 }
 
-/// Has it count from there, or from what is no number.
+/// Sets the counter, also to a value that is no number.
 pub fn set_counter(server: &Server, resource: &str, counter: &(impl ToString + ?Sized)) {
     server.command(&["SET", &counter_key(resource), &counter.to_string()]);
 }

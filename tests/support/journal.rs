@@ -1,4 +1,4 @@
-//! What a client has told, written down.
+//! A journal of a client's events.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use redlatch::{Event, Released};
 
 use super::secret::shown;
 
-/// One event, with what there is of it to be looked at later.
+/// One event, with the details that tests check.
 #[derive(Clone, Debug, Default)]
 pub struct Entry {
     pub name: &'static str,
@@ -16,7 +16,7 @@ pub struct Entry {
     pub about: String,
     pub text: String,
     pub attempts: u64,
-    /// How long it took, was waited for, was held or was silent.
+    /// The duration in the event: of the attempt, the wait, the hold or the silence.
     pub span: Duration,
     pub validity: Duration,
     pub outcome: Option<AttemptOutcome>,
@@ -62,7 +62,7 @@ impl Entry {
 pub struct Journal(Arc<Mutex<Vec<Entry>>>);
 
 impl Journal {
-    /// What to give to `on_event`. No event may show a password: see `secret`.
+    /// The callback for `on_event`. No event may show a password: see `secret`.
     pub fn pen(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
         let journal = self.clone();
         move |event| journal.entries().push(Entry::of(event))
@@ -72,7 +72,7 @@ impl Journal {
         self.0.lock().expect("nothing panics with this lock held")
     }
 
-    /// Takes out what has been told about locks, in its order, and leaves the nodes.
+    /// Removes and returns the events about locks, in order. Keeps those about nodes.
     pub fn of_locks(&self) -> Vec<Entry> {
         let mut entries = self.entries();
         let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));
@@ -80,7 +80,7 @@ impl Journal {
         locks
     }
 
-    /// What has been told about this node, in its order.
+    /// The events about this node, in order.
     pub fn of_node(&self, url: &str) -> Vec<&'static str> {
         let entries = self.entries();
         entries.iter().filter(|entry| entry.about == url).map(|entry| entry.name).collect()

@@ -1,4 +1,4 @@
-//! What tests of the lock ask the servers, and clients that are patient with a busy machine.
+//! What lock tests read from servers, and clients with long timeouts for a busy machine.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use super::eventually;
 use super::redis::Server;
 use super::servers::Servers;
 
-/// For what must happen and whose speed is no concern.
+/// For events that must happen, at any speed.
 pub const LIMIT: Duration = Duration::from_secs(20);
 
-/// A ttl that no test outlives, so that what is gone was taken away and did not expire.
+/// A ttl longer than any test, so a missing key was removed and did not expire.
 pub const LONG: Duration = Duration::from_secs(50);
 
-/// The settings of a client of servers that have just been started. It counts their grants all the
-/// same, or every test would begin with a wait of `max_ttl`; what the restart guard does is looked
-/// at in `tests/restart_guard.rs`.
+/// The settings of a client of servers that were just started, without the restart guard: with it,
+/// every test would begin with a wait of `max_ttl`. `tests/restart_guard.rs` tests the restart
+/// guard.
 pub fn fresh<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
     LockClient::builder().nodes(urls).restart_guard(false)
 }
 
-/// The settings of a client whose rounds do not end because the machine is busy.
+/// The settings of a client whose rounds do not time out on a busy machine.
 pub fn patient<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
     fresh(urls).node_timeout(Duration::from_secs(5))
 }
 
-/// A patient client that looks at all nodes before it goes on.
+/// A patient client that waits for all nodes.
 #[track_caller]
 pub fn thorough<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
     patient(urls).wait_for_all(true).build().expect("the settings are good")
@@ -40,7 +40,7 @@ pub fn connected(client: LockClient) -> LockClient {
     client
 }
 
-/// Takes a lock that has to be free.
+/// Acquires a lock that must be free.
 #[track_caller]
 pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> LockGuard {
     let taken = client.try_lock(resource, ttl);
@@ -48,7 +48,7 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
     taken.expect("nobody else holds the lock")
 }
 
-/// What the key holds.
+/// The value of the key.
 #[track_caller]
 pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     match server.command(&[b"GET".as_slice(), key.as_ref()]) {
@@ -76,7 +76,7 @@ pub fn gone(servers: &[Server], key: impl AsRef<[u8]>) -> bool {
     eventually(LIMIT, || holders(servers, &key) == 0)
 }
 
-/// How often the servers have run a command in all, by their own count.
+/// How often the server has run a command, by its own count.
 #[track_caller]
 pub fn calls(server: &Server, command: &str) -> u64 {
     let stats = server.command(&["INFO", "commandstats"]);
@@ -85,7 +85,7 @@ pub fn calls(server: &Server, command: &str) -> u64 {
     calls.map_or(0, |calls| calls.parse().expect("a number of calls"))
 }
 
-/// How many connections of this name the server has.
+/// The number of connections of this name on the server.
 #[track_caller]
 pub fn connections(server: &Server, name: &str) -> usize {
     let list = server.command(&["CLIENT", "LIST"]).text();
@@ -93,18 +93,18 @@ pub fn connections(server: &Server, name: &str) -> usize {
     list.lines().filter(|line| line.contains(&name)).count()
 }
 
-/// What each node had to say, in its own words.
+/// The report of each node, as text.
 pub fn words(error: &NoQuorum) -> Vec<String> {
     error.reports().iter().map(|report| report.answer.to_string()).collect()
 }
 
-/// Stops so many of the servers, from the front.
+/// Pauses the first `count` servers.
 #[track_caller]
 pub fn pause(servers: &Servers, count: usize) {
     servers[..count].iter().for_each(Server::pause);
 }
 
-/// Lets them go on.
+/// Resumes them.
 #[track_caller]
 pub fn resume(servers: &Servers, count: usize) {
     servers[..count].iter().for_each(Server::resume);

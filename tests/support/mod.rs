@@ -1,5 +1,5 @@
-//! What the integration tests share: real redis-server processes, a client that knows nothing of
-//! the crate's own decoder, proxies that misbehave on command, and peers that always do.
+//! Shared by the integration tests: real redis-server processes, a client without the crate's own
+//! decoder, proxies that inject faults, and peers that are no Redis.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 #![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
@@ -24,7 +24,7 @@ mod wire;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Asks `condition` again and again until it holds or `limit` has passed, and says whether it held.
+/// Repeats `condition` until it holds or `limit` has passed. Returns whether it held.
 pub fn eventually(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     let mut pause = Duration::from_micros(200);

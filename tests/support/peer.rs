@@ -1,5 +1,5 @@
-//! Something that listens where a Redis should, and is none: it keeps silent, hangs up, trickles,
-//! answers with whatever bytes a test gives it, or speaks another protocol altogether.
+//! A listener that is no Redis: it is silent, closes connections, sends single bytes, replies with
+//! any bytes, or speaks another protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -40,22 +40,22 @@ impl Peer {
         Self { port: acceptor.port(), acceptor: Some(acceptor), streams, accepted }
     }
 
-    /// Accepts and says nothing, ever.
+    /// Accepts connections and sends nothing.
     pub fn silent() -> Self {
         Self::start(Conversation::stay_silent)
     }
 
-    /// Hangs up on everyone at once.
+    /// Closes each connection at once.
     pub fn closing() -> Self {
         Self::start(|_| {})
     }
 
-    /// Resets every connection at once.
+    /// Resets each connection at once.
     pub fn resetting() -> Self {
         Self::start(Conversation::reset)
     }
 
-    /// Answers every command with the same bytes.
+    /// Replies to each command with the same bytes.
     pub fn answering(bytes: &[u8]) -> Self {
         let bytes = bytes.to_vec();
         Self::start(
@@ -74,7 +74,7 @@ impl Peer {
         })
     }
 
-    /// A web server that does not understand.
+    /// An HTTP server, which replies with an error.
     pub fn http() -> Self {
         Self::start(|conversation| {
             let _ = conversation.read_some();
@@ -85,7 +85,7 @@ impl Peer {
         })
     }
 
-    /// A secure shell, which speaks first.
+    /// An SSH server, which sends first.
     pub fn ssh() -> Self {
         Self::start(|conversation| {
             conversation.send(b"SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u3\r\n");
@@ -93,7 +93,7 @@ impl Peer {
         })
     }
 
-    /// A TLS port that is spoken to in plain text: a fatal alert, `unexpected_message`.
+    /// A TLS server that gets plain text: it sends a fatal alert, `unexpected_message`.
     pub fn tls_alert() -> Self {
         Self::start(|conversation| {
             let _ = conversation.read_some();
@@ -137,7 +137,7 @@ impl Conversation {
         self.number
     }
 
-    /// Whatever arrives next; empty at the end of the stream.
+    /// The next bytes that arrive; empty at the end of the stream.
     pub fn read_some(&mut self) -> Vec<u8> {
         if self.received.is_empty() {
             self.receive();
@@ -174,7 +174,7 @@ impl Conversation {
         }
     }
 
-    /// Sends all of `bytes`, and says whether that worked.
+    /// Sends all of `bytes`. Returns whether that worked.
     pub fn send(&mut self, bytes: &[u8]) -> bool {
         (&*self.stream).write_all(bytes).is_ok()
     }
@@ -188,7 +188,7 @@ impl Conversation {
         })
     }
 
-    /// Takes whatever comes and answers nothing, until the other side hangs up.
+    /// Reads everything and sends nothing, until the peer closes the connection.
     pub fn stay_silent(&mut self) {
         while !self.read_some().is_empty() {}
     }

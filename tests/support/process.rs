@@ -2,8 +2,8 @@
 //!
 //! Linux can send a child a signal when its parent dies, and util-linux's `setpriv` can ask for it.
 //! The parent in this sense is the *thread* that spawned the child, and the threads of tests end
-//! with their tests; so one thread spawns all children and lives as long as the process. Where
-//! there is no `setpriv`, children are started as they are.
+//! with their tests; so one thread spawns all children and runs as long as the process. Without
+//! `setpriv`, children are started without this.
 
 use std::fs::File;
 use std::io;
@@ -14,8 +14,8 @@ use std::thread;
 
 type Environment = Vec<(String, String)>;
 
-/// Spawns `program` with `args` and what is to be added to its environment, its output and errors
-/// going to `log`.
+/// Spawns `program` with `args` and additional environment variables. Its output and errors go to
+/// `log`.
 pub fn spawn_bound_to_us(
     program: &'static str,
     args: Vec<String>,
@@ -40,12 +40,12 @@ pub fn spawn_bound_to_us(
 }
 
 fn spawn(program: &str, args: &[String], environment: Environment, log: File) -> io::Result<Child> {
-    // Run through setpriv, a missing program would be a failure of the child and not of the spawn.
+    // With setpriv, a missing program is a failure of the child and not of the spawn.
     silent(Command::new(program).arg("--version")).status()?;
     let mut command = Command::new(program);
     if setpriv_works() {
         command = Command::new("setpriv");
-        // The dynamic linker heeds what is set here; setpriv itself is not to be touched by it.
+        // These variables are for the dynamic linker; they must not affect setpriv itself.
         command.args(["--pdeathsig", "KILL", "env"]);
         command.args(environment.iter().map(|(name, value)| format!("{name}={value}")));
         command.arg(program);

@@ -1,5 +1,5 @@
-//! This test program once more, as a process of its own that runs one test: for what cannot be done
-//! to the process that all tests run in.
+//! Runs this test program again, as another process that runs one test: for tests that would affect
+//! the process of all tests.
 
 use std::env;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Runs the test of this name, in the thread that the process begins in. Its input is a pipe, so
-/// that it can tell when whoever started it is done with it.
+/// Runs the test of this name, in the main thread of the process. Its input is a pipe, whose end
+/// tells it to end.
 pub fn again(test: &str) -> Command {
     let itself = env::current_exe().expect("a running program has a path");
     let mut command = Command::new(itself);
@@ -17,7 +17,7 @@ pub fn again(test: &str) -> Command {
     command
 }
 
-/// Runs a program to its end, which must be a good one.
+/// Runs a program to its end, which must be successful.
 #[track_caller]
 pub fn succeed(command: &mut Command) {
     let process = command.spawn().expect("this program can be started again");
@@ -26,7 +26,7 @@ pub fn succeed(command: &mut Command) {
     assert!(output.status.success(), "{}: {text}", output.status);
 }
 
-/// Lets this process end with the thread that started it, which is the thread of a test. Only
+/// Ends this process when the thread that started it ends, which is the thread of a test. Only
 /// Linux can do that. Elsewhere a process whose parent was killed ends by itself, later.
 pub fn end_with_parent() {
     #[cfg(target_os = "linux")]
@@ -39,8 +39,7 @@ fn end_with_starting_thread() {
     set_parent_process_death_signal(Some(Signal::KILL)).expect("a signal can be asked for");
 }
 
-/// A folder whose files are not held up by a busy disk: whoever stands still for longer than its
-/// lock is valid has lost it.
+/// A folder in memory: a busy disk could delay a thread for longer than its lock is valid.
 pub fn in_memory() -> TempDir {
     let memory = PathBuf::from("/dev/shm");
     let folder = if memory.is_dir() { memory } else { env::temp_dir() };

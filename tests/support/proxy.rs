@@ -1,8 +1,8 @@
-//! A TCP proxy between client and server whose behaviour a test switches while bytes flow.
+//! A TCP proxy between client and server whose behaviour a test can change at any time.
 //!
-//! Each connection has two pumps, one for each direction, and each pump two threads: one reads and
-//! decides, by the mode of that moment, what becomes of the bytes; the other writes them when they
-//! are due. Bytes never overtake each other, whatever the modes they were read under.
+//! Each connection has two pumps, one for each direction, and each pump has two threads: one reads
+//! bytes and decides by the current mode what to do with them; the other writes them when they are
+//! due. Bytes never overtake each other in any mode.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -15,32 +15,32 @@ use std::time::{Duration, Instant};
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
 use Direction::{ToClient, ToServer};
 
-/// What the proxy does with the bytes that pass through it.
+/// What the proxy does with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Passes everything on at once.
+    /// Forwards all bytes at once.
     Pass,
-    /// Passes everything on, each direction so much later.
+    /// Forwards all bytes, each direction with this delay.
     Delay { to_server: Duration, to_client: Duration },
-    /// Commands arrive; what the server says is lost. A connection that has lost something says
-    /// nothing more in that direction, whatever the mode later: TCP leaves no gaps.
+    /// Commands arrive; replies are lost. A connection that has lost bytes delivers nothing more in
+    /// that direction in any later mode, because TCP has no gaps.
     Swallow,
-    /// Nothing arrives any more, in neither direction, and nobody is told: the peer is gone without
-    /// a word, or a firewall has forgotten the connection. Such connections do not come back.
+    /// Nothing arrives any more in either direction, without an error, as if the peer had
+    /// disappeared or a firewall had forgotten the connection. Such connections do not recover.
     Vanish,
     /// Every reply arrives twice.
     Twice,
-    /// Replies arrive up to so many bytes, counted on each connection from when the mode was set
-    /// or the connection made; then both sides read the end of the stream. With 0, at the first
-    /// byte of a reply.
+    /// Replies arrive up to this many bytes, counted on each connection from the moment when the
+    /// mode was set or the connection made; then both sides read the end of the stream. With 0, at
+    /// the first byte of a reply.
     CutAfter(usize),
     /// The same, and then the client's connection is reset.
     ResetAfter(usize),
-    /// Every connection is reset, now or as soon as it is made.
+    /// Each connection is reset, now or as soon as it is made.
     Reset,
-    /// Passes everything on, each byte by itself.
+    /// Forwards all bytes, one at a time.
     Bytewise,
-    /// Every connection is cut, and the port refuses new ones.
+    /// Each connection is closed, and the port refuses new ones.
     Refuse,
 }
 
@@ -69,7 +69,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Proxy {
-    /// A proxy on a free port of 127.0.0.1 in front of another port there. It passes at first.
+    /// A proxy on a free port of 127.0.0.1 in front of another port there. It begins with
+    /// forwarding.
     #[track_caller]
     pub fn start(target_port: u16) -> Self {
         let shared = Arc::new(Shared {
@@ -91,12 +92,12 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// How many connections were made through it so far.
+    /// The number of connections made through it so far.
     pub fn accepted(&self) -> usize {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 
-    /// Switches the behaviour. Bytes that were read before stay with the mode of that time.
+    /// Changes the mode. Bytes that were read before keep the mode of that time.
     #[track_caller]
     pub fn set(&self, mode: Mode) {
         let mut acceptor = lock(&self.acceptor);
@@ -135,7 +136,7 @@ fn accept(port: u16, shared: &Arc<Shared>) -> Acceptor {
     acceptor.unwrap_or_else(|error| panic!("the proxy cannot listen on port {port}: {error}"))
 }
 
-/// Connects on to the server. On the loopback that succeeds or fails at once.
+/// Connects to the server. On the loopback that succeeds or fails at once.
 fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
     let client = shared.streams.add(client);
     if shared.mode().0 == Mode::Reset {
@@ -156,14 +157,14 @@ enum Direction {
     ToClient,
 }
 
-/// What the reading half of a pump hands to the writing half.
+/// From the reading half of a pump to the writing half.
 enum Parcel {
     Bytes {
         due: Instant,
         bytes: Vec<u8>,
         bytewise: bool,
     },
-    /// End the whole connection, once everything before is written.
+    /// Close the connection after everything before was written.
     Cut,
     /// The same, with a reset.
     Reset,
@@ -216,7 +217,7 @@ fn read_from(
             (Mode::Delay { to_client, .. }, ToClient) => due += to_client,
             _ => {}
         }
-        // Sending fails once the writing half is gone, and then the connection is over.
+        // Sending fails if the writing half has ended, and then the connection is closed.
         let bytewise = mode == Mode::Bytewise;
         let sent = parcels.send(Parcel::Bytes { due, bytes, bytewise });
         let is_over = end.is_some_and(|end| parcels.send(end).is_ok());
@@ -244,7 +245,7 @@ fn write_to(source: &TcpStream, mut sink: &TcpStream, inbox: &Receiver<Parcel>) 
         thread::sleep(due.saturating_duration_since(Instant::now()));
         let size = if bytewise { 1 } else { bytes.len().max(1) };
         if bytes.chunks(size).any(|piece| sink.write_all(piece).is_err()) {
-            // One side is gone, so let the other know.
+            // One side has closed the connection: close the other.
             let _ = source.shutdown(Shutdown::Read);
             return;
         }

@@ -1,4 +1,4 @@
-//! Threads that stand in line.
+//! Threads that wait in a queue.
 
 use std::fs;
 use std::sync::mpsc;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::eventually;
 use super::locks::LIMIT;
 
-/// Runs `work` in a thread, and comes back when that sleeps (or is done): if all it can wait for is
-/// its turn, then it stands in line.
+/// Runs `work` in a thread, and returns when that sleeps (or is done): if it can only wait for a
+/// lock, then it is in the wait queue.
 ///
-/// Nothing can be seen of a line from outside, as those in it ask the servers nothing. What can be
-/// seen on Linux is that a thread sleeps, and one that sleeps for some time is not merely waiting
-/// for a processor or for another thread that adds itself to the line. Elsewhere it is given time.
+/// A wait queue is not visible from outside, because waiters send nothing to the servers. On Linux
+/// it is visible that a thread sleeps, and one that sleeps for some time does not just wait for a
+/// processor or for a mutex. On other systems this waits for some time.
 #[track_caller]
 pub fn stand<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
     let (tell, told) = mpsc::channel();
@@ -39,7 +39,7 @@ fn is_asleep(stat: &str) -> bool {
     text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'))
 }
 
-/// What the thread comes to, which must not take for ever.
+/// The result of the thread, which must end in time.
 #[track_caller]
 pub fn finish<T>(thread: JoinHandle<T>) -> T {
     assert!(eventually(LIMIT, || thread.is_finished()), "the thread waits for ever");

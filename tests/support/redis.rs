@@ -1,10 +1,10 @@
-//! Real redis-server processes, each on a free loopback port with a directory of its own.
+//! Real redis-server processes, each on a free loopback port with its own directory.
 //!
-//! A server is found ready when it answers on the Unix socket in its directory, not on its port:
-//! whatever answers on a port might be another test's server that was quicker to take it.
+//! A server is ready when it replies on the Unix socket in its directory. Its port is no proof:
+//! another test's server may have taken it first.
 //!
-//! No server outlives the tests: dropping a [`Server`] kills it, and should the test process be
-//! killed first, `process.rs` has seen to it that the kernel does.
+//! No server outlives the tests: dropping a [`Server`] kills it, and if the test process is killed
+//! first, the kernel kills it (see `process.rs`).
 
 use std::fs::{self, File};
 use std::net::TcpListener;
@@ -20,7 +20,7 @@ use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
 
-/// A server on a busy machine takes milliseconds; this is for a machine that is worse than busy.
+/// A server normally starts in milliseconds; this is for a very busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// How often another free port is tried.
@@ -35,21 +35,21 @@ pub struct Server {
     process: Option<Child>,
 }
 
-/// Why a server did not come up.
+/// Why a server did not start.
 enum Failure {
     PortTaken,
     Other(String),
 }
 
 impl Server {
-    /// Starts a server with nothing on disk, `args` added to its command line, and waits until it
-    /// answers. Panics, with the server's own log, if it does not.
+    /// Starts a server without persistence, with additional arguments, and waits until it replies.
+    /// Panics with the server's log if it does not.
     #[track_caller]
     pub fn start(args: &[&str]) -> Self {
         Self::start_in(&[], args)
     }
 
-    /// The same, with variables added to its environment.
+    /// The same, with additional environment variables.
     #[track_caller]
     pub fn start_in(environment: &[(String, String)], args: &[&str]) -> Self {
         let mut server = Self::launch(environment, args);
@@ -57,7 +57,7 @@ impl Server {
         server
     }
 
-    /// The first half of [`Server::start`]: the process runs, and may not answer yet.
+    /// The first half of [`Server::start`]: the process runs, but may not reply yet.
     #[track_caller]
     pub(super) fn launch(environment: &[(String, String)], args: &[&str]) -> Self {
         let directory = tempfile::Builder::new()
@@ -71,8 +71,8 @@ impl Server {
         server
     }
 
-    /// The second half: waits until the server answers, moving it to another port if someone else
-    /// was quicker to take this one.
+    /// The second half: waits until the server replies. Uses another port if this one was taken by
+    /// another process.
     #[track_caller]
     pub(super) fn await_ready_or_move(&mut self) {
         for _ in 0..PORT_ATTEMPTS {
@@ -129,7 +129,7 @@ impl Server {
         });
         match exited {
             Some(_) if self.log().contains("Address already in use") => {
-                // So that the next attempt is not judged by this one's log.
+                // The next attempt must not read this one's log.
                 let _ = fs::remove_file(self.log_path());
                 Err(Failure::PortTaken)
             }
@@ -139,7 +139,7 @@ impl Server {
         }
     }
 
-    /// Whether the server answers, and is past loading its data.
+    /// Does the server reply, and has it loaded its data?
     fn answers(&self) -> bool {
         let Ok(stream) = UnixStream::connect(self.unix_socket()) else { return false };
         let timed = stream.set_read_timeout(Some(Duration::from_secs(1)));
@@ -194,8 +194,8 @@ impl Server {
         kill_process(self.pid(), signal).expect("a signal reaches the test's own child");
     }
 
-    /// SIGSTOP: the server keeps its connections and answers nothing. Returns once the process has
-    /// stopped, which the signal alone does not wait for.
+    /// SIGSTOP: the server keeps its connections and sends no replies. Returns when the process has
+    /// stopped, which may be later than the signal.
     #[track_caller]
     pub fn pause(&self) {
         self.signal(Signal::STOP);
@@ -203,19 +203,19 @@ impl Server {
         let stopped = || match fs::read_to_string(&stat) {
             // The state follows the name, which is in parentheses.
             Ok(text) => text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')),
-            // No such file on this system: there is nothing to look at.
+            // No such file on this system.
             Err(_) => true,
         };
         assert!(eventually(START_LIMIT, stopped), "SIGSTOP did not stop the server");
     }
 
-    /// SIGCONT: the server goes on where it stopped.
+    /// SIGCONT: the server continues.
     #[track_caller]
     pub fn resume(&self) {
         self.signal(Signal::CONT);
     }
 
-    /// SIGKILL, and waits until the process is gone. Does nothing if it is not running.
+    /// SIGKILL, and waits until the process has ended. Does nothing if it is not running.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             // Both fail only if the process has ended already.
@@ -224,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Lets the server shut down in order (SIGTERM), and waits until it is gone.
+    /// Shuts the server down in order (SIGTERM), and waits until it has ended.
     #[track_caller]
     pub fn stop(&mut self) {
         if self.process.is_none() {
@@ -244,7 +244,7 @@ impl Server {
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();
-        // Someone may hold the port for a moment, such as a test that looks for a free one.
+        // Another process may use the port for a moment, such as a test that looks for a free one.
         let up = eventually(START_LIMIT, || {
             self.spawn();
             match self.await_ready() {
@@ -272,7 +272,7 @@ impl Server {
         self.client().command(args)
     }
 
-    /// What the real redis-cli prints for these arguments, without the last line break.
+    /// The output of the real redis-cli for these arguments, without the last line break.
     #[track_caller]
     pub fn redis_cli(&self, args: &[&str]) -> String {
         redis_cli(self.port, self.password(), args)
@@ -281,7 +281,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // SIGKILL needs no SIGCONT before it: it ends a stopped process too.
+        // SIGKILL also ends a stopped process, without SIGCONT.
         self.kill();
     }
 }

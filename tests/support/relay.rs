@@ -1,8 +1,8 @@
-//! A proxy that a test reaches into: it holds back what a client has written on the connections of
-//! that moment and delivers it later, has every command carried out twice or once more in the end,
-//! repeats replies, and puts bytes of the test's own among them.
+//! A proxy that a test controls: it holds back the bytes that a client writes on its current
+//! connections and delivers them later, sends each command twice or again at the end, repeats
+//! replies, and inserts bytes of the test.
 //!
-//! What it does, it does between whole commands and replies: see [`Wire`].
+//! All of this happens between whole commands and replies: see [`Wire`].
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -32,13 +32,13 @@ struct Shared {
 }
 
 impl Relay {
-    /// On a free port of 127.0.0.1 in front of this server. Everything passes at first.
+    /// On a free port of 127.0.0.1 in front of this server. Forwards everything at first.
     #[track_caller]
     pub fn start(server: &Server) -> Self {
         Self::start_with(server, false)
     }
 
-    /// The same, and the server is sent every command twice. The second reply goes nowhere.
+    /// The same, but the server gets each command twice. The second reply is dropped.
     #[track_caller]
     pub fn doubling(server: &Server) -> Self {
         Self::start_with(server, true)
@@ -69,8 +69,8 @@ impl Relay {
         lock(&self.shared.wires).len()
     }
 
-    /// Holds back what is written from now on, on the connections that are there. Replies pass, but
-    /// not the news that the server has ended such a connection.
+    /// Holds back the bytes that the client writes from now on, on the current connections. Replies
+    /// are forwarded, but not the end of such a connection by the server.
     pub fn hold(&self) {
         self.present().iter().for_each(|wire| wire.lock().held = Some(Vec::new()));
     }
@@ -80,7 +80,7 @@ impl Relay {
         self.wires().iter().map(|wire| wire.lock().held.as_ref().map_or(0, Vec::len)).sum()
     }
 
-    /// Has the client given up every connection that is held, and made a new one?
+    /// Has the client abandoned all held connections, and made a new one?
     pub fn is_replaced(&self) -> bool {
         let wires = self.wires();
         let is_held = |wire: &Arc<Wire>| wire.lock().held.is_some();
@@ -88,7 +88,7 @@ impl Relay {
         wires.iter().all(is_given_up) && self.present().iter().any(|wire| !is_held(wire))
     }
 
-    /// Delivers what is held back. Comes back when the server has carried it out, or has ended the
+    /// Delivers the held bytes. Returns when the server has run the commands, or has ended the
     /// connection before.
     #[track_caller]
     pub fn deliver(&self) {
@@ -105,13 +105,13 @@ impl Relay {
                 drop(state);
                 // The server reads the end of the stream after everything else.
                 let is_done = || wire.lock().has_server_ended;
-                assert!(eventually(LIMIT, is_done), "the server does not take it in");
+                assert!(eventually(LIMIT, is_done), "the server does not read the held bytes");
             }
         }
     }
 
-    /// Delivers everything that was ever written once more, the last first, and waits until the
-    /// server has carried it out.
+    /// Delivers all commands of all connections again, the latest connection first, and waits until
+    /// the server has run them.
     #[track_caller]
     pub fn deliver_again(&self) {
         let written = |wire: &Arc<Wire>| wire.lock().written.clone();
@@ -126,12 +126,12 @@ impl Relay {
         read.expect("the server ends the connection when it is done");
     }
 
-    /// Repeats each reply so much later from now on, or not any more.
+    /// Repeats each reply after `delay` from now on, or no longer.
     pub fn repeat_after(&self, delay: Option<Duration>) {
         *lock(&self.shared.orders.repeat_after) = delay;
     }
 
-    /// Sends the client these bytes on the connections that are there, as if the server had.
+    /// Sends these bytes to the client on the current connections, as if the server had.
     pub fn say(&self, bytes: &[u8]) {
         self.present().iter().for_each(|wire| wire.say(bytes));
     }
@@ -144,7 +144,7 @@ impl Relay {
         }
     }
 
-    /// Ends the connections that are there, behind what was said.
+    /// Closes the current connections, after the bytes that were sent.
     pub fn hang_up(&self) {
         for wire in self.present() {
             finish_sending(&wire.client);
@@ -152,20 +152,20 @@ impl Relay {
         }
     }
 
-    /// Waits until every command is answered, and everything that was said or is to be repeated is
-    /// where the client can read it. The client must not write meanwhile.
+    /// Waits until each command has its reply, and all inserted bytes and repeated replies have
+    /// reached the client's sockets. The client must not write meanwhile.
     #[track_caller]
     pub fn settle(&self) {
         let is_quiet = |wire: &Arc<Wire>| wire.is_quiet(&self.shared.orders);
         let is_settled = || self.present().iter().all(is_quiet);
-        assert!(eventually(LIMIT, is_settled), "there is no end of it");
+        assert!(eventually(LIMIT, is_settled), "the relay does not settle");
     }
 
     fn wires(&self) -> Vec<Arc<Wire>> {
         lock(&self.shared.wires).clone()
     }
 
-    /// The connections that neither side has left.
+    /// The connections that neither side has closed.
     fn present(&self) -> Vec<Arc<Wire>> {
         let mut wires = self.wires();
         wires.retain(|wire| {
@@ -186,7 +186,7 @@ impl Drop for Relay {
     }
 }
 
-/// The way on to the server. If that is down, dropping the client's connection ends it.
+/// Connects to the server. If that is down, the client's connection is closed by dropping it.
 fn connect_through(shared: &Shared, client: TcpStream) {
     let Ok(server) = TcpStream::connect(("127.0.0.1", shared.target_port)) else { return };
     lock(&shared.wires).push(Wire::open(&shared.orders, client, server));
@@ -202,7 +202,7 @@ pub fn urls(relays: &[Relay]) -> Vec<String> {
     relays.iter().map(Relay::url).collect()
 }
 
-/// The same for a user who may do what locking takes, and not end connections.
+/// The same for a user with the rights for locking, but not to end connections.
 #[track_caller]
 pub fn limited_urls(servers: &[Server], relays: &[Relay]) -> Vec<String> {
     let rights = "~* +set +get +del +pexpire +pttl +evalsha +eval +script|load +info";
@@ -214,8 +214,7 @@ pub fn limited_urls(servers: &[Server], relays: &[Relay]) -> Vec<String> {
     relays.iter().map(url).collect()
 }
 
-/// Keeps the client at work until it has given up what is held on these connections, and has made
-/// new ones.
+/// Uses the client until it has abandoned the held connections and made new ones.
 #[track_caller]
 pub fn reconnect(client: &LockClient, relays: &[Relay]) {
     let is_replaced = || {

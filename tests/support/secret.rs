@@ -1,10 +1,10 @@
-//! A password, and looking for it where it must not be.
+//! A password, and checks that it is not shown.
 
 use std::fmt::{Debug, Display};
 
 pub const SECRET: &str = "s3cr3t-w0rd";
 
-/// What the value says about itself, which must not be the password.
+/// The value as text, after a check that it does not show the password.
 #[track_caller]
 pub fn shown(value: &(impl Debug + Display)) -> String {
     let text = value.to_string();

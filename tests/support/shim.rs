@@ -1,6 +1,6 @@
-//! Small libraries in C that are loaded before all others into a program, and answer in the place
-//! of the C library: about the time, or about names. They are built when they are needed, by the
-//! compiler driver with which Rust links programs.
+//! Small libraries in C that are preloaded into a program and replace functions of the C library:
+//! for the time, names, forks and signals. They are built when needed, with the compiler driver
+//! with which Rust links programs.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -9,7 +9,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A library, built, and a file by which it is told what to say.
+/// A built library, and the file with its orders.
 pub struct Shim {
     folder: TempDir,
 }
@@ -22,7 +22,7 @@ impl Shim {
         shim
     }
 
-    /// Answers for names: see `names.c`.
+    /// Resolves names: see `names.c`.
     pub fn names() -> Self {
         Self::build(include_str!("names.c"))
     }
@@ -54,20 +54,19 @@ impl Shim {
         self.folder.path().join("shim.so")
     }
 
-    /// The file that says what to answer.
+    /// The file with its orders.
     pub fn orders(&self) -> PathBuf {
         self.folder.path().join("orders")
     }
 
-    /// What has to be in the environment of a program into which this is loaded.
+    /// The environment variable that loads this into a program.
     pub fn preload(&self) -> (String, String) {
         let library = self.library();
         let library = library.to_str().expect("temporary paths are text");
         ("LD_PRELOAD".to_owned(), library.to_owned())
     }
 
-    /// What has to be in the environment of a program that is to be told this, the orders under a
-    /// name of their own.
+    /// The environment variables that load this into a program and name the file of orders.
     pub fn environment(&self, orders: &str) -> [(String, String); 2] {
         let path = self.orders();
         let path = path.to_str().expect("temporary paths are text");
@@ -75,9 +74,9 @@ impl Shim {
     }
 }
 
-/// Moves the clock of whoever is told by this file, in nanoseconds from the true time.
+/// Sets the clock of programs with this file of orders, in nanoseconds from the true time.
 pub fn set_clock(orders: &Path, nanos: i64) {
     let file = File::options().write(true).open(orders).expect("the shim made it");
-    // One write of eight bytes: nobody reads half of it.
+    // One write of eight bytes, so the shim never reads half of it.
     file.write_all_at(&nanos.to_ne_bytes(), 0).expect("it can be written");
 }

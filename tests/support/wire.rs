@@ -1,8 +1,8 @@
-//! One connection through a [relay](super::relay), and the threads that carry what is said over it.
+//! One connection through a [relay](super::relay), and its threads.
 //!
-//! There is one for each direction, and one that repeats replies. They cut what they read into
-//! whole commands and replies and pass on each with the wire locked, so that whatever a test
-//! switches takes effect between two of them.
+//! There is one thread for each direction, and one that repeats replies. They split the bytes into
+//! whole commands and replies and forward each with the wire locked, so changes by a test take
+//! effect between two of them.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,18 +16,18 @@ use std::time::{Duration, Instant};
 use super::acceptor::finish_sending;
 use super::cli::parse;
 
-/// What is to be done on all connections through a relay.
+/// The orders for all connections through a relay.
 #[derive(Default)]
 pub struct Orders {
-    /// Is the server sent every command twice? The second reply goes nowhere.
+    /// Does the server get each command twice? The second reply is dropped.
     pub is_doubling: bool,
-    /// How much later each reply is repeated, if it is.
+    /// The delay of repeated replies, if replies are repeated.
     pub repeat_after: Mutex<Option<Duration>>,
-    /// How many repeats are still to be written.
+    /// The number of repeated replies that are not written yet.
     pub repeats_left: AtomicUsize,
 }
 
-/// One connection of a client, and the one to the server that belongs to it.
+/// One connection of a client, and the corresponding one to the server.
 pub struct Wire {
     pub client: TcpStream,
     pub server: TcpStream,
@@ -36,13 +36,13 @@ pub struct Wire {
 
 #[derive(Default)]
 pub struct State {
-    /// What the client wrote since it is held back.
+    /// The bytes that the client has written and that are held back.
     pub held: Option<Vec<Vec<u8>>>,
-    /// All that it wrote.
+    /// All bytes that the client has written.
     pub written: Vec<Vec<u8>>,
-    /// What the client is sent when it writes next, before that goes on to the server.
+    /// The bytes to send to the client when it writes next, before that is forwarded.
     pub rest: Vec<u8>,
-    /// How many replies the server owes.
+    /// The number of commands without a reply.
     pub unanswered: usize,
     pub has_client_left: bool,
     pub has_server_ended: bool,
@@ -53,7 +53,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Wire {
-    /// Begins to carry what these two say to each other.
+    /// Begins to forward between these two.
     pub fn open(orders: &Arc<Orders>, client: TcpStream, server: TcpStream) -> Arc<Self> {
         for stream in [&client, &server] {
             let _ = stream.set_nodelay(true);
@@ -79,7 +79,7 @@ impl Wire {
         lock(&self.state)
     }
 
-    /// Sends the client these bytes, as if the server had.
+    /// Sends these bytes to the client, as if the server had.
     pub fn say(&self, bytes: &[u8]) {
         let _state = self.lock();
         self.tell(bytes);
@@ -87,19 +87,19 @@ impl Wire {
 
     /// The same with the wire locked.
     fn tell(&self, bytes: &[u8]) {
-        // It fails if the client has left, and then it is not there to be told.
+        // It fails if the client has closed the connection.
         let _ = (&self.client).write_all(bytes);
     }
 
-    /// Is all that the client wrote answered, every reply repeated that is to be, and all of it
-    /// where the client can read it? It must not write meanwhile.
+    /// Has each command its reply, is each reply repeated as ordered, and have all bytes reached
+    /// the client's socket? The client must not write meanwhile.
     pub fn is_quiet(&self, orders: &Orders) -> bool {
         let is_calm =
             || self.lock().unanswered == 0 && orders.repeats_left.load(Ordering::SeqCst) == 0;
         let ends = [self.client.peer_addr(), self.client.local_addr()];
         let [Ok(other), Ok(own)] = ends.map(|end| end.map(|end| end.port())) else { return true };
-        // In the order in which bytes go: what has left one of these is in the next, or through.
-        // Looking at sockets takes long where there are many, so it is not done in vain.
+        // In the direction of the bytes: bytes that have left one place are in the next, or have
+        // arrived. Reading the table of sockets can take long, so it comes last.
         is_calm()
             && queues(other, own).0 == 0
             && queues(own, other).1 == 0
@@ -115,14 +115,15 @@ impl Wire {
             Some(held) => held.push(commands),
             None => {
                 state.unanswered += times;
-                // It fails if the server is gone, which the other direction tells the client.
+                // It fails if the server has closed the connection, which the other direction
+                // forwards.
                 let _ = (&self.server).write_all(&commands);
             }
         }
     }
 
-    /// Hands on each whole command or reply that comes, with the wire locked. What is not in the
-    /// socket's queue any more has been dealt with when the wire is unlocked.
+    /// Passes each whole command or reply to `each`, with the wire locked. Bytes that are not in
+    /// the socket's queue any more are processed when the wire is unlocked.
     fn read_whole(&self, mut stream: &TcpStream, mut each: impl FnMut(&mut State, Vec<u8>)) {
         let (mut received, mut chunk) = (Vec::new(), [0; 16 * 1024]);
         while let Ok(1) = stream.peek(&mut chunk[..1]) {
@@ -136,12 +137,12 @@ impl Wire {
     }
 }
 
-/// How many bytes a socket between these two ports has sent that are not acknowledged, and how many
-/// are there to be read. Until the other side's system has acknowledged them its reader may find
-/// nothing, even on the loopback: a busy kernel delivers later.
+/// The unacknowledged bytes and the unread bytes of a socket between these two ports. Until the
+/// bytes are acknowledged, the peer may be unable to read them, even on the loopback: a busy kernel
+/// delivers later.
 fn queues(own: u16, other: u16) -> (u64, u64) {
     // As the kernel writes them, one socket a line: `0: 0100007F:1F90 0100007F:C350 01 0000:0000`.
-    // Where there is no such table, there is nothing to look at.
+    // Without such a table, the queues count as empty.
     let table = fs::read_to_string("/proc/net/tcp").unwrap_or_default();
     let ports = [own, other].map(|port| format!(":{port:04X} "));
     let mut lines = table.lines().filter(|line| ports.iter().all(|port| line.contains(port)));

@@ -1,13 +1,13 @@
-//! What is told to the checker: locks by their tokens, and what a node did for whom.
+//! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
 use redlatch::internal::node::script::{self, Script};
 use std::fmt;
 
-/// A lock: the first eight bytes of its token, which are as good as all of them.
+/// A lock: the first eight bytes of its token, which identify it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Name(u64);
 
-/// The lock that this token stands for.
+/// The lock with this token.
 pub(crate) fn name(token: &[u8]) -> Name {
     let mut bytes = [0; 8];
     let size = token.len().min(8);
@@ -15,7 +15,7 @@ pub(crate) fn name(token: &[u8]) -> Name {
     Name(u64::from_be_bytes(bytes))
 }
 
-/// The beginning of a token, as the trace shows it.
+/// The beginning of a token, as shown in the trace.
 pub(crate) fn hex(name: Name) -> String {
     format!("{:06x}", name.0 >> 40)
 }
@@ -26,19 +26,19 @@ impl fmt::Debug for Name {
     }
 }
 
-/// What a command is for.
+/// The purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// To take a lock, be it free or handed over.
+    /// Acquires a lock, also by a handoff.
     Take,
     Extend,
-    /// To take one's own lock away.
+    /// Removes the client's own lock.
     Remove,
-    /// To raise the counters of one's own lock.
+    /// Raises the counters of the client's own lock.
     Fence,
-    /// To look at a lock, whosever it is.
+    /// Inspects any lock.
     Look,
-    /// To take a lock away, whosever it is.
+    /// Removes any lock.
     Force,
 }
 
@@ -48,18 +48,18 @@ pub(crate) struct Command<'a> {
     pub(crate) kind: Kind,
     /// The locks' keys, without those of counters.
     pub(crate) keys: &'a [&'a [u8]],
-    /// Whose lock it is about, if it is about somebody's.
+    /// The lock that the command is about, if it names one.
     pub(crate) token: Option<Name>,
-    /// Whose lock it was, if it is handed over.
+    /// The former lock, in a handoff.
     pub(crate) predecessor: Option<Name>,
 }
 
-/// Where the words of a script stand behind its keys. What stands behind those is not looked at.
+/// The positions of a script's arguments after its keys. Later arguments are ignored.
 #[derive(Debug)]
 struct Shape {
     script: Script,
     kind: Kind,
-    /// How many of the keys are locks'. All of them, if it is not said.
+    /// The position of the number of keys that are locks; without it, all keys are.
     locks: Option<usize>,
     predecessor: Option<usize>,
     token: Option<usize>,
@@ -70,7 +70,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
     Shape { script, kind, locks, predecessor, token }
 }
 
-/// Every script but the one that removes by force.
+/// All scripts but the one for a forced release.
 const SHAPES: [Shape; 8] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
@@ -117,7 +117,7 @@ impl<'a> Command<'a> {
         }
     }
 
-    /// The lock that it takes away, if it takes away one that it names.
+    /// The lock that it removes, if it names one.
     pub(crate) fn removed(&self) -> Option<Name> {
         if self.kind == Kind::Remove { self.token } else { self.predecessor }
     }
@@ -128,18 +128,18 @@ fn number(word: &[u8]) -> usize {
     text.parse().expect("a number of keys")
 }
 
-/// Which lock holds a key, and until when if nothing happens to it.
+/// The lock that a key belongs to, and until when it lives.
 pub(crate) type Keeping = Option<(Name, u64)>;
 
-/// A node has executed a command.
+/// A command that a node has run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Execution<'a> {
     pub(crate) client: (usize, u64),
     pub(crate) node: usize,
     pub(crate) now: u64,
     pub(crate) command: &'a Command<'a>,
-    /// What the keys were before, and what they are now.
+    /// The keys before and after it.
     pub(crate) keys: &'a [(Keeping, Keeping)],
-    /// What it answered, if that was yes or no.
+    /// The reply, if that was yes or no.
     pub(crate) is_granted: Option<bool>,
 }

@@ -1,10 +1,10 @@
-//! What can be said when a history is over.
+//! The checks at the end of a history.
 
 use super::{Checker, Hold, Invariant};
 
 impl Checker {
-    /// Looks for fencing tokens that are not larger than one that was given before they were asked
-    /// for, or that were given twice.
+    /// Looks for fencing tokens that are not larger than one that was given before they were
+    /// requested, or that were given twice.
     fn expect_order(&mut self) {
         let mut found = Vec::new();
         for (index, (resource, grant)) in self.fences.iter().enumerate() {
@@ -19,7 +19,7 @@ impl Checker {
         found.into_iter().for_each(|text| self.accuse(Invariant::Fencing, text));
     }
 
-    /// Looks for two clients that held one lock at one time.
+    /// Looks for two clients that held one lock at the same time.
     pub(crate) fn conclude(&mut self) {
         self.expect_order();
         self.holds.retain(|hold| hold.from < hold.until);

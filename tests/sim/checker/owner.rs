@@ -1,30 +1,30 @@
-//! What the checker knows of one lock: who drew its token, and what became of it on the nodes.
+//! The checker's record of one lock: which client drew its token, and its keys on the nodes.
 
 use super::{Command, Kind};
 
-/// The most nodes there are in a history.
+/// The maximum number of nodes in a history.
 const NODES_MAX: usize = 7;
 
 /// One lock, granted or not.
 #[derive(Debug)]
 pub(super) struct Owner {
     pub(super) client: (usize, u64),
-    /// Did it happen to it what no client can mend before the ttl has passed?
+    /// May its key be left over until its ttl has passed, because no client can remove it?
     pub(super) is_excused: bool,
-    /// Has it been given back, or was it never granted?
+    /// Was it released, or never granted?
     pub(super) is_over: bool,
-    /// Has an operator taken it away, on one node at least? Then nothing is promised any more.
+    /// Was it force-released on at least one node? Then there is no guarantee any more.
     pub(super) is_void: bool,
     /// Its holds, if it was granted: one for each resource.
     pub(super) holds: Vec<usize>,
-    /// Until when each node has promised to keep the key. What a node loses against its promise,
-    /// by a crash for instance, is not taken off: no client can know that.
+    /// Until when each node was told to keep the key. A key that a node loses, for instance by a
+    /// crash, still counts: no client can know of the loss.
     promised: [u64; NODES_MAX],
-    /// Answers that nobody has counted yet.
+    /// Replies that were not counted yet.
     answers: Vec<Answer>,
 }
 
-/// A node's answer to a command about a lock.
+/// A node's reply to a command about a lock.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     node: usize,
@@ -46,7 +46,7 @@ impl Owner {
         }
     }
 
-    /// A node keeps the key until then. No promise is taken back but by a removal.
+    /// A node keeps the key until then. Only a removal changes that.
     pub(super) fn promise(&mut self, node: usize, until: u64) {
         self.promised[node] = self.promised[node].max(until);
     }
@@ -56,12 +56,12 @@ impl Owner {
         self.promised[node] = 0;
     }
 
-    /// How many nodes have promised to keep the key until then?
+    /// How many nodes were told to keep the key until then?
     pub(super) fn keepers(&self, until: u64) -> usize {
         self.promised.iter().filter(|promised| **promised >= until).count()
     }
 
-    /// A node has answered a command about it.
+    /// A node has replied to a command about it.
     pub(super) fn answered(
         &mut self,
         node: usize,
@@ -72,7 +72,7 @@ impl Owner {
         self.answers.push(Answer { node, kind: command.kind, is_granted, at });
     }
 
-    /// A client counts an answer. Was there one, given since then, and not counted before?
+    /// A client counts a reply. Was there such a reply, sent since then and not counted before?
     pub(super) fn credit(&mut self, node: usize, kind: Kind, is_granted: bool, since: u64) -> bool {
         let found = self.answers.iter().position(|answer| {
             (answer.node, answer.kind, answer.is_granted) == (node, kind, is_granted)

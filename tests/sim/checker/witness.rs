@@ -1,9 +1,9 @@
-//! What the nodes do, and what clients make of it.
+//! Checks of the commands that nodes run and of the votes that clients count.
 
 use super::{Checker, Execution, Invariant, Keeping, Kind, Name};
 
 impl Checker {
-    /// A node executed a client's command about a lock.
+    /// A node has run a client's command about a lock.
     pub(crate) fn executed(&mut self, it: &Execution<'_>) {
         for (before, after) in it.keys {
             let Some((token, kept_until)) = *before else { continue };
@@ -24,7 +24,7 @@ impl Checker {
         }
     }
 
-    /// A command took a key away from a lock.
+    /// A command removed a key of a lock.
     fn removed(&mut self, token: Name, it: &Execution<'_>) {
         if it.command.kind == Kind::Force && self.seen.contains(&(it.client, token)) {
             return self.taken_away(token, it);
@@ -43,13 +43,13 @@ impl Checker {
         }
     }
 
-    /// An operator has looked at this lock.
+    /// An operator has inspected this lock.
     pub(crate) fn saw(&mut self, operator: (usize, u64), token: Name) {
         self.seen.insert((operator, token));
     }
 
-    /// An operator has taken a lock away that it had seen: it is over, whatever its holder
-    /// believes.
+    /// An operator has force-released a lock that it had inspected: the lock has ended, whatever
+    /// its holder believes.
     fn taken_away(&mut self, token: Name, it: &Execution<'_>) {
         self.left(token, it.now);
         if let Some(owner) = self.owners.get_mut(&token) {
@@ -72,8 +72,8 @@ impl Checker {
         }
     }
 
-    /// A node has carried out what was to take a lock, on a connection that the lock's client could
-    /// have had ended. If the lock is over, its key is there for nobody.
+    /// A node has run a command that acquires a lock, on a connection that the lock's client could
+    /// have ended. If the lock has ended, its key must not be set.
     pub(crate) fn expect_wanted(
         &mut self,
         node: usize,
@@ -91,7 +91,7 @@ impl Checker {
         }
     }
 
-    /// A client counts a node's answer to what it asked since then.
+    /// A client counts a node's reply to its request since then.
     pub(crate) fn credited(
         &mut self,
         (token, kind): (Name, Kind),

@@ -1,4 +1,4 @@
-//! What a client looks at before it opens a request, as `src/net/driver.rs` does.
+//! The checks of a client before it opens a request, as in `src/net/socket_loop.rs`.
 
 use super::{Client, Link};
 use crate::network::Side;
@@ -7,7 +7,7 @@ use crate::stage::Stage;
 use redlatch::internal::engine::{Node, Request};
 
 impl Client {
-    /// Late answers can wait, but not that a connection has ended.
+    /// Reads connections that have ended; other bytes can wait.
     pub(super) fn look(&mut self, stage: &mut Stage) {
         for index in 0..self.links.len() {
             if let Link::Connected(connection) = self.links[index] {
@@ -18,7 +18,7 @@ impl Client {
         }
     }
 
-    /// Nor can what might be taken for the answer to this request.
+    /// Reads bytes that could be mistaken for the reply to this request.
     pub(super) fn read_before(&mut self, stage: &mut Stage, request: &Request) {
         if stage.options.has(Sabotage::LooksAtEndsOnly) {
             return;
@@ -30,7 +30,7 @@ impl Client {
         }
     }
 
-    /// Where too much is unanswered, looks whether the answers are there, or the node is silent.
+    /// If too many commands are unanswered, reads the replies that have arrived.
     pub(super) fn make_room(&mut self, stage: &mut Stage, request: &Request) {
         if self.rounds.is_crowded(request) {
             self.flush(stage);

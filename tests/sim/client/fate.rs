@@ -1,5 +1,5 @@
-//! What a client is given from outside: its wall clock, a pause, its death, or peace, when nobody
-//! wants anything of it any more.
+//! What happens to a client from outside: its wall clock, pauses, its death, and the end of all
+//! requests.
 
 use super::{Client, Link};
 use crate::clock::MICROS;
@@ -8,16 +8,16 @@ use crate::stage::Stage;
 use crate::worker::Worker;
 use redlatch::internal::engine::Node;
 
-/// When histories begin, by a good wall clock.
+/// The begin of histories, by a correct wall clock.
 const WALL: u64 = 1_700_000_000_000_000;
 
 impl Client {
-    /// Microseconds since 1970, as far as it knows.
+    /// Microseconds since 1970 by its wall clock.
     pub(crate) fn wall(&self, stage: &Stage) -> u64 {
         WALL + self.wall_offset + stage.queue.now() / MICROS
     }
 
-    /// Nobody asks for anything any more: takes in what has come, and lets time do its work.
+    /// No thread requests anything any more: reads what has arrived, and processes deadlines.
     pub(crate) fn settle(&mut self, stage: &mut Stage) {
         self.take_in(stage);
         if !stage.options.has(Sabotage::TimeoutIgnored) {
@@ -26,8 +26,8 @@ impl Client {
         self.flush(stage);
     }
 
-    /// How many commands are unanswered and how many removals owed, at all nodes, and how many
-    /// threads still wait.
+    /// The number of unanswered commands and of pending releases on all nodes, and of waiting
+    /// threads.
     pub(crate) fn load(&mut self) -> (usize, usize, usize) {
         let loads: Vec<_> =
             (0..self.links.len()).map(|node| self.rounds.session(Node::new(node)).load()).collect();
@@ -35,7 +35,7 @@ impl Client {
         (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
     }
 
-    /// It stops for a while: no thread runs.
+    /// Pauses the client: no thread runs.
     pub(crate) fn pause(&mut self, stage: &mut Stage, pause: u64) {
         let now = stage.queue.now();
         self.paused_until = now + pause;
@@ -46,7 +46,7 @@ impl Client {
         }
     }
 
-    /// It is killed: its kernel closes its connections, if that has not died as well.
+    /// Kills the client: its kernel closes its connections, unless the machine has failed.
     pub(crate) fn die(&mut self, stage: &mut Stage) {
         self.is_alive = false;
         if self.workers.iter().any(Worker::is_holding) {

@@ -1,4 +1,4 @@
-//! What happens to a connection: it breaks, stalls, is held, or leads nowhere any more.
+//! Faults of a connection: it breaks, stalls, is held back, or delivers nothing any more.
 
 use super::pipe::{Piece, Pipe};
 use super::{Network, Setup, Side};
@@ -6,8 +6,8 @@ use crate::chance::Random;
 use crate::queue::Queue;
 
 impl Network {
-    /// The connection breaks: both sides learn of it, each in its time, and of what was on its way
-    /// only the beginning arrives.
+    /// The connection breaks: both sides notice, at different times, and only a part of the bytes
+    /// in flight arrives.
     pub(crate) fn cut(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
         for side in [Side::Client, Side::Node] {
             let pipe = &mut self.connections[connection].pipes[side as usize];
@@ -21,18 +21,18 @@ impl Network {
         }
     }
 
-    /// What is sent from now on arrives no earlier than then. Other connections are not affected.
+    /// Bytes sent from now on arrive no earlier than `until`. Other connections are not affected.
     pub(crate) fn stall(&mut self, connection: usize, until: u64) {
         self.connections[connection].stalled_until = until;
     }
 
-    /// What the client writes from now on arrives no earlier than then, be it that the client has
-    /// closed the connection long before. Answers and other connections are not affected.
+    /// Bytes that the client writes from now on arrive no earlier than `until`, even if the client
+    /// has closed the connection long before. Replies and other connections are not affected.
     pub(crate) fn hold(&mut self, connection: usize, until: u64) {
         self.connections[connection].held_until = until;
     }
 
-    /// The node ends the connection. What the client has written, or writes, is lost.
+    /// The node ends the connection. The bytes that the client has written, or writes, are lost.
     pub(crate) fn end(&mut self, queue: &mut Queue, random: &mut Random, connection: usize) {
         self.connections[connection].pipes[Side::Node as usize].is_swallowing = true;
         if !self.connections[connection].pipes[Side::Client as usize].is_swallowing {
@@ -40,7 +40,7 @@ impl Network {
         }
     }
 
-    /// The connection leads nowhere any more, and nobody is told.
+    /// The connection delivers nothing any more, and neither side notices.
     pub(crate) fn swallow(&mut self, connection: usize) {
         for pipe in &mut self.connections[connection].pipes {
             pipe.flying.clear();
@@ -49,7 +49,7 @@ impl Network {
         }
     }
 
-    /// The node crashed: with luck its kernel says so, otherwise it will when it is written to.
+    /// The node crashed: its kernel may reset the connection at once, or when the client writes.
     pub(crate) fn forget(
         &mut self,
         queue: &mut Queue,
@@ -65,13 +65,13 @@ impl Network {
         }
     }
 
-    /// Whose connection it is, and to which node.
+    /// The client and the node of a connection.
     pub(crate) fn ends(&self, connection: usize) -> (usize, usize) {
         (self.connections[connection].client, self.connections[connection].node)
     }
 
-    /// Has everything that was sent to the client arrived there, and will more arrive? If what the
-    /// client writes is lost, it is not known to what it waits for an answer.
+    /// Have all bytes that were sent to the client arrived, and can more arrive? If the client's
+    /// bytes are lost, it is unknown which reply it waits for.
     pub(crate) fn is_between_replies(&self, connection: usize) -> bool {
         let entry = &self.connections[connection];
         let works = entry.pipes.iter().all(|pipe| !pipe.is_swallowing && !pipe.is_finished);
@@ -79,7 +79,7 @@ impl Network {
         is_open && works && entry.pipes[Side::Client as usize].flying.is_empty()
     }
 
-    /// What the client has written and the node has not read.
+    /// The bytes that the client has written and the node has not read.
     pub(crate) fn unread(&self, connection: usize) -> &[u8] {
         let pipe = &self.connections[connection].pipes[Side::Node as usize];
         &pipe.bytes[pipe.read..]

@@ -1,8 +1,8 @@
-//! One direction of a connection: bytes in their order, some of them still on their way.
+//! One direction of a connection: bytes in order, some of them in flight.
 
 use std::collections::VecDeque;
 
-/// What arrives at one time: so many bytes, or the end.
+/// A unit of arrival: a number of bytes, or the end.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Piece {
     Bytes(usize),
@@ -12,19 +12,19 @@ pub(super) enum Piece {
 /// One direction, towards one side.
 #[derive(Debug, Default)]
 pub(super) struct Pipe {
-    /// What was sent. The first `read` bytes have been read, the first `arrived` could be.
+    /// The bytes sent. The first `read` bytes were read; the first `arrived` can be read.
     pub(super) bytes: Vec<u8>,
     pub(super) read: usize,
     pub(super) arrived: usize,
     pub(super) flying: VecDeque<Piece>,
     pub(super) last_arrival: u64,
     pub(super) is_finished: bool,
-    /// Whatever goes in never comes out.
+    /// Bytes sent are lost.
     pub(super) is_swallowing: bool,
 }
 
 impl Pipe {
-    /// Takes up bytes that are sent, in the place of those that have been read.
+    /// Adds bytes that are sent, and drops those that were read.
     pub(super) fn take_up(&mut self, bytes: &[u8]) {
         if self.read == self.bytes.len() {
             self.bytes.clear();
@@ -33,7 +33,7 @@ impl Pipe {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Of what was sent, no more is left than what has arrived and what is still flying.
+    /// Drops all bytes but those that have arrived and those in flight.
     pub(super) fn forget_lost(&mut self) {
         let flying = self.flying.iter().map(|piece| match piece {
             Piece::Bytes(size) => *size,

@@ -1,4 +1,4 @@
-//! Lock commands: what a node does with them under the eyes of the checker.
+//! Lock commands: a node runs them, and the checker observes it.
 
 use super::Node;
 use crate::checker::{Command, Execution, Invariant, Keeping, Kind, Name, hex, name};
@@ -9,7 +9,7 @@ use redlatch::internal::embedded::OwnedReply;
 use redlatch::internal::node::command::COUNTER_SUFFIX;
 
 impl Node {
-    /// Runs a lock command under the eyes of the checker.
+    /// Runs a lock command, and reports it to the checker.
     pub(super) fn execute(
         &mut self,
         stage: &mut Stage,
@@ -56,7 +56,7 @@ impl Node {
         reply
     }
 
-    /// Does what a command says, or what a mistake makes of it.
+    /// Runs a command, or what a mistake makes of it.
     fn carry_out(
         &mut self,
         stage: &Stage,
@@ -83,7 +83,7 @@ impl Node {
             }
             _ => return self.ask(now, connection, words),
         }
-        // Answered as the script would.
+        // The reply of the script.
         match self.ask(now, connection, &[&[&b"DEL"[..]], command.keys].concat()) {
             OwnedReply::Integer(count) => {
                 let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
@@ -94,28 +94,28 @@ impl Node {
         }
     }
 
-    /// Whose lock a key is, and for how many milliseconds more.
+    /// The lock of a key, and its remaining milliseconds.
     pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
-        // Everything is in the first database, whose keys come first.
+        // All keys are in the first database, which comes first.
         let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
         let found = keys.find(|entry| entry.key == key)?;
         Some((name(found.value?), found.remaining?.as_millis() as u64))
     }
 
-    /// Whose lock a key is, and until when in true time.
+    /// The lock of a key, and until when it lives, in true time.
     fn keeping(&self, now: Time, key: &[u8]) -> Keeping {
         let (token, left) = self.look(now, key)?;
-        // Gone with the first millisecond after the last that it was given.
+        // It expires with the first millisecond after its last.
         let last = now.as_nanos() / 1_000_000 + left;
         Some((token, self.clock.when(Time::from_millis(last + 1))))
     }
 }
 
-/// Was it granted what was asked for? The one place that reads a reply.
+/// Was the request granted? The only place that interprets a reply.
 fn is_granted(reply: &OwnedReply) -> Option<bool> {
     match reply {
         OwnedReply::Simple(_) => Some(true),
-        // A script that answers with a number of the client's has its sign say no.
+        // A script whose reply is the client's number says no with a negative sign.
         OwnedReply::Integer(number) => Some(*number > 0),
         OwnedReply::Null => Some(false),
         OwnedReply::Error(text) if text.starts_with(b"WRONGTYPE") => Some(false),
@@ -127,7 +127,7 @@ fn is_granted(reply: &OwnedReply) -> Option<bool> {
     }
 }
 
-/// A command as the trace shows it.
+/// A command as shown in the trace.
 pub(super) fn show(words: &[&[u8]]) -> String {
     let first = String::from_utf8_lossy(words[0]).into_owned();
     match Command::of(words) {

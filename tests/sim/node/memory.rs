@@ -1,24 +1,24 @@
-//! What a node still has after a crash: all, all but the last second, or nothing.
+//! The keys of a node after a crash: all, all but those of the last second, or none.
 
 use super::{Health, Node};
 use redlatch::internal::Time;
 use std::time::Duration;
 
-/// How often a node writes down what it has, if it is one that can lose the last second.
+/// How often a node writes its keys to disk, if it can lose the last second.
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// What a node comes back with.
+/// The keys of a restarted node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Memory {
     All,
-    /// What it had at the last second that it wrote down.
+    /// Those of the last write to disk.
     LastSecondLost,
     Nothing,
-    /// What it had then, and it does not know that time has passed.
+    /// Those of the last write to disk, without the time that has passed since.
     Snapshot,
 }
 
-/// What a node had when it last wrote it down.
+/// The keys of a node at its last write to disk.
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     synced_at: Time,
@@ -27,7 +27,7 @@ pub(super) struct Journal {
 }
 
 impl Node {
-    /// Writes down what is there, once a second, before something is changed.
+    /// Writes the keys to disk, once a second, before a change.
     pub(super) fn sync(&mut self, now: Time) {
         if now < self.journal.synced_at.after(SYNC_EVERY) {
             return;
@@ -39,11 +39,11 @@ impl Node {
         self.journal = Journal { synced_at: now, keys: keys.collect() };
     }
 
-    /// Comes back after a crash.
+    /// Restarts after a crash.
     pub(crate) fn restart(&mut self, now: u64, memory: Memory) {
         self.starts += u64::from(memory != Memory::Snapshot);
         let now = self.clock.read(now);
-        // What it had written down when it crashed a second or more after the last change is all.
+        // A second after the last change, all keys are on disk.
         let is_synced = self.crashed_at >= self.journal.synced_at.after(SYNC_EVERY);
         let keeps_all = memory == Memory::All || memory == Memory::LastSecondLost && is_synced;
         let run_id = format!("{:02}-{}", self.index, self.starts);

@@ -1,4 +1,4 @@
-//! The connections of a node: who is behind them, and which of them can be ended by whom.
+//! The connections of a node: their clients, and which client can end them.
 
 use super::{Node, Trouble};
 use crate::checker::Command;
@@ -7,17 +7,17 @@ use crate::sabotage::Sabotage;
 use crate::stage::Stage;
 use redlatch::internal::embedded::{ConnectionState, OwnedReply, Protocol};
 
-/// What a node knows of one connection.
+/// A node's state of one connection.
 #[derive(Debug)]
 pub(super) struct Served {
     pub(super) state: ConnectionState,
     pub(super) client: (usize, u64),
     pub(super) bytes: Vec<u8>,
-    /// By which number a client can have it ended: what `HELLO` answered.
+    /// The id by which a client can end it, from the reply to `HELLO`.
     id: Option<i64>,
-    /// Has it been told which run of the server this is?
+    /// Has the client got the run id of the server on it?
     is_introduced: bool,
-    /// Was it to be ended, and the server would not?
+    /// Did the server refuse to end it?
     is_spared: bool,
 }
 
@@ -29,7 +29,7 @@ impl Served {
 }
 
 impl Node {
-    /// A connection has been made.
+    /// A connection was made.
     pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
         if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
             let text = format!("-{}\r\n", trouble.text);
@@ -41,12 +41,12 @@ impl Node {
         self.served.insert(connection, Served::new(state, client));
     }
 
-    /// What has come on a connection and is no whole command yet. Nothing, if it is not known.
+    /// The bytes of an incomplete command that have arrived on a connection.
     pub(crate) fn begun(&self, connection: usize) -> &[u8] {
         self.served.get(&connection).map_or(&[], |served| &served.bytes)
     }
 
-    /// Has it said what it calls this connection?
+    /// Has the node sent the id of this connection?
     pub(crate) fn is_numbered(&self, connection: usize) -> bool {
         self.served.get(&connection).is_some_and(|served| served.id.is_some())
     }
@@ -57,7 +57,7 @@ impl Node {
         served.is_some_and(|served| served.state.protocol() == Protocol::Resp3)
     }
 
-    /// Takes note of what a client has learned, and of what it asks for.
+    /// Records what the client has learned, and what it requests.
     pub(super) fn note(
         &mut self,
         stage: &Stage,
@@ -112,9 +112,9 @@ impl Node {
         OwnedReply::Integer(1)
     }
 
-    /// Could its client have had this connection ended before? It has been given up, the same run
-    /// of the server has carried out a lock command on a later connection of the client to the same
-    /// node, and would have ended this one before that if it had been asked to.
+    /// Could its client have ended this connection before? The client has abandoned it, and the
+    /// same run of the server has run a lock command on a later connection of the client to the
+    /// same node; before that, it would have ended this connection on request.
     pub(super) fn is_avoidable(&self, stage: &Stage, connection: usize) -> bool {
         let entry = &stage.network.connections[connection];
         self.served.get(&connection).is_some_and(|served| {

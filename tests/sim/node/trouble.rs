@@ -1,15 +1,15 @@
-//! A node that is there and does not do what it is asked: every error of Redis that a lock can
-//! meet, and what it keeps such a node from doing.
+//! Nodes that reply with errors: all errors of Redis that concern a lock, and the commands that
+//! they affect.
 
 use crate::checker::{Command, Kind};
 
-/// What is refused, for which reason.
+/// An error, and the commands that get it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trouble {
-    /// The server's words. The first names the trouble.
+    /// The text of the error. The first word is its code.
     pub(crate) text: &'static str,
     refuses: Refused,
-    /// Does the library give a node up that says so, instead of asking it again?
+    /// Is the error permanent, so that the library sends no more requests?
     pub(crate) is_permanent: bool,
 }
 
@@ -23,9 +23,9 @@ enum Refused {
     AllButHello,
     /// All but the greeting.
     AllButGreeting,
-    /// Whatever changes a key, or might.
+    /// Commands that may change a key.
     Changes,
-    /// Whatever takes memory.
+    /// Commands that need memory.
     Growth,
     /// HELLO.
     Hello,
@@ -43,7 +43,7 @@ const fn lasting(text: &'static str, refuses: Refused) -> Trouble {
     Trouble { text, refuses, is_permanent: true }
 }
 
-/// Every trouble. NOSCRIPT and WRONGTYPE come from what the model holds.
+/// All errors. NOSCRIPT and WRONGTYPE come from the model itself.
 pub(crate) const ALL: [Trouble; 20] = [
     passing("LOADING Redis is loading the dataset in memory", AllButGreeting),
     passing("MASTERDOWN Link with MASTER is down", AllButGreeting),
@@ -68,7 +68,7 @@ pub(crate) const ALL: [Trouble; 20] = [
 ];
 
 impl Trouble {
-    /// What it is called: the error's code.
+    /// The code of the error.
     pub(crate) fn name(&self) -> &'static str {
         match self.refuses {
             Connections if !self.is_permanent => "max clients",
@@ -76,7 +76,7 @@ impl Trouble {
         }
     }
 
-    /// Is it that the server is too busy even to say who it is?
+    /// Does it also affect `INFO`, because the server is busy?
     pub(crate) fn is_busy(&self) -> bool {
         self.refuses == AllButHello
     }
@@ -96,7 +96,7 @@ impl Trouble {
             AllButHello => !is_hello,
             AllButGreeting => !is_greeting,
             Changes => is_change,
-            // A script is stopped where it sets something.
+            // A script is stopped where it sets a key.
             Growth => Command::of(words)
                 .is_some_and(|command| matches!(command.kind, Kind::Take | Kind::Fence)),
             Hello => is_hello,

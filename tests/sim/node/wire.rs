@@ -1,8 +1,8 @@
-//! Commands as they come over a connection: arrays of strings, cut up anywhere. Read by hand, so
-//! that what the library writes is not judged by the library's own decoder alone.
+//! Commands as they arrive on a connection: arrays of strings, split anywhere. A parser of its own,
+//! so that the library's output is not only checked with the library's own decoder.
 
-/// The most words that a client's commands have: those of a script that names several keys, their
-/// counters or what they may hold.
+/// The maximum number of words of a command: a script with several keys and their counters or
+/// values.
 const WORDS_MAX: usize = 24;
 
 /// The words of one command.
@@ -18,7 +18,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// Takes the first command off `bytes`, if it is there as a whole.
+/// Removes the first command from `bytes`, if it is complete.
 pub(super) fn next<'a>(bytes: &mut &'a [u8]) -> Option<Words<'a>> {
     let mut rest = *bytes;
     let count = header(&mut rest, b'*')?;
@@ -63,7 +63,7 @@ fn header(bytes: &mut &[u8], kind: u8) -> Option<usize> {
 }
 
 #[test]
-fn a_command_is_taken_when_its_last_byte_has_come() {
+fn a_command_is_read_when_its_last_byte_has_arrived() {
     let whole = b"*2\r\n$3\r\nGET\r\n$12\r\nlock\r\nlock:1\r\n*1\r\n";
     for end in 0..whole.len() {
         let mut bytes = &whole[..end];

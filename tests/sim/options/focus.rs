@@ -1,4 +1,4 @@
-//! Histories that are full of something rare.
+//! Histories full of something rare.
 
 use super::{Beyond, Fault, Options};
 use crate::chance::Random;
@@ -7,7 +7,7 @@ use crate::sabotage::Sabotage;
 use std::time::Duration;
 
 impl Options {
-    /// Some of what the algorithm must survive is rare: draws histories that are full of it.
+    /// Some faults that the algorithm must survive are rare: makes histories full of them.
     pub(super) fn focus(&mut self, random: &mut Random) {
         match self.beyond {
             Beyond::NothingWithTwins => {
@@ -40,7 +40,7 @@ impl Options {
                 self.nodes = random.pick(&[1, 2, 3]);
                 (self.fence_permille, self.several_permille) = (0, 0);
                 (self.resources, self.rest) = (1, 10 * MILLIS);
-                // Answers take long, and many are missing when a reply strays.
+                // Replies take long, so many are pending when an unsolicited one arrives.
                 self.delay = (MILLIS, 15 * MILLIS);
                 self.node_timeout = Duration::from_millis(50);
             }
@@ -53,9 +53,9 @@ impl Options {
         }
     }
 
-    /// Connections that are given up while what was written on them is still under way: patience
-    /// with a node is short, locks are extended often, and a late extension is for much less than
-    /// the one that was confirmed meanwhile.
+    /// Connections that are abandoned while bytes on them are in flight: the node timeout is short,
+    /// locks are extended often, and a late extension is much shorter than the one that was
+    /// confirmed meanwhile.
     pub(super) fn focus_on_late(&mut self, random: &mut Random) {
         self.faults.retain(|fault| *fault != Fault::Late && random.chance(150));
         self.faults.extend([Fault::Late; 2]);
@@ -72,7 +72,7 @@ impl Options {
         (self.calm_at, self.events_max) = (3 * SECONDS, 6_000);
     }
 
-    /// Replies that nobody asked for, on most connections of a client at a time.
+    /// Unsolicited replies, on most connections of a client at a time.
     fn focus_on_strays(&mut self, random: &mut Random) {
         self.faults.retain(|fault| *fault != Fault::Stray && random.chance(250));
         self.faults.extend([Fault::Stray; 4]);
@@ -86,7 +86,7 @@ impl Options {
         self.calm_at = 2 * SECONDS;
     }
 
-    /// Some mistakes show in few histories: draws those.
+    /// Some mistakes show only in few histories: makes these more frequent.
     pub(super) fn aim(&mut self, random: &mut Random) {
         match self.sabotage {
             Some(Sabotage::ExtensionShortens | Sabotage::KillIgnored) => self.focus_on_late(random),

@@ -1,35 +1,35 @@
 //! The kinds of fault, and the assumptions that a history may break.
 
-/// Assumptions of the algorithm that a history may break.
+/// The assumption of the algorithm that a history may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Beyond {
     /// None.
     Nothing,
-    /// None, and two nodes are always one server, which is often too busy to say who it is.
+    /// None, and two nodes are always one server, which is often too busy to report its run id.
     NothingWithTwins,
-    /// None, and connections stall all the time, while locks are extended at their last moment.
+    /// None, and connections stall all the time, while locks are extended at the last moment.
     NothingWithStalls,
-    /// None, and as few nodes as possible are healed, the others being silent, while rounds last
-    /// half a ttl.
+    /// None, and as few nodes as possible recover, the others are silent, and rounds last half a
+    /// ttl.
     NothingWithSilence,
-    /// Nodes restart empty, and no client waits for locks that they forgot to end.
+    /// Nodes restart empty, and the clients have no restart guard.
     LostData,
-    /// Nodes restart without the last second, and no client waits either.
+    /// Nodes restart without the last second, and the clients have no restart guard.
     LostSecond,
-    /// Clocks run further apart than the clients are told.
+    /// Clocks drift more than the clients' drift factor allows.
     Drift,
-    /// The clocks of clients do.
+    /// The clocks of clients drift too much.
     ClientDrift,
-    /// The clocks of nodes are set forward.
+    /// The clocks of nodes jump forward.
     Jump,
-    /// Nodes throw away keys that are in use.
+    /// Nodes evict keys that are in use.
     Eviction,
-    /// Replies that nobody asked for arrive while a plain `SET` is unanswered: RESP cannot tell
-    /// them from its answer.
+    /// Unsolicited replies arrive while a plain `SET` is unanswered: RESP cannot tell them from its
+    /// reply.
     Strays,
-    /// Two servers take turns behind one address, each with keys of its own.
+    /// Two servers alternate behind one address, each with its own keys.
     Exchanged,
-    /// Servers are restored from snapshots: an older state, and the same run of the server by name.
+    /// Servers are restored from snapshots: an older state with the same run id.
     Restored,
 }
 
@@ -56,41 +56,41 @@ impl Beyond {
 pub(crate) enum Fault {
     /// A connection breaks.
     Cut,
-    /// A connection leads nowhere, and nobody is told.
+    /// A connection delivers nothing any more, and neither side notices.
     Swallow,
-    /// A connection stalls for a while, and only this one.
+    /// One connection stalls for a while.
     Stall,
-    /// What a client writes to some nodes, often to a majority, is held for up to several ttls, on
-    /// the connections that it has now. New ones work at once.
+    /// Bytes that a client writes to some nodes, often to a majority, are held back for up to
+    /// several ttls, on its current connections. New connections work at once.
     Late,
-    /// Replies that nobody asked for arrive on some of a client's connections: for a while, what
-    /// its nodes have answered arrives once more, some time later; or an error at once.
+    /// Unsolicited replies arrive on some of a client's connections: for a while, each reply of its
+    /// nodes arrives a second time, later; or an error arrives at once.
     Stray,
-    /// Nothing gets through between a client and a node for a while, in one direction or both.
+    /// Nothing is delivered between a client and a node for a while, in one direction or both.
     Clog,
-    /// A node stops for a while. Its kernel goes on.
+    /// A node freezes for a while. Its kernel still works.
     Freeze,
-    /// A node is gone for a while.
+    /// A node is down for a while.
     Crash,
-    /// A client stops for a while.
+    /// A client is paused for a while.
     Pause,
-    /// A client dies, and a new one takes its place.
+    /// A client dies, and a new one replaces it.
     Die,
     /// A node forgets its scripts.
     FlushScripts,
-    /// A node answers with errors for a while.
+    /// A node replies with errors for a while.
     Trouble,
-    /// A node throws a key away that is not needed for a majority.
+    /// A node evicts a key that is not needed for a majority.
     Evict,
-    /// Somebody puts something that is no lock in a lock's place.
+    /// Another program replaces a lock's key by a value that is no lock.
     Squat,
-    /// A node's clock is set forward. Beyond the assumptions.
+    /// A node's clock jumps forward. Outside the assumptions.
     Jump,
-    /// Another server answers at a node's address from now on. Beyond the assumptions.
+    /// Another server replies at a node's address from now on. Outside the assumptions.
     Exchange,
 }
 
-/// Those within the assumptions.
+/// The faults within the assumptions.
 pub(super) const FAULTS: [Fault; 14] = [
     Fault::Cut,
     Fault::Swallow,

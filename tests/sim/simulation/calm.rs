@@ -1,4 +1,4 @@
-//! The second part of a history: the faults are over, and what was promised for that comes true.
+//! The second phase of a history: the faults are over, and the guarantees for that are checked.
 
 use super::Simulation;
 use crate::checker::{Invariant, Name};
@@ -8,7 +8,7 @@ use crate::worker::Worker;
 use redlatch::internal::engine::quorum;
 
 impl Simulation {
-    /// The faults end. Says which nodes work from now on.
+    /// Ends the faults. Returns the nodes that work from now on.
     pub(super) fn heal(&mut self) -> Vec<usize> {
         let now = self.stage.queue.now();
         self.stage.is_calm = true;
@@ -17,7 +17,7 @@ impl Simulation {
         let most = if self.stage.options.heals_least { least } else { self.nodes.len() as u64 };
         let healed = self.stage.random.between(least, most.max(least)) as usize;
         let nodes = self.stage.random.subset(self.nodes.len(), healed);
-        self.stage.say(|| format!("calm: nodes {nodes:?} work from now on"));
+        self.stage.say(|| format!("faults are over: nodes {nodes:?} work from now on"));
         for node in &nodes {
             if self.nodes[*node].health == Health::Down {
                 self.nodes[*node].restart(now, Memory::All);
@@ -28,13 +28,13 @@ impl Simulation {
         nodes
     }
 
-    /// Whoever waits gets its lock.
+    /// All waiting threads must get their locks.
     pub(super) fn expect_locks(&mut self) {
         let waiting = self.workers(Worker::is_acquiring);
         let options = &self.stage.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
         let guard = if options.restart_guard { options.longest_life() + SECONDS } else { 0 };
-        // What arrives late may plant a key once more, for which nobody is there any more.
+        // A late command may set a key again that no client removes any more.
         let late = match self.stage.held_until.checked_sub(self.stage.queue.now()) {
             Some(left) => left + options.longest_life(),
             None => 0,
@@ -43,23 +43,23 @@ impl Simulation {
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
         let end = self.stage.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
-            let text = format!("{waiting} waited, and nobody disturbed them for {budget} ns");
+            let text = format!("{waiting} still wait after {budget} ns without faults");
             self.stage.checker.accuse(Invariant::Liveness, text);
         }
     }
 
-    /// What is owed is paid, and what is left expires.
+    /// Pending releases must be sent, and remaining keys must expire.
     pub(super) fn expect_nothing_forgotten(&mut self, healed: &[usize]) {
         let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
         self.run_until(self.stage.held_until, |_| false);
         let end = self.stage.queue.now() + 3 * SECONDS + silence;
-        // What is still on its way arrives within a second.
+        // Bytes in flight arrive within a second.
         self.run_until(self.stage.queue.now() + SECONDS, |_| false);
         while self.left_over(healed).is_some() && self.stage.queue.now() < end {
             self.run_until(self.stage.queue.now() + 100 * MILLIS, |_| false);
         }
         if let Some((node, token)) = self.left_over(healed) {
-            let text = format!("node {node} keeps {token:?}, which was given back");
+            let text = format!("node {node} keeps {token:?}, which was released");
             self.stage.checker.accuse(Invariant::Residue, text);
         }
         let later = self.stage.queue.now() + self.stage.options.longest_life();
@@ -81,12 +81,12 @@ impl Simulation {
         })
     }
 
-    /// When nobody asks for anything any more, what is unanswered and what is owed ends, be it
-    /// because it is answered and paid or because its time is over.
+    /// When no thread requests anything any more, unanswered commands and pending releases must
+    /// end, because they succeed or because their time is over.
     pub(super) fn expect_nothing_under_way(&mut self) {
         self.stage.is_over = true;
         let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
-        // First what is unanswered is given up, then what is owed for that, then its connection.
+        // First unanswered commands time out, then their pending releases, then the connection.
         for _ in 0..3 {
             let pause = self.stage.options.longest_life() + silence;
             self.run_until(self.stage.queue.now() + pause, |_| false);

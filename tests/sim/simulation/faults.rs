@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is put right again.
+//! Injects faults, and ends them.
 
 use super::Simulation;
 use crate::clock::MILLIS;
@@ -58,7 +58,7 @@ impl Simulation {
         }
     }
 
-    /// A proxy before some of the nodes keeps what one client writes.
+    /// A proxy before some of the nodes holds back the bytes that one client writes.
     fn hold_back(&mut self) {
         let Stage { network, queue, random, options, tally, .. } = &mut self.stage;
         let client = random.below(options.clients as u64) as usize;
@@ -165,9 +165,9 @@ impl Simulation {
         }
     }
 
-    /// A node throws a key away, as under `maxmemory`. Within the assumptions it is one that it
-    /// takes more for another client to get the lock: nobody asks about it now, and what is left
-    /// is in the way of any other majority.
+    /// A node evicts a key, as with `maxmemory`. Within the assumptions, only a key that is not
+    /// needed: no request about it is in progress, and the remaining keys block every other
+    /// majority.
     fn evict(&mut self) {
         let now = self.stage.queue.now();
         let index = self.stage.random.below(self.nodes.len() as u64) as usize;
@@ -221,7 +221,7 @@ impl Simulation {
         let now = self.stage.queue.now();
         self.nodes[node].restart(now, memory);
         if matches!(memory, Memory::LastSecondLost | Memory::Snapshot) {
-            // What was removed in that second may be there again.
+            // Keys removed in that second may exist again.
             for (_, token) in self.nodes[node].locks(now) {
                 self.stage.checker.excuse(token);
             }

@@ -1,6 +1,5 @@
-//! When a reply that nobody asked for may arrive. RESP cannot tell one that arrives while a plain
-//! `SET` is unanswered from that command's answer, unless it is an error; at all other times it
-//! must do no harm.
+//! When an unsolicited reply may arrive. While a plain `SET` is unanswered, RESP cannot tell it
+//! from that command's reply, unless it is an error. At all other times it must have no effect.
 
 use super::Simulation;
 use crate::clock::MILLIS;
@@ -11,7 +10,8 @@ use crate::stray::{Stray, What};
 use redlatch::internal::engine::quorum;
 
 impl Simulation {
-    /// Replies stray on some of a client's connections, often to a majority of the nodes.
+    /// Unsolicited replies arrive on some of a client's connections, often from a majority of the
+    /// nodes.
     pub(super) fn stray_from_now_on(&mut self, lasts: u64) {
         let Stage { network, queue, random, options, .. } = &mut self.stage;
         let client = random.below(options.clients as u64) as usize;
@@ -34,7 +34,7 @@ impl Simulation {
         }
     }
 
-    /// A reply arrives that nobody asked for, if it may.
+    /// An unsolicited reply arrives, if it may.
     pub(super) fn stray(&mut self, index: usize) {
         if self.stage.is_calm || !self.may_arrive(&self.stage.strays[index]) {
             return;
@@ -60,7 +60,7 @@ impl Simulation {
         self.drive(client, self.clients[client].name.1);
     }
 
-    /// May it arrive now? Between two replies only, and, unless it is an error, while no plain
+    /// May it arrive now? Only between two replies, and, unless it is an error, while no plain
     /// `SET` is unanswered.
     fn may_arrive(&self, stray: &Stray) -> bool {
         let Stray { connection, what, .. } = *stray;
@@ -71,15 +71,15 @@ impl Simulation {
         match what {
             What::Push => node.may_push(connection),
             _ if self.stage.options.beyond == Beyond::Strays => true,
-            // What follows an error counts for nothing until a script has shown the order. Two
-            // in the place of a whole greeting leave a connection without a number, which nobody
-            // can have ended.
+            // Replies after an error do not count until a script has shown the order. Two errors
+            // instead of a whole greeting leave a connection without an id, which no client can
+            // end.
             What::Error => {
                 node.is_numbered(connection)
                     || !self.stage.network.connections[connection].is_disturbed
             }
-            // Either everything has been carried out and answered, or it is scripts that have not.
-            // What has begun may become a `SET`.
+            // All commands have their replies, or only scripts have not.
+            // An incomplete command may become a `SET`.
             _ => {
                 let unread = self.stage.network.unread(connection);
                 are_scripts(&[node.begun(connection), unread].concat())

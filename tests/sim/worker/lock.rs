@@ -1,5 +1,5 @@
-//! What a thread does with locks: takes one, works under it, keeps it for longer, gives it back.
-//! The part of `src/guard.rs`.
+//! What a thread does with locks: acquires one, holds it, extends it, releases it, as in
+//! `src/guard.rs`.
 
 use super::operator::Operator;
 use super::{Outcome, Running, State, Worker};
@@ -14,7 +14,7 @@ use redlatch::internal::engine::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How many rounds taking a lock has at most: a fencing token may have to be confirmed.
+/// The maximum number of rounds of an attempt: a fencing token may need a confirmation.
 pub(super) const ROUNDS_MAX: u32 = 2;
 
 /// How long counters live: longer than any history.
@@ -32,7 +32,7 @@ impl Worker {
             return;
         }
         if stage.is_calm {
-            // Nothing more to do, but somebody has to read and write.
+            // No more locks, but requests are needed so that the event loop runs.
             let ping = Request::ping(&client.rules, now);
             self.start(client, stage, Running::Ping(Some(ping)), None);
             return self.advance(client, stage);
@@ -59,7 +59,7 @@ impl Worker {
         self.join(client, stage, acquire, limit, patience != Patience::Once);
     }
 
-    /// Which resources it wants next: one, or several at once.
+    /// The resources that it wants next: one, or several at once.
     fn choose(&self, stage: &mut Stage) -> Vec<u64> {
         let count = stage.options.resources;
         if !stage.random.chance(stage.options.several_permille) {
@@ -69,7 +69,7 @@ impl Worker {
         stage.random.subset(count as usize, wanted).into_iter().map(|it| it as u64).collect()
     }
 
-    /// What the lock has beyond one key and a token.
+    /// The parts of the lock besides one key and a token.
     fn extras(&self, stage: &mut Stage, more_keys: Vec<Arc<[u8]>>) -> Option<Arc<Extras>> {
         let is_fenced = stage.random.chance(stage.options.fence_permille);
         let mut extras = Extras::default();
@@ -78,7 +78,7 @@ impl Worker {
         (extras != Extras::default()).then(|| Arc::new(extras))
     }
 
-    /// Looks whose lock it is, and takes it away.
+    /// Inspects a lock, and force-releases it.
     fn look_at_lock(&mut self, client: &mut Client, stage: &mut Stage) {
         let pause = Duration::from_millis(stage.random.below(stage.options.ttl.1 / 4));
         let (rules, now) = (Arc::clone(&client.rules), client.now(stage));
@@ -88,7 +88,7 @@ impl Worker {
         self.advance(client, stage);
     }
 
-    /// For how long it takes a lock, or extends one.
+    /// The ttl of a lock or an extension.
     pub(super) fn ttl(&self, stage: &mut Stage) -> Ttl {
         let (shortest, longest) = stage.options.ttl;
         let shortest = shortest.min(longest);
@@ -166,7 +166,7 @@ impl Worker {
         self.hold(client, stage);
     }
 
-    /// Works under the lock for a while.
+    /// Holds the lock for a while.
     pub(super) fn hold(&mut self, client: &Client, stage: &mut Stage) {
         let now = stage.queue.now();
         let Some(lease) = &self.lease else { return };
@@ -176,7 +176,7 @@ impl Worker {
         } else if stage.random.chance(stage.options.greedy_permille) {
             valid + stage.random.below(20 * MILLIS)
         } else if stage.options.ttls_differ && stage.random.chance(700) {
-            // Extends it again soon, so that more than one extension is under way in time.
+            // Extends it again soon, so that several extensions are in flight.
             stage.random.below(valid / 4 + MILLIS)
         } else {
             stage.random.below(valid + MILLIS)
@@ -185,7 +185,7 @@ impl Worker {
         self.sleep(client, stage, now + work);
     }
 
-    /// Has worked under the lock for a while: keeps it, or gives it back.
+    /// Extends or releases the lock after holding it for a while.
     pub(super) fn go_on(&mut self, client: &mut Client, stage: &mut Stage) {
         let now = client.now(stage);
         let Some(lease) = self.lease.clone() else { return };
@@ -219,7 +219,7 @@ impl Worker {
         self.state = State::Idle;
         let pause = match (stage.is_calm, self.index) {
             (false, _) => stage.random.below(stage.options.rest),
-            // One is enough to keep the driver driving.
+            // One thread is enough to keep the event loop running.
             (true, 0) => stage.random.below(SECONDS),
             (true, _) => return,
         };

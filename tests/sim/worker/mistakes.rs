@@ -1,5 +1,5 @@
-//! Where mistakes are made: the tokens, the removals and the ballots of a thread pass through here.
-//! Without a mistake to be made, they pass unchanged.
+//! Makes the mistakes: the tokens, the removals and the ballots of a thread pass through here,
+//! unchanged if the history has no mistake.
 
 use super::{Outcome, Worker};
 use crate::checker::name;
@@ -39,20 +39,20 @@ impl Worker {
         client.post(stage, &request);
     }
 
-    /// Is this the one who never tries again?
+    /// Is this the thread that never retries?
     pub(super) fn gives_up(&self, stage: &Stage, until: Time) -> bool {
-        // The first attempt has nothing to wait for.
+        // The first attempt does not wait.
         stage.options.has(Sabotage::NeverTriesAgain) && until > Time::ZERO
     }
 
-    /// Is this the one who cannot bear it that others hold the lock?
+    /// Panics if a lock held by another client is the mistake of this history.
     pub(super) fn bear(&self, stage: &Stage, outcome: &Outcome) {
         let is_refused = matches!(outcome, Outcome::Acquired(Acquired::Contended));
         let can_bear = !stage.options.has(Sabotage::PanicsOnRefusal);
         assert!(can_bear || !is_refused, "thread {} gets all that it wants", self.index);
     }
 
-    /// Does it believe that what is handed over is as good as new, without asking the nodes?
+    /// Does it count a lock as new after a handoff, without a round?
     pub(super) fn believes_handoff(
         &mut self,
         client: &Client,
@@ -68,7 +68,7 @@ impl Worker {
         true
     }
 
-    /// What some mistakes make of a ballot.
+    /// Changes a ballot, for some mistakes.
     pub(super) fn tamper(&mut self, stage: &Stage, mut ballot: Ballot) -> Ballot {
         if !self.is_acquiring() {
             return ballot;

@@ -1,4 +1,4 @@
-//! What a thread does with the nodes: one operation at a time.
+//! The operations of a thread, one at a time.
 
 use super::operator::Operator;
 use crate::checker::{Kind, Name, name};
@@ -17,7 +17,7 @@ pub(super) enum Running {
     Operator(Operator),
 }
 
-/// A question to the nodes about a lock.
+/// A request to the nodes about a lock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     pub(super) token: Name,

@@ -1,20 +1,20 @@
-//! Somebody who takes locks away by force: looks whose lock it is, thinks, and removes what was
-//! seen. The part of `src/client/inspect.rs`.
+//! An operator who force-releases locks: inspects a lock, pauses, and removes the inspected values,
+//! as in `src/client/inspect.rs`.
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Ballot, Input, Request, Rules, Step, Verb};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The state machine that looks and removes.
+/// The state machine that inspects and removes.
 #[derive(Debug)]
 pub(super) struct Operator {
     rules: Arc<Rules>,
     key: Arc<[u8]>,
-    /// How long it thinks about what it has seen.
+    /// The pause between the inspection and the removal.
     pause: Duration,
     state: State,
-    /// The values that it has seen.
+    /// The inspected values.
     seen: Vec<Vec<u8>>,
 }
 
@@ -32,7 +32,7 @@ impl Operator {
         Self { rules, key, pause, state: State::Looking(now), seen: Vec::new() }
     }
 
-    /// Takes in what the nodes hold.
+    /// Records the values on the nodes.
     pub(super) fn see(&mut self, values: Vec<Vec<u8>>) {
         self.seen.extend(values);
     }
@@ -62,7 +62,7 @@ impl Operator {
         }
     }
 
-    /// The removal of what was seen, and of nothing else.
+    /// The removal of the inspected values only.
     fn removal(&self, now: Time) -> Request {
         let mut request = self.request(Verb::Remove, now);
         request.seen = Some(Arc::from(self.seen.clone()));

@@ -1,9 +1,9 @@
-//! Threads of one client that want one lock stand in line, as in `src/wait_queue.rs`: one of them
-//! deals with the nodes, and when it has done with the lock it hands it to the next, which has the
-//! nodes exchange the tokens.
+//! Threads of one client that want one lock wait in a queue, as in `src/wait_queue.rs`: only the
+//! head sends requests to the nodes. When it releases the lock, it hands it off to the next, which
+//! replaces the token on the nodes.
 //!
-//! Simpler than there: whoever's deadline comes while it is in line leaves without asking the
-//! nodes, and how often a lock goes on is left to chance.
+//! Simpler than there: a thread whose deadline passes in the queue leaves without a request, and
+//! the number of handoffs is random.
 
 use super::lock::ROUNDS_MAX;
 use super::{Running, State, Worker};
@@ -14,18 +14,18 @@ use crate::stage::Stage;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Acquire, Lease};
 
-/// A thread in line.
+/// A waiting thread.
 #[derive(Debug)]
 pub(super) struct Waiting {
     acquire: Acquire,
     limit: Option<Time>,
     since: u64,
-    /// Its turn has come, with the lock of the one before or without.
+    /// It is the head now, with the lock of its predecessor or without.
     call: Option<Option<Lease>>,
 }
 
 impl Worker {
-    /// Takes a lock, or stands in line for it behind another thread of the client.
+    /// Requests a lock, or waits in the queue behind another thread of the client.
     pub(super) fn join(
         &mut self,
         client: &mut Client,
@@ -42,7 +42,7 @@ impl Worker {
             self.start(client, stage, Running::Acquire(acquire), limit);
             return self.advance(client, stage);
         }
-        stage.say(|| format!("client {:?}.{} stands in line", client.name, self.index));
+        stage.say(|| format!("client {:?}.{} waits in the queue", client.name, self.index));
         let since = stage.queue.now();
         self.state = State::InLine(Waiting { acquire, limit, since, call: None });
         if let Some(limit) = limit {
@@ -50,13 +50,13 @@ impl Worker {
         }
     }
 
-    /// Looks whether its turn has come, or its time is over.
+    /// Checks whether it is the head now, or its deadline has passed.
     pub(super) fn look_up(&mut self, client: &mut Client, stage: &mut Stage, waiting: Waiting) {
         let is_late = waiting.limit.is_some_and(|limit| client.now(stage) >= limit);
         let Waiting { mut acquire, mut limit, call, .. } = waiting;
         match call {
             Some(lease) if is_late => {
-                // Called too late. Somebody else may have more time.
+                // Called too late. Another waiter may have more time.
                 self.go_home(client, stage, lease);
                 self.rest(client, stage);
             }
@@ -69,7 +69,7 @@ impl Worker {
                     }
                     acquire = acquire.succeeding(lease);
                 } else {
-                    // Whoever begins with too little time left still gets one whole attempt.
+                    // A thread that begins with too little time left still gets one whole attempt.
                     let whole = client.now(stage).after(client.rules.node_timeout * ROUNDS_MAX);
                     limit = limit.map(|limit| limit.max(whole));
                 }
@@ -81,8 +81,8 @@ impl Worker {
         }
     }
 
-    /// Leaves its place to the next in line, with its lock if it still has it and is to hand it on.
-    /// Answers whether the lock has gone that way; otherwise it is to be given back.
+    /// Makes the next waiter the head, with the lock if it still has it and the handoff is allowed.
+    /// Returns whether the lock was handed off; otherwise the caller must release it.
     pub(super) fn pass_on(
         &mut self,
         client: &mut Client,
@@ -112,7 +112,7 @@ impl Worker {
         lease.is_some()
     }
 
-    /// Passes on what it was called with, or gives it back.
+    /// Hands off the lock that it was called with, or releases it.
     fn go_home(&mut self, client: &mut Client, stage: &mut Stage, lease: Option<Lease>) {
         self.has_place = true;
         if !self.pass_on(client, stage, lease.as_ref()) {
