@@ -1,4 +1,4 @@
-//! The measured work: threads that take and release locks for a while, counted and timed.
+//! The measured work: threads that acquire and release locks for a while, counted and timed.
 
 use crate::histogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -18,7 +18,7 @@ pub const TTL: Duration = Duration::from_secs(10);
 /// What the threads of a worker do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each thread takes and releases a lock of its own, which is always free, as fast as it can.
+    /// Each thread acquires and releases a lock of its own, always a free one, as fast as it can.
     Free,
     /// All threads compete for one lock, and hold it for [`HOLD`].
     Contended,
@@ -38,7 +38,7 @@ pub struct Plan {
 /// The result of one slice, or of one of its threads.
 #[derive(Clone)]
 pub struct Slice {
-    /// Locks taken and released.
+    /// Locks acquired and released.
     pub pairs: u64,
     /// How many of these the slowest and the fastest thread made.
     pub fewest: u64,
@@ -92,13 +92,13 @@ impl Marker {
     }
 }
 
-/// A lock library used by threads. Each method panics if the lock is not really taken or released.
+/// A lock library used by threads. Each method panics if the lock was not acquired or released.
 pub trait Blocking: Sync {
     type Held<'a>
     where
         Self: 'a;
 
-    /// Takes the lock. It is free unless `is_contended`; then this waits for it.
+    /// Acquires the lock. It is free unless `is_contended`; then this waits for it.
     fn acquire(&self, resource: &str, is_contended: bool) -> Self::Held<'_>;
 
     fn release<'a>(&'a self, held: Self::Held<'a>);

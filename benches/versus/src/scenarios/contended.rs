@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const MANY: usize = 8;
 
-/// Long enough to show fairness: at a millisecond each, every thread takes the lock some hundred
+/// Long enough to show fairness: at a millisecond each, every thread acquires the lock some hundred
 /// times.
 const SLICE: Duration = Duration::from_millis(1500);
 

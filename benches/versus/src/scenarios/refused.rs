@@ -43,9 +43,9 @@ pub fn run(context: &Context) -> Vec<Findings> {
     }
     vec![Findings {
         title: context.title("refused"),
-        about: "One of the nodes is a port on which no server listens; one thread takes free \
+        about: "One of the nodes is a port on which no server listens; one thread acquires free \
                 locks. For comparison, a client without that node: both talk to the same \
-                servers, and wait for as many answers. redlock is not in the table: it takes no \
+                servers, and wait for as many answers. redlock is not in the table: it acquires no \
                 lock then."
             .to_owned(),
         table: Table::of_lanes(&lanes),

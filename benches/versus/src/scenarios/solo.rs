@@ -1,4 +1,4 @@
-//! One thread takes a free lock and releases it, again and again.
+//! One thread acquires a free lock and releases it, again and again.
 
 use super::Context;
 use crate::figures::{Group, Unit};
@@ -51,12 +51,12 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let title = "one thread, a free lock";
     let groups = vec![
         Group::new(title, Unit::Pairs, rates),
-        Group::new(&format!("{title}: median time to take it"), Unit::Time, times),
+        Group::new(&format!("{title}: median time to acquire it"), Unit::Time, times),
     ];
     vec![Findings {
         title: context.title("solo"),
         about:
-            "One thread takes a free lock and releases it, again and again. The floor waits for \
+            "One thread acquires a free lock and releases it, again and again. The floor waits for \
                 all servers' answers; the others, too, except redlatch, which goes on when a \
                 majority has answered."
                 .to_owned(),
