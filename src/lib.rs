@@ -1,5 +1,6 @@
-//! A blocking distributed lock for Rust, held on a majority of N independent Redis or Valkey servers
-//! (the [Redlock algorithm]). It is called from ordinary threads and needs no async runtime.
+//! A blocking distributed lock for Rust. redlatch holds a lock on a majority of N independent Redis
+//! or Valkey servers, the nodes (the [Redlock algorithm]). It is called from ordinary threads and
+//! needs no async runtime.
 //!
 //! ```no_run
 //! use redlatch::LockClient;
