@@ -1,5 +1,6 @@
-//! A blocking distributed lock for Rust: one lock over N independent Redis or Valkey servers (the
-//! [Redlock algorithm]), taken and released from ordinary threads, without an async runtime.
+//! A blocking distributed lock for Rust. redlatch holds a lock on a majority of N independent Redis
+//! or Valkey servers, the nodes (the [Redlock algorithm]). It is called from ordinary threads and
+//! needs no async runtime.
 //!
 //! ```no_run
 //! use redlatch::LockClient;
@@ -25,8 +26,8 @@
 //!
 //! | task | how |
 //! |---|---|
-//! | take a lock and wait until it is free | [`LockClient::lock`] |
-//! | take a lock only if it is free now | [`LockClient::try_lock`] |
+//! | acquire a lock and wait until it is free | [`LockClient::lock`] |
+//! | acquire a lock only if it is free now | [`LockClient::try_lock`] |
 //! | wait for a limited time | [`LockClient::try_lock_for`], [`LockClient::try_lock_until`] |
 //! | run a closure under a lock that is extended automatically | [`LockClient::with_lock`] |
 //! | hold a lock for as long as the work takes | [`LockRequest::keep_alive`] |
@@ -49,7 +50,7 @@
 //! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
 //!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
 //!   than [`Builder::drift_factor`], and all clients name the same nodes.
-//! * **Liveness.** A lock whose holder died can be taken again when its ttl has passed, if a
+//! * **Liveness.** A lock whose holder died can be acquired again when its ttl has passed, if a
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
 //! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do.
 //!   A node that is down, frozen or being looked up does not delay a caller whose majority has
@@ -86,8 +87,9 @@
 //! | other Unix | depends on the system (`CLOCK_MONOTONIC`); not promised | yes |
 //!
 //! Where suspended time does not count, a guard can report a lock as held after the machine wakes
-//! up although the lock has expired on the servers. On Windows, a `unix://` URL is a
-//! [`ConfigError`]. The minimum Rust version is 1.85.
+//! up although the lock has expired on the servers. On every platform, timeouts of calls and calls
+//! of [`LockGuard::on_lost`] can come late by as long as the machine slept. On Windows, a `unix://`
+//! URL is a [`ConfigError`]. The minimum Rust version is 1.85.
 //!
 //! [Redlock algorithm]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 

@@ -18,7 +18,7 @@ pub struct Group {
 /// What the values of a group are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Locks taken and released per second.
+    /// Locks acquired and released per second.
     Pairs,
     /// Seconds.
     Time,

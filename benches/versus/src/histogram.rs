@@ -1,5 +1,5 @@
-//! How long things took: counts in buckets that are less than one per cent wide, so that recording
-//! costs nothing and what several processes recorded can be put together.
+//! Durations, counted in buckets that are less than one per cent wide: recording is cheap, and the
+//! counts of several processes can be added.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ impl Histogram {
         }
     }
 
-    /// The time that this share of all took at most.
+    /// The quantile: this share of all durations is at most so long.
     pub fn quantile(&self, share: f64) -> Duration {
         let total: u64 = self.counts.iter().map(|&count| u64::from(count)).sum();
         let rank = ((total as f64 * share).ceil() as u64).clamp(1, total.max(1));

@@ -1,6 +1,6 @@
-//! Lanes: who is measured, side by side. Slices alternate between the lanes, so that whatever else
-//! the machine does meanwhile hits all of them alike, and what counts are ratios of slices that
-//! followed one another.
+//! Lanes: libraries that are measured side by side. Slices alternate between the lanes, so other
+//! load on the machine affects all of them alike. Ratios are those of slices that followed one
+//! another.
 
 use crate::histogram::Histogram;
 use crate::peers::Peer;
@@ -10,7 +10,7 @@ use crate::worker::{Job, Worker};
 use std::thread;
 use std::time::Duration;
 
-/// One row of a table: a peer in one or several processes, and what was measured of it.
+/// One row of a table: a peer in one or several processes, and its measurements.
 pub struct Lane {
     pub name: String,
     prefix: String,
@@ -20,7 +20,7 @@ pub struct Lane {
     pub connections: i64,
 }
 
-/// What a lane is made of.
+/// The settings of a lane.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
     pub servers: &'a Servers,
@@ -48,7 +48,7 @@ impl Setup<'_> {
         let name = peer.name().to_owned();
         let mut lane = Lane { name, prefix, workers, slices: Vec::new(), connections: 0 };
         lane.run(Duration::from_millis(100), self.servers);
-        // What was connected for one command only is gone in a moment.
+        // Connections for a single command are closed in a moment.
         thread::sleep(Duration::from_millis(30));
         lane.slices.clear();
         lane.connections = self.servers.connections() - before;
@@ -68,7 +68,7 @@ impl Lane {
         self.slices.push(slice);
     }
 
-    /// Panics unless what it released is gone from the first `nodes` servers.
+    /// Panics unless the released locks are gone from the first `nodes` servers.
     pub fn expect_gone(&self, servers: &Servers, nodes: usize) {
         servers.expect_gone(&self.prefix, nodes);
     }
@@ -112,7 +112,7 @@ pub fn fastest<'a>(lanes: &[&'a Lane]) -> &'a Lane {
 pub fn take_turns(lanes: &mut [Lane], turns: usize, duration: Duration, servers: &Servers) {
     let nodes = servers.addresses().len();
     for turn in 0..turns {
-        // Not always in the same order: what follows whom matters to caches.
+        // Not always in the same order: the order matters to caches.
         let first = turn % lanes.len();
         for index in 0..lanes.len() {
             let index = (first + index) % lanes.len();

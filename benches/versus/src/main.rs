@@ -4,9 +4,10 @@
 //! cargo run --release --manifest-path benches/versus/Cargo.toml [-- options] [scenario...]
 //! ```
 //!
-//! `scenarios` says what is measured, `peers` who takes part, `lane` how they take turns, `worker`
-//! how each gets a process of its own, and `work` what a turn is. Results are checked while they
-//! are measured: locks that are not granted, not released or held twice end the program.
+//! `scenarios` has what is measured, `peers` the libraries, `lane` how they take turns, `worker`
+//! the process of each, `work` what a turn does, and `figures` and `chart` the chart. Results are
+//! checked while they are measured: a lock that is not granted, not released or held twice ends the
+//! program.
 
 mod chart;
 mod figures;

@@ -46,10 +46,10 @@ impl Table {
         self.rows.push(cells.into());
     }
 
-    /// The table that suits most scenarios. Ratios are to the first lane, which is redlatch's.
+    /// The table of most scenarios. Ratios are to the first lane, which is redlatch's.
     pub fn of_lanes(lanes: &[Lane]) -> Self {
         let mut table = Self::new(&[
-            "who",
+            "library",
             "pairs/s",
             "of redlatch's",
             "acquire p50",

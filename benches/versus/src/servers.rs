@@ -1,4 +1,4 @@
-//! The redis-server processes that everything is measured against.
+//! The redis-server processes of a run.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 /// A server takes milliseconds to start; a machine that builds something else at the time, longer.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// How often another port is tried if somebody was quicker to take the one that was free.
+/// How often another port is tried if another process took the free one first.
 const PORT_ATTEMPTS: usize = 20;
 
 /// Servers on loopback ports, each with a directory of its own, gone when this is dropped.
@@ -62,8 +62,7 @@ impl Servers {
         &self.directory
     }
 
-    /// Stops a server in the middle of whatever it does: it keeps its connections, and answers
-    /// nothing.
+    /// Freezes a server (SIGSTOP): it keeps its connections, and answers nothing.
     pub fn pause(&self, index: usize) {
         self.signal(index, Signal::STOP);
         // The signal alone does not say when.
@@ -75,7 +74,7 @@ impl Servers {
         assert!(eventually(stopped), "SIGSTOP did not stop server {index}");
     }
 
-    /// Lets it go on.
+    /// Continues a frozen server.
     pub fn resume(&self, index: usize) {
         self.signal(index, Signal::CONT);
     }
@@ -103,8 +102,8 @@ impl Servers {
         Duration::from_nanos(self.servers.iter().filter_map(of_one).sum())
     }
 
-    /// Waits until no key with this prefix is left on the first `nodes` servers, and panics if that
-    /// does not come: what was released must be gone. The counters of fenced locks stay.
+    /// Waits until no key with this prefix is left on the first `nodes` servers, and panics if one
+    /// stays: released locks must be gone. The counters of fenced locks stay.
     pub fn expect_gone(&self, prefix: &str, nodes: usize) {
         for server in &self.servers[..nodes] {
             let words = ["EVAL", COUNT_LOCKS, "0", &format!("{prefix}*")];

@@ -1,4 +1,4 @@
-//! What is measured: threads that take and give back locks for a while, counted and timed.
+//! The measured work: threads that acquire and release locks for a while, counted and timed.
 
 use crate::histogram::Histogram;
 use rustix::time::{ClockId, clock_gettime};
@@ -9,18 +9,18 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long the lock is held where that matters.
+/// How long a contended lock is held.
 pub const HOLD: Duration = Duration::from_millis(1);
 
-/// Long enough that no lock expires while it is measured.
+/// Long enough that no lock expires during a run.
 pub const TTL: Duration = Duration::from_secs(10);
 
 /// What the threads of a worker do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Each takes and gives back a lock of its own, which is always free, as fast as it can.
+    /// Each thread acquires and releases a lock of its own, always a free one, as fast as it can.
     Free,
-    /// All want the same lock, and hold it for [`HOLD`].
+    /// All threads compete for one lock, and hold it for [`HOLD`].
     Contended,
 }
 
@@ -30,15 +30,15 @@ pub struct Plan {
     pub kind: Kind,
     pub threads: usize,
     pub prefix: String,
-    /// The file whose lock shows that nobody else is inside. Only there if there is contention.
+    /// The file whose lock shows that only one thread holds the lock. Used only with contention.
     pub marker: PathBuf,
     pub duration: Duration,
 }
 
-/// What one slice came to, or one thread of it.
+/// The result of one slice, or of one of its threads.
 #[derive(Clone)]
 pub struct Slice {
-    /// Locks taken and given back.
+    /// Locks acquired and released.
     pub pairs: u64,
     /// How many of these the slowest and the fastest thread made.
     pub fewest: u64,
@@ -46,14 +46,14 @@ pub struct Slice {
     pub wall: Duration,
     /// Of the whole process, kernel time included.
     pub cpu: Duration,
-    /// Of all servers together, meanwhile.
+    /// Of all servers together, in the same time.
     pub servers_cpu: Duration,
-    /// From wanting the lock to having it.
+    /// From the call to the lock.
     pub acquire: Histogram,
 }
 
 impl Plan {
-    /// What the `index`-th thread locks.
+    /// The resource of the `index`-th thread.
     pub fn resource(&self, index: usize) -> String {
         match self.kind {
             Kind::Free => format!("{}:{index}", self.prefix),
@@ -92,14 +92,13 @@ impl Marker {
     }
 }
 
-/// A lock library used by threads. Each method panics if the lock is not really taken or given
-/// back.
+/// A lock library used by threads. Each method panics if the lock was not acquired or released.
 pub trait Blocking: Sync {
     type Held<'a>
     where
         Self: 'a;
 
-    /// Takes the lock. It is free unless `is_contended`; then this waits for its turn.
+    /// Acquires the lock. It is free unless `is_contended`; then this waits for it.
     fn acquire(&self, resource: &str, is_contended: bool) -> Self::Held<'_>;
 
     fn release<'a>(&'a self, held: Self::Held<'a>);
@@ -141,7 +140,7 @@ fn run_thread<B: Blocking>(peer: &B, plan: &Plan, index: usize, barrier: &Barrie
     part
 }
 
-/// What one thread did.
+/// The result of one thread.
 pub struct Part {
     pub pairs: u64,
     pub acquire: Histogram,
@@ -158,7 +157,7 @@ impl Part {
     }
 }
 
-/// Measures what passes while a slice runs.
+/// Measures time and processor time while a slice runs.
 pub struct Watch {
     started: Instant,
     cpu: Duration,
@@ -226,7 +225,7 @@ impl Slice {
         self.fewest as f64 / self.most.max(1) as f64
     }
 
-    /// What several processes did at the same time.
+    /// The results of several processes, added up.
     pub fn together(slices: &[Self]) -> Self {
         let mut acquire = Histogram::new();
         slices.iter().for_each(|slice| acquire.add(&slice.acquire));

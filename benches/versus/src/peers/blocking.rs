@@ -1,10 +1,10 @@
-//! The blocking libraries. Both connect anew for every command to every server.
+//! The blocking libraries. Both open a new connection for every command to every server.
 
 use crate::work::{Blocking, TTL};
 use redsync::{RedisInstance, RedsyncBuilder};
 use std::time::Duration;
 
-/// How often and how slowly they ask again. Only a lock that is held by another makes them.
+/// Number of retries and the pause between them. They retry only if another client holds the lock.
 const ATTEMPTS: u32 = 1_000_000;
 const RETRY_DELAY: Duration = Duration::from_millis(5);
 

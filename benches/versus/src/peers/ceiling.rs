@@ -1,5 +1,5 @@
-//! What the servers take: the same SET and EVALSHA through pipelines so deep that no server ever
-//! waits for a command.
+//! The servers' limit: the same SET and EVALSHA through pipelines so deep that no server ever waits
+//! for a command.
 
 use super::floor;
 use crate::work::{Part, Plan, Slice, Watch};
@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-/// Commands in one pipeline. Two pipelines are under way at a time, so that the servers have one to
+/// Commands in one pipeline. Two pipelines are in flight at a time, so that the servers have one to
 /// work on while the answers to the other are read.
 const DEPTH: usize = 256;
 

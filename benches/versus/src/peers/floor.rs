@@ -1,4 +1,4 @@
-//! What no library that waits for all servers can beat: blocking sockets, N writes, then N reads of
+//! The bound for libraries that wait for all servers: blocking sockets, N writes, then N reads of
 //! exactly the bytes that must come. No parsing, no random numbers, no time-outs, no errors.
 
 use super::address;

@@ -1,4 +1,4 @@
-//! A mutex: what a lock costs that knows only its own process.
+//! A mutex: the cost of a lock within one process.
 
 use crate::work::Blocking;
 use std::sync::{Mutex, MutexGuard};

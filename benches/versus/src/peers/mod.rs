@@ -10,12 +10,12 @@ mod rslock;
 use crate::work::{self, Plan, Slice};
 use redlatch::Way;
 
-/// Who takes locks, and how.
+/// A library, and the way to use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// This library, given back with `release()`, which waits for a majority's answer.
+    /// This library, released with `release()`, which waits for a majority's reply.
     Redlatch,
-    /// This library, given back by dropping the guard, which waits for nothing.
+    /// This library, released by dropping the guard, which waits for nothing.
     RedlatchDrop,
     /// This library, each lock with a fencing token.
     RedlatchFenced,
@@ -27,11 +27,11 @@ pub enum Peer {
     RslockSingle,
     /// rslock in threads that block: each calls `block_on` on one shared runtime.
     RslockThreads,
-    /// rslock with its retry settings as they are by default, where they matter.
+    /// rslock with its default retry settings, where they matter.
     RslockDefaults,
-    /// redlock, which connects anew for every command.
+    /// redlock, which opens a new connection for every command.
     Redlock,
-    /// redsync, which does so too.
+    /// redsync, which does the same.
     Redsync,
     /// Blocking sockets, and nothing else.
     Floor,

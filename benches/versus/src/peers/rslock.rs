@@ -36,7 +36,7 @@ pub fn start(urls: &[String], runtime: Runtime, delay: Duration) -> Box<dyn FnMu
 
 async fn run(manager: &LockManager, plan: &Plan, delay: Duration) -> Slice {
     let mut manager = manager.clone();
-    // A free lock is taken in one attempt, and if it is not, that is an error.
+    // A free lock is acquired in one attempt, and if it is not, that is an error.
     manager.set_retry(if plan.is_contended() { u32::MAX } else { 1 }, delay);
     let plan = Arc::new(plan.clone());
     let barrier = Arc::new(Barrier::new(plan.threads + 1));

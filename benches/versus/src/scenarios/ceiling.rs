@@ -1,4 +1,4 @@
-//! What the servers take.
+//! The servers' limit.
 
 use super::Context;
 use crate::lane::{Setup, take_turns};
@@ -12,7 +12,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let setup = Setup { servers, urls: &urls, kind: Kind::Free, threads: 1, processes: 1 };
     let mut lanes = [setup.lane(Peer::Ceiling, "ceiling")];
     take_turns(&mut lanes, context.turns, context.slice, servers);
-    let mut table = Table::new(&["who", "pairs/s", "CPU/pair", "servers' CPU/pair"]);
+    let mut table = Table::new(&["library", "pairs/s", "CPU/pair", "servers' CPU/pair"]);
     for lane in &lanes {
         let cpu = seconds(lane.median(Slice::cpu_per_pair));
         let servers = seconds(lane.median(Slice::servers_cpu_per_pair));

@@ -1,5 +1,5 @@
-//! Everybody wants the same lock and holds it for a millisecond. A lock file in the kernel shows
-//! that no two ever hold it at once.
+//! All threads or processes compete for one lock and hold it for a millisecond. A file lock of the
+//! kernel shows that no two of them hold it at once.
 
 use super::Context;
 use crate::figures::{Group, Unit};
@@ -11,8 +11,8 @@ use std::time::Duration;
 
 const MANY: usize = 8;
 
-/// Long enough for a fair share to show: at a millisecond each, a few hundred turns for each
-/// thread.
+/// Long enough to show fairness: at a millisecond each, every thread acquires the lock some hundred
+/// times.
 const SLICE: Duration = Duration::from_millis(1500);
 
 pub fn run(context: &Context) -> Vec<Findings> {
@@ -93,8 +93,8 @@ fn processes(context: &Context) -> Findings {
     }
 }
 
-/// No more than a majority is left: whoever is granted the lock by some of it can wait for those
-/// that are frozen, and be in the others' way, or try again.
+/// Only a bare majority of the servers is running: a client that some of them granted the lock can
+/// wait for the frozen servers, and so block the other clients, or try again.
 fn beside_frozen(context: &Context) -> Findings {
     let servers = &context.servers;
     let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle];
@@ -110,7 +110,7 @@ fn beside_frozen(context: &Context) -> Findings {
             lane.expect_gone(servers, majority);
         }
     }
-    // Each client has to find out first, which takes it a round's time.
+    // Each client first has to find out that they are frozen, which takes one round.
     lanes.iter_mut().for_each(|lane| drop(lane.slices.remove(0)));
     (majority..context.nodes).for_each(|index| servers.resume(index));
 
@@ -155,7 +155,7 @@ fn slice(context: &Context) -> Duration {
 
 fn table(lanes: &[Lane]) -> Table {
     let mut table = Table::new(&[
-        "who",
+        "library",
         "pairs/s",
         "of redlatch's",
         "waited p50",

@@ -1,4 +1,4 @@
-//! What a fencing token costs, and a second resource: one thread, free locks.
+//! The cost of a fencing token, and of a second resource: one thread, free locks.
 
 use super::Context;
 use crate::lane::{Setup, take_turns};
@@ -27,7 +27,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     ];
     vec![Findings {
         title: context.title("fenced"),
-        about: "One thread takes a free lock and gives it back with release(): a plain one, one \
+        about: "One thread acquires a free lock and releases it with release(): a plain one, one \
                 with a fencing token, and two resources at once, which count as one pair."
             .to_owned(),
         table: Table::of_lanes(&lanes),

@@ -60,10 +60,11 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
     let shown = [("redlatch", &lanes[0]), ("rslock 0.10", fastest(&[&lanes[2], &lanes[3]]))];
     let times = shown.map(|(name, lane)| (name, lane.quantile(0.5).as_secs_f64()));
     let title =
-        format!("1 of {} servers frozen (SIGSTOP): median time to take a lock", context.nodes);
+        format!("1 of {} servers frozen (SIGSTOP): median time to acquire a lock", context.nodes);
     let group = Group::new(&title, Unit::Time, times);
     let mut table = Table::new(&[
-        "who", "pairs/s", "well", "p50", "well", "ratio", "p99", "well", "ratio", "CPU/pair",
+        "library", "pairs/s", "healthy", "p50", "healthy", "ratio", "p99", "healthy", "ratio",
+        "CPU/pair",
     ]);
     let mut figures = Vec::new();
     for (index, (mut lane, healthy)) in lanes.into_iter().zip(healthy).enumerate() {
@@ -90,7 +91,7 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
         ]);
         if index < 2 {
             for (what, measured, wanted) in [("p50", times_p50, 1.2), ("p99", times_p99, 2.0)] {
-                let what = format!("one frozen, {}: {what} times its own when well", lane.name);
+                let what = format!("one frozen, {}: {what} times its own when healthy", lane.name);
                 figures.push(Figure { what, measured, wanted: Wanted::AtMost(wanted) });
             }
         }
@@ -98,8 +99,8 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
     Findings {
         title: context.title("frozen"),
         about: "One server is frozen (SIGSTOP) after all clients have connected to it; one thread \
-                takes free locks. `well` is the same with all servers running, just before; a \
-                frozen server takes no processor time, which on a small machine makes the \
+                acquires free locks. `healthy` is the same with all servers running, just before; \
+                a frozen server takes no processor time, which on a small machine makes the \
                 others faster. redlock and redsync are not in the table: they read without a \
                 time-out and do not come back."
             .to_owned(),

@@ -1,4 +1,4 @@
-//! The scenarios. Each says what it does in its own file.
+//! The scenarios, each in a file of its own.
 
 mod ceiling;
 mod contended;
@@ -13,11 +13,11 @@ use crate::report::Findings;
 use crate::servers::Servers;
 use std::time::Duration;
 
-/// What is common to all.
+/// What all scenarios share.
 pub struct Context {
     pub servers: Servers,
     pub nodes: usize,
-    /// How often each peer has its turn, at least.
+    /// The least number of turns for each peer.
     pub turns: usize,
     /// How long a turn is.
     pub slice: Duration,
@@ -37,9 +37,9 @@ pub const ALL: [Scenario; 8] = [
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
     Scenario { name: "contended", about: "8 threads or processes, one lock", run: contended::run },
     Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
-    Scenario { name: "refused", about: "one server is not there", run: refused::run },
+    Scenario { name: "refused", about: "one server refuses connections", run: refused::run },
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
-    Scenario { name: "ceiling", about: "what the servers take at most", run: ceiling::run },
+    Scenario { name: "ceiling", about: "the servers' limit", run: ceiling::run },
 ];
 
 impl Context {

@@ -1,4 +1,4 @@
-//! One of the nodes is a port on which nobody listens.
+//! One of the nodes is a port on which no server listens.
 
 use super::Context;
 use crate::lane::{Setup, take_turns};
@@ -19,7 +19,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let well = servers.urls();
     let mut sick = well.clone();
     sick[context.nodes - 1] = format!("redis://127.0.0.1:{}", closed.port);
-    // As many servers at work in both: what the fifth takes of the machine is not what is measured.
+    // The same number of servers runs in both: the load of a fifth one is not to be measured.
     let fewer = &well[..context.nodes - 1];
 
     let setup = |urls| Setup { servers, urls, kind: Kind::Free, threads: 1, processes: 1 };
@@ -43,9 +43,9 @@ pub fn run(context: &Context) -> Vec<Findings> {
     }
     vec![Findings {
         title: context.title("refused"),
-        about: "One of the nodes is a port on which nobody listens; one thread takes free locks. \
-                For comparison, a client that was never told of that node: both talk to the same \
-                servers, and wait for as many answers. redlock is not in the table: it takes no \
+        about: "One of the nodes is a port on which no server listens; one thread acquires free \
+                locks. For comparison, a client without that node: both talk to the same \
+                servers, and wait for as many answers. redlock is not in the table: it acquires no \
                 lock then."
             .to_owned(),
         table: Table::of_lanes(&lanes),

@@ -49,10 +49,10 @@ pub fn run(context: &Context) -> Vec<Findings> {
         ("bare sockets", floor),
     ];
     let times = shown.map(|(name, lane)| (name, lane.quantile(0.5).as_secs_f64()));
-    let title = "servers 1 ms away: median time to take a lock";
+    let title = "servers 1 ms away: median time to acquire a lock";
     vec![Findings {
         title: context.title("rtt"),
-        about: "Proxies add 0.5 ms in each direction; one thread takes free locks.".to_owned(),
+        about: "Proxies add 0.5 ms in each direction; one thread acquires free locks.".to_owned(),
         table: Table::of_lanes(&lanes),
         figures,
         groups: vec![Group::new(title, Unit::Time, times)],

@@ -36,7 +36,7 @@ fn run_with(context: &Context, threads: usize) -> Findings {
     Findings {
         title: context.title(&format!("shared, threads: {threads}")),
         about: format!(
-            "Threads: {threads}. They share one client; each takes and gives back a free lock of \
+            "Threads: {threads}. They share one client; each acquires and releases a free lock of \
              its own. rslock is shown with as many threads in `block_on`, which is how a program \
              of blocking threads can use it, and with as many tasks, which is how an async program \
              does. The ceiling is one thread that only feeds the servers."

@@ -1,4 +1,4 @@
-//! One thread takes a lock that is free, gives it back, and takes it again.
+//! One thread acquires a free lock and releases it, again and again.
 
 use super::Context;
 use crate::figures::{Group, Unit};
@@ -28,7 +28,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let [release, dropped, threads, multi, single, redlock, _, floor] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
-    // Beside whichever of rslock's ways is the fastest one.
+    // Compared with the fastest way to use rslock.
     let rslock = fastest(&[threads, multi, single]);
     let figure = |what: &str, measured, wanted| Figure {
         what: format!("solo, {what}"),
@@ -51,12 +51,12 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let title = "one thread, a free lock";
     let groups = vec![
         Group::new(title, Unit::Pairs, rates),
-        Group::new(&format!("{title}: median time to take it"), Unit::Time, times),
+        Group::new(&format!("{title}: median time to acquire it"), Unit::Time, times),
     ];
     vec![Findings {
         title: context.title("solo"),
         about:
-            "One thread takes a free lock and gives it back, again and again. The floor waits for \
+            "One thread acquires a free lock and releases it, again and again. The floor waits for \
                 all servers' answers; the others, too, except redlatch, which goes on when a \
                 majority has answered."
                 .to_owned(),
