@@ -1,6 +1,6 @@
 //! A client that ends its own given-up connections ends nobody else's.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

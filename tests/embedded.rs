@@ -1,6 +1,6 @@
 //! Nodes inside the process: they go down, come back and fall silent as their documentation says.
 
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

@@ -1,6 +1,6 @@
 //! Bad input: each a typed error that says what was wrong and where, and never the password.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

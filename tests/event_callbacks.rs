@@ -1,6 +1,6 @@
 //! What a callback may do: use the client that calls it, and panic.
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

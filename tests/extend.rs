@@ -1,6 +1,6 @@
 //! Extending locks: what lives longer, what must not, and what is put back.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

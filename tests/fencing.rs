@@ -1,6 +1,6 @@
 //! Fencing tokens grow with every grant, and as a rule cost no round of their own.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex};
 use std::thread;

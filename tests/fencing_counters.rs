@@ -1,7 +1,7 @@
 //! The counters that fencing tokens come from: for how long they live, where they end, and what
 //! is under their keys that is none.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The second round of a fenced lock, in which the nodes confirm the token: what comes between it
 //! and the first one, node by node.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! A lock that is taken away by force is the one that was looked at: what came after it stays, and
 //! so does what is no lock.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Servers may forget scripts at any time: what is to be removed is removed all the same.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Threads of one client stand in line, and the lock goes from one to the next in one round.
 
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Threads in line when something fails: holders that do not come back, nodes that do not answer,
 //! keys that are not there. Nobody waits longer than a ttl, and nothing stays behind.
 
-mod support;
+use crate::support;
 
 use std::mem;
 use std::sync::Arc;

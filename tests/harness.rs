@@ -1,6 +1,6 @@
 //! The test harness itself: what other tests build on has to do what it says.
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};

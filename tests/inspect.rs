@@ -1,6 +1,6 @@
 //! Looking at locks, and taking them away by force.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

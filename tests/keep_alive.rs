@@ -1,6 +1,6 @@
 //! Locks that are kept alive: for as long as they are held, by one thread, and not a moment longer.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

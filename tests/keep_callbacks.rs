@@ -1,7 +1,7 @@
 //! What is told of locks that are watched, and by whom: one thread for all, which outlives what its
 //! callbacks do and holds up nobody but the next callback.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::sync::mpsc::channel;

@@ -1,6 +1,6 @@
 //! How a lock is lost, and who is told of it: once, in time, and by a thread that harms nobody.
 
-mod support;
+use crate::support;
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -215,7 +215,7 @@ const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";
 fn a_process_that_stood_still_does_not_bring_its_lock_back() {
     let servers = Servers::start(3);
     let mut frozen = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "in_the_frozen_process", "--test-threads=1", "--nocapture"])
+        .args(["--exact", "keep_loss::in_the_frozen_process", "--test-threads=1", "--nocapture"])
         .env(URLS, servers.urls().join(" "))
         .stdout(Stdio::piped())
         .spawn()

@@ -6,7 +6,7 @@
 //! user may say `CLIENT KILL`. Everything is run with a user that may not as well: then it is up to
 //! the commands themselves to do no harm.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Taking locks: the four ways, and what the nodes then really hold.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::thread;

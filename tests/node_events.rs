@@ -1,6 +1,6 @@
 //! Events about nodes: once for each change, however often it is noticed.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

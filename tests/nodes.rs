@@ -1,6 +1,6 @@
 //! What is wrong with a node, in the node's own words; and what a client knows of its nodes.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::net::TcpListener;

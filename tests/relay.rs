@@ -1,6 +1,6 @@
 //! The relay that other tests build on has to do what it says.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Releasing locks, by hand and by dropping them: nothing of ours stays, nothing of others goes.
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

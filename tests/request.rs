@@ -1,6 +1,6 @@
 //! Requests: what can be said about a lock beyond its resource and a ttl.
 
-mod support;
+use crate::support;
 
 use redlatch::error::{ResourceError, TtlError};
 use redlatch::{LockError, LockRequest};

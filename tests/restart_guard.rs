@@ -3,7 +3,7 @@
 //! Real servers here, which come back empty, and nodes inside the process where a test would wait
 //! for long: these can say that they have been up for as long as they like.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Nodes that restart, hang up on the idle, stop and go on.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Endpoints behind which there is something else than a Redis that wants to talk: each is called
 //! what it is, none makes the client panic, hang, or tell the password.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

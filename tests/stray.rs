@@ -2,7 +2,7 @@
 //! and a connection on which one came is not used again. What is no reply, such as a push message,
 //! does no harm.
 
-mod support;
+use crate::support;
 
 use std::sync::Barrier;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Deadlines: what ends when, and that what comes after the end counts for nothing.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

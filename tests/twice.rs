@@ -1,7 +1,7 @@
 //! Commands that are delivered more than once: each twice at once, or all of them once more when
 //! they are over. Whoever sent them notices nothing, and nobody loses anything by it.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

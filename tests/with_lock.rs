@@ -1,6 +1,6 @@
 //! Work that runs under a lock: with it, and never without.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
