@@ -111,7 +111,7 @@ fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box
              60 s by default. `try_lock` fails until then, and says so; `lock` waits, as now.\n\
              (Servers that write each change to disk at once do without it: `restart_guard`.)"
         ));
-        client.lock(resource, TTL)?.release()?;
+        let _ = client.lock(resource, TTL)?.release()?;
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
     say("Two of the five nodes are stopped now.");
     let lock = expect_lock(carol.try_lock(resource, TTL)?);
     say("Carol gets the lock all the same: three of five are a majority.");
-    lock.release()?;
+    let _ = lock.release()?;
 
     nodes.stop(2);
     say("A third node is stopped. Two of five are no majority.");

@@ -1,30 +1,20 @@
-//! The client, and the loop that every operation runs through.
+//! The client: the public methods that take locks. What they share with the guards is in `core`.
 
 mod acquire;
 mod event_recorder;
-mod events;
 mod inspect;
 mod keep_alive;
 mod names;
-mod process;
 mod request;
 
 pub use request::LockRequest;
 
-use crate::clock::{self, Time};
-use crate::config::{Builder, Config};
-use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
+use crate::config::Builder;
+use crate::core::Core;
 use crate::error::{ConfigError, LockError};
-use crate::event::Listener;
 use crate::guard::LockGuard;
-use crate::net::Net;
-use crate::node::{Credentials, NodeReport, Session, SessionOptions};
-use crate::owner_process::OwnerProcess;
-use crate::wait_queue::WaitQueues;
-use crate::watchdog::Watchdog;
 use std::fmt;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
@@ -64,22 +54,7 @@ use std::time::{Duration, Instant};
 /// ([`LockError::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    origin: Arc<OwnerProcess>,
-    /// Dropped before the connections: its thread ends then, and gives up its share in them.
-    watchdog: Watchdog,
-    net: Arc<Net>,
-    lines: Arc<WaitQueues>,
-    /// Those for several resources at once.
-    set_lines: Arc<WaitQueues>,
-    fencing_expiry: Ttl,
-    rules: Arc<Rules>,
-    max_ttl: Duration,
-    key_prefix: Vec<u8>,
-    listener: Option<Listener>,
+    core: Arc<Core>,
 }
 
 impl LockClient {
@@ -90,6 +65,24 @@ impl LockClient {
     /// As [`Builder::build`].
     pub fn new<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
         Self::builder().nodes(urls).build()
+    }
+
+    /// A client of the nodes in this environment variable, a comma-separated
+    /// [list of URLs](Builder::node_list), with the default settings. Connects to nothing yet.
+    ///
+    /// ```no_run
+    /// # use redlatch::{ConfigError, LockClient};
+    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
+    /// let client = LockClient::from_env("LOCK_NODES")?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Builder::build`], or the variable is not set. The error names the variable and shows no
+    /// password.
+    pub fn from_env(variable: &str) -> Result<Self, ConfigError> {
+        Self::builder().nodes_from_env(variable).build()
     }
 
     /// A client with other than the default settings.
@@ -170,122 +163,24 @@ impl LockClient {
         let guard = self.request(resource).ttl(ttl).wait_forever().acquire()?;
         Ok(guard.expect("an operation that waits for ever does not end with a lock held by others"))
     }
-
-    pub(crate) fn from_config(config: Config) -> Result<Self, ConfigError> {
-        let quarantine = config.restart_guard.then_some(config.max_ttl);
-        let sessions = config.urls.iter().map(|url| {
-            // If there are no random numbers now, reconnecting is less spread out; locking, later,
-            // is what needs them.
-            let seed = draw().map_or(0, |draw| draw.seed);
-            let mut options = SessionOptions::new(&url.to_string(), seed);
-            options.credentials = Credentials::new(
-                url.user(),
-                url.password(),
-                url.database(),
-                config.client_name.as_deref(),
-            );
-            options.quarantine = quarantine;
-            options.patience = config.rules.node_timeout;
-            options.silence_max = config.rules.node_timeout * 10;
-            (url.address().clone(), Session::new(options))
-        });
-        let (nodes, patience) = (sessions.collect(), config.rules.node_timeout);
-        let origin = Arc::new(OwnerProcess::here());
-        let listener = config.listener.as_ref().map(|listener| listener.of_client(&origin));
-        let mailbox = listener.as_ref().map(Listener::mailbox);
-        let net = Net::new(nodes, config.wait_for_all, patience, mailbox, config.io_thread);
-        let net = Arc::new(net.map_err(ConfigError::System)?);
-        let prefix = config.key_prefix.len();
-        let tell = listener.clone().map(|listener| events::tell_news(listener, prefix));
-        let lines = || Arc::new(WaitQueues::new(config.handoff_limit, Arc::clone(&origin)));
-        let shared = Shared {
-            watchdog: Watchdog::new(&net, &config.rules, &origin, tell),
-            net,
-            lines: lines(),
-            set_lines: lines(),
-            fencing_expiry: config.fencing_expiry,
-            rules: config.rules,
-            max_ttl: config.max_ttl,
-            key_prefix: config.key_prefix,
-            listener,
-            origin,
-        };
-        Ok(Self { shared: Arc::new(shared) })
-    }
-
-    /// Runs an operation to its end.
-    pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
-        self.run_telling(operation, |_, _| None)
-    }
-
-    /// The main loop: every operation, of every thread, runs through here. The operation says what
-    /// is to be done next, and is told what came of it; when and with which random numbers is added
-    /// here. Before it rests, `tell` may say why, and may end it.
-    fn run_telling<O: Operation>(
-        &self,
-        mut operation: O,
-        tell: impl Fn(&mut O, &LastRound) -> Option<O::Outcome>,
-    ) -> (O::Outcome, LastRound) {
-        let mut last = LastRound::default();
-        loop {
-            match operation.poll() {
-                Step::Send(request) if request.verb.is_answered() => {
-                    let returns = self.shared.net.submit(request).returns;
-                    last = LastRound { reports: returns.reports, twins: returns.twins };
-                    // After the answer that decided it: a grant must not look younger than it is.
-                    operation.handle(clock::now(), Input::Ballot(returns.ballot));
-                }
-                Step::Send(request) => self.shared.net.post(request),
-                Step::Wait(until) => {
-                    if let Some(outcome) = tell(&mut operation, &last) {
-                        return (outcome, last);
-                    }
-                    sleep_until(until);
-                    let draw = draw().map(|draw| draw.at(clock::wall_micros()));
-                    let input = draw.map_or(Input::NoEntropy, Input::Attempt);
-                    // Before the first byte is written: a lock must not look longer than it is.
-                    operation.handle(clock::now(), input);
-                }
-                Step::Done(outcome) => return (outcome, last),
-            }
-        }
-    }
-
-    /// Sends a request that nobody waits for.
-    pub(crate) fn post(&self, request: Request) {
-        self.shared.net.post(request);
-    }
-
-    pub(crate) fn rules(&self) -> &Arc<Rules> {
-        &self.shared.rules
-    }
 }
 
-/// What is remembered of an operation's last round, for the error it may end with.
-#[derive(Default)]
-pub(crate) struct LastRound {
-    pub(crate) reports: Vec<NodeReport>,
-    twins: Option<(Arc<str>, Arc<str>)>,
-}
-
-/// Fresh random numbers from the operating system, in one call.
-fn draw() -> Option<Entropy> {
-    let mut bytes = [0; Entropy::LEN];
-    getrandom::fill(&mut bytes).ok()?;
-    Some(Entropy::from_bytes(bytes))
-}
-
-fn sleep_until(time: Time) {
-    let pause = time.since(clock::now());
-    if !pause.is_zero() {
-        thread::sleep(pause);
+impl Builder {
+    /// Checks the settings and builds the client. Connects to nothing: that happens with the first
+    /// lock, and no node needs to be up.
+    ///
+    /// # Errors
+    ///
+    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
+    /// server twice, or an operating system without a poll to give, or without a thread if one was
+    /// [asked for](Self::io_thread).
+    pub fn build(self) -> Result<LockClient, ConfigError> {
+        Ok(LockClient { core: Arc::new(Core::new(self.check()?)?) })
     }
 }
 
 impl fmt::Debug for LockClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockClient")
-            .field("nodes", &self.shared.rules.nodes)
-            .finish_non_exhaustive()
+        f.debug_struct("LockClient").field("nodes", &self.core.rules.nodes).finish_non_exhaustive()
     }
 }

@@ -1,10 +1,10 @@
 //! The clock: points in time that also count the time a machine spends suspended.
 //!
 //! This is the only file that reads a clock. The pure layers take [`Time`] as an argument, so a
-//! simulator can hand them any time it likes.
+//! simulator can pass any time.
 //!
-//! The servers' clocks count while this machine is suspended. A clock that does not would let a
-//! laptop that wakes up after an hour believe that its ten-second lock is still valid. Wall clocks
+//! The servers' clocks count while this machine is suspended. With a clock that does
+//! not, a laptop that resumes after an hour would take its ten-second lock for valid. Wall clocks
 //! count, but jump. So each platform has its own clock:
 //!
 //! | platform | clock | counts suspended time |
@@ -55,7 +55,7 @@ impl Time {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// This time less `duration`; the origin if there is not so much.
+    /// This time minus `duration`; the origin if that would be before the origin.
     #[must_use]
     pub const fn before(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
@@ -66,7 +66,7 @@ impl Time {
         }
     }
 
-    /// This time and `duration` more; [`Time::MAX`] if that is beyond what can be counted.
+    /// This time plus `duration`; [`Time::MAX`] if that would overflow.
     #[must_use]
     pub const fn after(self, duration: Duration) -> Self {
         let nanos = duration.as_nanos();
@@ -89,7 +89,7 @@ pub(crate) fn now() -> Time {
     const CLOCK: rustix::time::ClockId = rustix::time::ClockId::Monotonic;
 
     let spec = rustix::time::clock_gettime(CLOCK);
-    // Both clocks count up from the boot, so neither field is ever negative.
+    // Both clocks count from the boot, so neither field is negative.
     let seconds = u64::try_from(spec.tv_sec).unwrap_or(0);
     let nanos = u64::try_from(spec.tv_nsec).unwrap_or(0);
     Time(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
@@ -104,14 +104,14 @@ pub(crate) fn now() -> Time {
     FIRST.after(START.get_or_init(Instant::now).elapsed())
 }
 
-/// Microseconds since 1970 by the wall clock, which may jump: nothing but the first value of a
-/// fencing counter comes from it.
+/// Microseconds since 1970 by the wall clock, which may jump. Used only for the first value of a
+/// fencing counter.
 pub(crate) fn wall_micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The time at which `instant` comes. One that has passed is now.
+/// Converts an instant; now if it has passed.
 pub(crate) fn at(instant: Instant) -> Time {
     now().after(instant.saturating_duration_since(Instant::now()))
 }
@@ -153,23 +153,25 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn so_it_is_on_a_machine_that_was_suspended() {
-        // A time namespace in which the boot-time clock is a day ahead is what a process sees of a
-        // machine that was suspended for a day. The test above is run again in there.
-        let in_there = |program: &std::path::Path, arguments: &[&str]| {
+    fn the_clock_counts_the_time_of_suspension() {
+        // In a time namespace whose boot-time clock is a day ahead, a process sees what it would
+        // see on a machine that was suspended for a day. The test above runs again in such a
+        // namespace.
+        let in_namespace = |program: &std::path::Path, arguments: &[&str]| {
             std::process::Command::new("unshare")
                 .args(["--user", "--map-root-user", "--time", "--boottime", "86400", "--fork"])
                 .arg(program)
                 .args(arguments)
                 .output()
         };
-        if in_there("true".as_ref(), &[]).is_ok_and(|output| output.status.success()) {
+        if in_namespace("true".as_ref(), &[]).is_ok_and(|output| output.status.success()) {
             let above = "clock::tests::the_clock_is_the_one_that_counts_suspended_time";
-            let output = in_there(&std::env::current_exe().unwrap(), &[above, "--exact"]).unwrap();
+            let output =
+                in_namespace(&std::env::current_exe().unwrap(), &[above, "--exact"]).unwrap();
             let text = String::from_utf8_lossy(&output.stdout);
             assert!(output.status.success() && text.contains("1 passed"), "{text}");
         } else {
-            // Where there are no such namespaces, the source is all there is to look at.
+            // Without such namespaces, only the source can be checked.
             let code = include_str!("clock.rs").split("#[cfg(test)]").next().unwrap();
             let on_linux = code.split("target_os = \"android\"))]").nth(1).unwrap();
             assert!(on_linux.lines().nth(1).unwrap().ends_with("ClockId::Boottime;"), "{code}");

@@ -1,14 +1,14 @@
 //! Settings: checked once, when the client is built, and right from then on.
 
 mod check;
+mod nodes;
 mod threads;
 
-use crate::client::LockClient;
 use crate::engine::{Rules, Ttl};
-use crate::error::ConfigError;
 use crate::event::{Event, Listener};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
+use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
 
-/// Collects the settings of a [`LockClient`].
+/// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
 /// Only the nodes must be named; each other setting has a default, given with its reason.
 ///
@@ -33,7 +33,7 @@ pub(crate) const KEY_MAX: usize = 64 * 1024;
 #[derive(Clone)]
 #[must_use = "a builder does nothing before `build`"]
 pub struct Builder {
-    urls: Vec<String>,
+    nodes: Vec<NodeSource>,
     node_timeout: Duration,
     drift_factor: f64,
     min_validity: Duration,
@@ -52,7 +52,7 @@ pub struct Builder {
 
 /// Settings that have been checked.
 #[derive(Debug)]
-pub(crate) struct Config {
+pub(crate) struct Settings {
     pub(crate) urls: Vec<NodeUrl>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
@@ -69,7 +69,7 @@ pub(crate) struct Config {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            urls: Vec::new(),
+            nodes: Vec::new(),
             node_timeout: Duration::from_millis(50),
             drift_factor: 0.01,
             min_validity: Duration::ZERO,
@@ -85,24 +85,6 @@ impl Builder {
             fencing_expiry: None,
             listener: None,
         }
-    }
-
-    /// Adds a node: `redis://[[user]:password@]host[:port][/db]` or
-    /// `unix://[[user]:password@]/path?db=0`, with user, password and path percent-encoded. A user
-    /// without a password is written `user:@`: with no colon, it might be a password, and is
-    /// refused.
-    ///
-    /// The nodes must be masters that know nothing of each other. Three survive the loss of one,
-    /// five that of two. All clients that share locks must name the same nodes.
-    pub fn node(mut self, url: impl Into<String>) -> Self {
-        self.urls.push(url.into());
-        self
-    }
-
-    /// Adds several nodes.
-    pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
-        self.urls.extend(urls.into_iter().map(Into::into));
-        self
     }
 
     /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
@@ -213,9 +195,9 @@ impl Builder {
     /// [`NodeError::Quarantined`](crate::NodeError::Quarantined) with the time that is left;
     /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) tells it beforehand. One node that
     /// restarts is like one that is down. When a majority was started within `max_ttl`, nobody can
-    /// take a lock until that is over: [`try_lock`](LockClient::try_lock) says
-    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](LockClient::lock) waits without asking
-    /// before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
+    /// take a lock until that is over: [`try_lock`](crate::LockClient::try_lock) says
+    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](crate::LockClient::lock) waits without
+    /// asking before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
     ///
     /// How long a node has been up is taken from `INFO` (`uptime_in_seconds`, and a changed
     /// `run_id`) whenever it is connected to. Without the right to `INFO`, a node counts as started
@@ -267,23 +249,11 @@ impl Builder {
         self.listener = Some(Listener::new(Arc::new(tell)));
         self
     }
-
-    /// Checks the settings and builds the client. Connects to nothing: that happens with the first
-    /// lock, and no node needs to be up.
-    ///
-    /// # Errors
-    ///
-    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
-    /// server twice, or an operating system without a poll to give, or without a thread if one was
-    /// [asked for](Self::io_thread).
-    pub fn build(self) -> Result<LockClient, ConfigError> {
-        LockClient::from_config(self.check()?)
-    }
 }
 
 /// URLs may contain passwords, so they are not shown.
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("nodes", &self.urls.len()).finish_non_exhaustive()
+        f.debug_struct("Builder").finish_non_exhaustive()
     }
 }

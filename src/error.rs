@@ -1,36 +1,42 @@
-//! Errors: what went wrong, whose fault it is, and which node's.
+//! Errors: what went wrong, who can fix it, and on which node.
 //!
-//! | error | of | who can mend it |
+//! | error | of | who can fix it |
 //! |---|---|---|
-//! | [`ConfigError`] | building a client | the one who wrote the configuration |
-//! | [`LockError`] | taking a lock | its variants say |
-//! | [`ExtendError`] | extending one | its variants say |
-//! | [`ReleaseError`] | releasing one | whoever runs the nodes |
-//! | [`InspectError`] | looking at one | its variants say |
-//! | [`ForceReleaseError`] | taking one away by force | its variants say |
-//! | [`SpawnError`] | watching one | whoever runs the machine |
+//! | [`ConfigError`] | building a client | the author of the configuration |
+//! | [`LockError`] | acquiring a lock | its variants say |
+//! | [`LockLost`] | holding a lock | the lock is lost: stop the work |
+//! | [`ExtendError`] | extending a lock | its variants say |
+//! | [`ReleaseError`] | releasing a lock | the operator of the nodes |
+//! | [`InspectError`] | inspecting a lock | its variants say |
+//! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
+//! | [`SpawnError`] | starting a thread | the operator of this machine |
+//! | [`Error`] | any of these: each converts into it | |
 //!
-//! That another client holds a lock is no error. Where nodes are at fault, there is a report from
-//! each of them ([`NoQuorum`]). No text contains a password.
+//! A lock that another client holds is no error. Where nodes are at fault, the error has a report
+//! from each of them ([`NoQuorum`]). No text contains a password.
 //!
-//! The text of each error is whole: it has what the error inside it says. So `source()` leads to
-//! what that one was caused by, and not to the error itself, and whoever prints a chain of errors
-//! reads nothing twice. The error inside is found by matching.
+//! The text of an error includes the text of the error inside it. So `source()` returns the cause
+//! of that inner error and not the inner error itself, and a chain of errors, printed from end to
+//! end, repeats nothing. Match on the error to get at the one inside it.
 
 mod cause;
+mod combined;
 mod inspect;
+mod node_list;
 
+pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::resp::ProtocolError;
 pub use cause::{LockLost, NoQuorum, ResourceError, SpawnError, TtlError};
+pub use combined::Error;
 pub use inspect::{ForceReleaseError, InspectError};
+pub use node_list::NodeListError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
@@ -39,28 +45,35 @@ use std::{fmt, io};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No node was named.
+    /// The configuration has no node.
     NoNodes,
-    /// More than 64 nodes were named.
+    /// The configuration has more than 64 nodes.
     TooManyNodes(usize),
     /// A node's URL cannot be used.
     Url(NodeUrlError),
-    /// Two URLs name the same server, whose vote would count twice.
+    /// A list of nodes, or the environment variable that has it, cannot be used.
+    NodeList {
+        /// The environment variable that has the list, if it is from one.
+        variable: Option<String>,
+        /// What is wrong with the list.
+        error: NodeListError,
+    },
+    /// Two URLs lead to the same server, whose vote would count twice.
     Duplicate {
-        /// The first of them.
+        /// The URL that comes first in the configuration, without its password.
         first: String,
-        /// The other.
+        /// The other URL.
         second: String,
     },
-    /// A setting has a value that makes no sense.
+    /// A setting has a value that it cannot have.
     Setting {
         /// The method of `Builder` that sets it.
         name: &'static str,
-        /// What is wrong with the value.
+        /// Why the value is refused.
         reason: String,
     },
-    /// The operating system refused what the client needs: a poll, or a thread if the connections
-    /// are to have [one of their own](crate::Builder::io_thread).
+    /// The operating system refused what the client needs: a poll for its sockets, or the thread
+    /// that [`io_thread`](crate::Builder::io_thread) asks for.
     System(io::Error),
 }
 
@@ -70,28 +83,33 @@ impl fmt::Display for ConfigError {
             Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
             Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
             Self::Url(error) => error.fmt(f),
+            Self::NodeList { variable: Some(name), error } => {
+                write!(f, "environment variable {}: {error}", name.escape_debug())
+            }
+            Self::NodeList { variable: None, error } => write!(f, "list of nodes: {error}"),
             Self::Duplicate { first, second } => {
                 write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
             Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
             Self::System(error) => {
-                write!(f, "no sockets can be polled, or not by a thread: {error}")
+                write!(f, "the sockets' poll or I/O thread could not be created: {error}")
             }
         }
     }
 }
 
-impl Error for ConfigError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Url(error) => error.source(),
+            Self::NodeList { error, .. } => error.source(),
             Self::System(error) => error.source(),
             _ => None,
         }
     }
 }
 
-/// Why a lock could not be taken, apart from others holding it.
+/// Why a lock could not be acquired. That another client holds it is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockError {
@@ -101,48 +119,52 @@ pub enum LockError {
     Ttl(TtlError),
     /// Too few nodes answered to know whether the lock is free.
     NoQuorum(NoQuorum),
-    /// A majority granted the lock, but so late that too little of its validity was left. It was
-    /// given back. The nodes are slow, or the ttl is too short for them.
+    /// A majority granted the lock, but too little of its validity was left by then. It was
+    /// released again. The nodes are slow, or the ttl is too short for them.
     TooSlow {
-        /// How long the nodes took.
+        /// How long it took to be granted.
         took: Duration,
         /// The ttl that was asked for.
         ttl: Duration,
     },
-    /// Two endpoints turned out to lead to the same server (equal `run_id`), so there is no
-    /// majority of independent nodes. Nothing is locked until the configuration is mended.
+    /// Two nodes are the same server (equal `run_id`), so there is no majority of independent
+    /// nodes. Nothing can be locked until the configuration is fixed.
     SameServer {
-        /// The first of them.
+        /// The URL of the node that comes first in the configuration.
         first: Arc<str>,
-        /// The other.
+        /// The URL of the other node.
         second: Arc<str>,
     },
-    /// This thread holds the lock itself: it waits for it in what it
-    /// [runs](crate::LockClient::with_lock) under it, which has to end before the lock is given up.
-    /// A lock is not re-entrant. Only this is noticed, and only within one client; see
-    /// [`LockClient::lock`](crate::LockClient::lock). It is said until the keys have expired on the
-    /// servers, which is up to the drift allowance later than the lock counts as lost. It is not
-    /// noticed where the lock was taken past those who wait for it in this client, as by
-    /// [`no_wait`](crate::LockRequest::no_wait).
+    /// This thread holds the lock itself: a body that runs
+    /// [under the lock](crate::LockClient::with_lock) waits for the same lock, which is released
+    /// only when that body ends. A lock is not re-entrant.
+    ///
+    /// Only this case is detected, and only within one client; see
+    /// [`LockClient::lock`](crate::LockClient::lock). It is reported until the keys have expired on
+    /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
+    /// detected if the lock was acquired without the wait queue, as
+    /// [`try_with_lock`](crate::LockRequest::try_with_lock) may do.
     HeldByThisThread,
     /// The operating system had no random numbers, without which a lock is not safe.
     NoEntropy,
-    /// The operating system had no thread to keep the lock alive with.
+    /// The thread that keeps the lock alive could not be started.
     Spawn(SpawnError),
-    /// The client keeps so many locks alive already that with this one they could not all be
-    /// renewed in time. Nothing was asked of the nodes. What helps is a longer ttl, nearer nodes,
-    /// or another client, which has connections of its own.
+    /// The client keeps so many locks alive already that with this one it could not extend all of
+    /// them in time. The nodes were not asked. What helps is a longer ttl, nearer nodes, or another
+    /// client, which has connections of its own.
     TooManyKept {
         /// How many locks it keeps alive.
         kept: usize,
-        /// How many locks like this one it could keep alive, if there were no others.
+        /// How many locks like this one it could keep alive if there were no others.
         most: usize,
         /// The ttl that was asked for.
         ttl: Duration,
         /// How long a round takes at present.
         round: Duration,
     },
-    /// This is a forked child of the process that built the client, which works in that one only.
+    /// The client's [`CancelHandle`](crate::CancelHandle) was used: it acquires no more locks.
+    Cancelled,
+    /// This is a forked child of the process that built the client, which works only there.
     OtherProcess,
 }
 
@@ -153,28 +175,32 @@ impl fmt::Display for LockError {
             Self::Ttl(error) => error.fmt(f),
             Self::NoQuorum(error) => error.fmt(f),
             Self::TooSlow { took, ttl } => {
-                write!(f, "granted too late: after {took:.1?} of a ttl of {ttl:?}")
+                write!(
+                    f,
+                    "granted with too little validity left: after {took:.1?} of a ttl of {ttl:?}"
+                )
             }
             Self::SameServer { first, second } => {
-                write!(f, "{first} and {second} lead to the same server: it must not vote twice")
+                write!(f, "{first} and {second} are the same server: it must not vote twice")
             }
-            Self::HeldByThisThread => {
-                f.write_str("this thread holds the lock itself, and would wait for its own work")
-            }
+            Self::HeldByThisThread => f.write_str(
+                "this thread holds the lock itself and would wait for its own work to end",
+            ),
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::Spawn(error) => error.fmt(f),
             Self::TooManyKept { kept, most, ttl, round } => write!(
                 f,
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
-                 {round:.1?} at most {most} can be renewed in time"
+                 {round:.1?} at most {most} can be extended in time"
             ),
+            Self::Cancelled => f.write_str("the client was cancelled and acquires no more locks"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
 
-impl Error for LockError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl std::error::Error for LockError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Resource(error) => error.source(),
             Self::Ttl(error) => error.source(),
@@ -185,8 +211,7 @@ impl Error for LockError {
     }
 }
 
-/// Why a lock could not be extended. Unless it says [`Lost`](Self::Lost), the lock is as good as it
-/// was.
+/// Why a lock could not be extended. Unless it is [`Lost`](Self::Lost), the lock is held as before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendError {
@@ -194,17 +219,18 @@ pub enum ExtendError {
     Ttl(TtlError),
     /// The lock was lost.
     Lost(LockLost),
-    /// Too few nodes confirmed it. The lock is good until its validity ends, and may be extended
-    /// again.
+    /// Too few nodes confirmed the extension. The lock is held until its validity ends, and
+    /// extending it may be tried again.
     NoQuorum(NoQuorum),
-    /// The lock would be held for longer in all than `Builder::max_hold` allows.
+    /// The lock would be held for longer in all than
+    /// [`max_hold`](crate::LockRequest::max_hold) allows.
     HeldTooLong {
         /// For how long it would be held.
         held: Duration,
         /// What is allowed.
         max_hold: Duration,
     },
-    /// This is a forked child of the process that took the lock, and only that one extends it.
+    /// This is a forked child of the process that acquired the lock. Only that one can extend it.
     OtherProcess,
 }
 
@@ -215,15 +241,15 @@ impl fmt::Display for ExtendError {
             Self::Lost(error) => error.fmt(f),
             Self::NoQuorum(error) => error.fmt(f),
             Self::HeldTooLong { held, max_hold } => {
-                write!(f, "held for {held:.1?}: more than the setting max_hold of {max_hold:?}")
+                write!(f, "held for {held:.1?}: longer than max_hold of {max_hold:?}")
             }
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
 }
 
-impl Error for ExtendError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl std::error::Error for ExtendError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Ttl(error) => error.source(),
             Self::Lost(error) => error.source(),
@@ -237,11 +263,11 @@ impl Error for ExtendError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// Too few nodes confirmed it. Those that did not answer are told as soon as they can be
-    /// reached again, and in any case their key expires with its ttl.
+    /// Too few nodes confirmed the release. The others are sent it as soon as they can be reached
+    /// again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
-    /// This is a forked child of the process that took the lock, and only that one releases it. The
-    /// lock stays as it is.
+    /// This is a forked child of the process that acquired the lock. Only that one can release it,
+    /// and the lock stays as it is.
     OtherProcess,
 }
 
@@ -254,8 +280,8 @@ impl fmt::Display for ReleaseError {
     }
 }
 
-impl Error for ReleaseError {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
+impl std::error::Error for ReleaseError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::NoQuorum(error) => error.source(),
             Self::OtherProcess => None,

@@ -22,8 +22,9 @@ mod text;
 pub(crate) use listener::Listener;
 
 use crate::error::{ExtendError, LockError, LockLost};
-use crate::guard::Released;
+use crate::name::Name;
 use crate::node::{NodeError, NodeReport};
+use crate::released::Released;
 use std::time::Duration;
 
 /// Something that happened to a lock or to a node.
@@ -40,7 +41,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Attempt {
         /// What was to be locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// Which attempt of this call it was, from 1.
         number: u64,
         /// What came of it.
@@ -55,7 +56,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Quarantined {
         /// What is to be locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// For how long no majority can grant it.
         left: Duration,
         /// What each node said. Those whose grants do not count yet say
@@ -66,7 +67,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Acquired {
         /// What is locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// How many attempts it took.
         attempts: u64,
         /// From the call to now.
@@ -78,7 +79,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Contended {
         /// What was to be locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// How many attempts were made. None if another thread of this client held it all along.
         attempts: u64,
         /// From the call to now.
@@ -89,7 +90,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Failed {
         /// What was to be locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// How many attempts were made.
         attempts: u64,
         /// From the call to now.
@@ -101,7 +102,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Extended {
         /// What is locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
@@ -115,7 +116,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     NotExtended {
         /// What is locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// How long it took.
         took: Duration,
         /// For how long the lock may be relied on.
@@ -132,7 +133,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Lost {
         /// What was locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// From when it was asked for to now, so for longer than it was really held.
         held: Duration,
         /// How it was lost.
@@ -143,7 +144,7 @@ pub enum Event<'a> {
     #[non_exhaustive]
     Released {
         /// What was locked.
-        resource: &'a [u8],
+        resource: Name<'a>,
         /// From when it was asked for to now.
         held: Duration,
         /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
@@ -162,8 +163,8 @@ pub enum Event<'a> {
     NodeDown {
         /// The node's URL.
         url: &'a str,
-        /// Why.
-        problem: &'a NodeError,
+        /// Why it is down.
+        error: &'a NodeError,
     },
     /// A node has been silent for longer than [`node_timeout`](crate::Builder::node_timeout), with
     /// something to answer. Told once until it has answered something in time.
@@ -214,7 +215,7 @@ impl<'a> Event<'a> {
 
     /// The resource that it is about, if it is about a lock.
     #[must_use]
-    pub fn resource(&self) -> Option<&'a [u8]> {
+    pub fn resource(&self) -> Option<Name<'a>> {
         match self {
             Self::Attempt { resource, .. }
             | Self::Quarantined { resource, .. }
@@ -224,7 +225,7 @@ impl<'a> Event<'a> {
             | Self::Extended { resource, .. }
             | Self::NotExtended { resource, .. }
             | Self::Lost { resource, .. }
-            | Self::Released { resource, .. } => Some(resource),
+            | Self::Released { resource, .. } => Some(*resource),
             Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
         }
     }

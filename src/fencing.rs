@@ -1,13 +1,15 @@
-//! Numbers that tell a late writer from the one that holds the lock now.
+//! Fencing tokens: numbers by which a resource rejects a stale writer.
 
+use crate::engine::FENCE_MAX;
 use std::fmt;
 
 /// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`].
 ///
-/// A lease ends by the clock: a holder that was stopped at the wrong moment may write after another
-/// has got the lock. A lock service cannot prevent that; the resource that is written to can. Give
-/// it the token with every write, have it remember the largest it has seen, and let it refuse what
-/// comes with a smaller one (Martin Kleppmann, *How to do distributed locking*, 2016).
+/// A lease ends by the clock: a thread that is stopped at the wrong moment can write after another
+/// client has acquired the lock. A lock service cannot prevent that; the resource that is written
+/// to can. Send the token with every write, have the resource remember the largest token it has
+/// seen, and let it reject a write with a smaller one (Martin Kleppmann, *How to do distributed
+/// locking*, 2016).
 ///
 /// In SQL, with the check and the write in one statement:
 ///
@@ -16,7 +18,7 @@ use std::fmt;
 ///  WHERE id = 42 AND fence <= :token;   -- no row updated: the lock was lost, and another has it
 /// ```
 ///
-/// In a script for a Redis server that holds the data (and need not be one of the locks' nodes):
+/// In a script for a Redis server that has the data (it need not be one of the lock's nodes):
 ///
 /// ```lua
 /// -- KEYS[1] the value, KEYS[2] its fence, ARGV[1] the new value, ARGV[2] the token
@@ -26,30 +28,53 @@ use std::fmt;
 /// return 1
 /// ```
 ///
+/// It converts into `u64` and `i64`, and back with `try_from`, so that it can be stored in a column
+/// of a database:
+///
+/// ```
+/// use redlatch::FencingToken;
+///
+/// let token = FencingToken::try_from(1_700_000_000_000_000_i64)?;
+/// assert_eq!(i64::from(token), 1_700_000_000_000_000);
+/// assert!(FencingToken::try_from(-1_i64).is_err());
+/// # Ok::<(), redlatch::Error>(())
+/// ```
+///
 /// # What is guaranteed
 ///
-/// No two grants of a resource get the same token, and a grant that was asked for after another had
-/// been given gets the larger one. This holds however wrong the clients' wall clocks are, as long
-/// as a majority of the nodes keeps its counters; and it holds across lost data as long as the wall
-/// clocks agree, to within the time that passes between two grants of which the first is forgotten:
-/// a counter is never below the wall clock of the client that was granted the lock, in microseconds
+/// No two grants of a resource get the same token, and if one grant was requested after another had
+/// been given, it gets the larger token. This holds however wrong the clients' wall clocks are, as
+/// long as a majority of the nodes keeps its counters. It holds after a loss of data as long as the
+/// wall clocks agree to within the time between two grants of which the first is forgotten: a
+/// counter is never below the wall clock of the client that was granted the lock, in microseconds
 /// since 1970.
 ///
-/// # What is not
+/// # Sets of resources
 ///
-/// * A token orders grants. It does not keep anybody from writing who never shows one, and a
-///   resource that does not compare is not protected.
-/// * A counter lives for [`fencing_expiry`] after the last grant (7 days unless something else is
-///   said), and extensions do not prolong that. Of a lock that is held for longer, the counters are
-///   gone before it is granted again, and then the wall clocks alone make the next token larger.
-///   Keep [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
-/// * A counter that somebody sets to more than the largest token is left alone, and the lock is had
-///   from the other nodes; on a majority, nobody has it until the counters have expired or are
-///   removed. One that is set a little below the largest is followed by the others, and has the
-///   same effect when so many grants have been counted up to it.
-/// * Tokens are not dense, and those of different resources have nothing to do with each other.
-/// * All clients that lock a resource must ask for tokens: a lock that is taken without one does
-///   not count, so the holder before it may still have the largest.
+/// A set that is locked with [`request_all`](crate::LockClient::request_all) gets one token for all
+/// its resources. Each resource has one counter, whether it is locked alone or in a set: on each
+/// node the token of a set is larger than the counters of all its resources, and all of them are
+/// set to it. So what is guaranteed for one resource holds across both kinds of grants: the token
+/// of a set is larger than every token given before to any of its resources, alone or in any set;
+/// and every later grant of one of them, alone or in any set, gets a larger token.
+///
+/// # What is not guaranteed
+///
+/// * A token orders grants. It does not stop a writer that sends no token, and a resource that does
+///   not compare tokens is not protected.
+/// * A counter lives for [`fencing_expiry`] after the last grant (7 days by default), and
+///   extensions do not lengthen that. If a lock is held for longer, its counters are gone before
+///   it is granted again, and then only the wall clocks make the next token larger. Keep
+///   [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
+/// * If somebody sets a counter to more than the largest token, that node grants nothing, and the
+///   lock is acquired from the other nodes. If that happens on a majority, nobody can acquire the
+///   lock until the counters have expired or are removed. If a counter is set a little below the
+///   largest token, the others follow it, with the same effect once so many grants have been
+///   counted up to it.
+/// * Tokens are not consecutive. Tokens of resources that were never locked in one set are
+///   unrelated.
+/// * All clients that lock a resource must ask for tokens: a lock that is acquired without one is
+///   not counted, so the holder before it may still have the largest token.
 ///
 /// [`LockGuard::fencing_token`]: crate::LockGuard::fencing_token
 /// [`fencing_expiry`]: crate::Builder::fencing_expiry
@@ -62,7 +87,8 @@ impl FencingToken {
         Self(number)
     }
 
-    /// The number: at most 2^52 + 2^40, so that it fits what databases and scripts count with.
+    /// The number: from 1 to 2^52 + 2^40. A double, which is what scripts count with, and a signed
+    /// 64-bit column of a database both hold it exactly.
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.0
@@ -72,5 +98,74 @@ impl FencingToken {
 impl fmt::Display for FencingToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl From<FencingToken> for u64 {
+    fn from(token: FencingToken) -> Self {
+        token.0
+    }
+}
+
+impl From<FencingToken> for i64 {
+    fn from(token: FencingToken) -> Self {
+        Self::try_from(token.0).expect("a token is at most 2^52 + 2^40")
+    }
+}
+
+impl TryFrom<u64> for FencingToken {
+    type Error = FencingTokenError;
+
+    fn try_from(number: u64) -> Result<Self, FencingTokenError> {
+        let is_token = (1..=FENCE_MAX).contains(&number);
+        if is_token { Ok(Self(number)) } else { Err(FencingTokenError(number.into())) }
+    }
+}
+
+impl TryFrom<i64> for FencingToken {
+    type Error = FencingTokenError;
+
+    fn try_from(number: i64) -> Result<Self, FencingTokenError> {
+        u64::try_from(number).map_or(Err(FencingTokenError(number.into())), Self::try_from)
+    }
+}
+
+/// A number that is no fencing token: these are from 1 to 2^52 + 2^40.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FencingTokenError(i128);
+
+impl fmt::Display for FencingTokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is no fencing token: it is not between 1 and {FENCE_MAX}", self.0)
+    }
+}
+
+impl std::error::Error for FencingTokenError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_converts_into_integers_and_back() {
+        for number in [1, 42, FENCE_MAX - 1, FENCE_MAX] {
+            let token = FencingToken::try_from(number).unwrap();
+            assert_eq!((token.as_u64(), u64::from(token)), (number, number));
+            let signed = i64::from(token);
+            assert_eq!(FencingToken::try_from(signed), Ok(token));
+            assert_eq!(u64::try_from(signed), Ok(number));
+        }
+    }
+
+    #[test]
+    fn a_number_out_of_range_is_no_token() {
+        for number in [0, FENCE_MAX + 1, u64::MAX] {
+            let error = FencingToken::try_from(number).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
+        }
+        for number in [0, -1, i64::MIN, i64::MAX] {
+            let error = FencingToken::try_from(number).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("{number} is no fencing token")));
+        }
     }
 }

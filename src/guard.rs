@@ -1,14 +1,17 @@
 //! A lock that is held.
 
 mod events;
+mod keep_alive;
 mod watch;
 
 use crate::callback;
-use crate::client::LockClient;
 use crate::clock;
+use crate::core::Core;
 use crate::engine::{Extend, Extended, Lease, NodeSet, Release, ReleaseOutcome, Rules};
 use crate::error::{ExtendError, LockLost, NoQuorum, ReleaseError};
 use crate::fencing::FencingToken;
+use crate::name::Name;
+use crate::released::Released;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::{CapacityShare, SharedLease};
 use std::fmt;
@@ -33,7 +36,7 @@ use std::time::Duration;
 /// nodes at once, and to those that cannot be reached now with the next call after they can be.
 #[must_use = "the lock is released when this is dropped"]
 pub struct LockGuard {
-    client: LockClient,
+    core: Arc<Core>,
     /// As long as there is no hold, this says until when the lock is held.
     lease: Lease,
     /// What the watchdog shares, if it has to do with this lock.
@@ -42,8 +45,6 @@ pub struct LockGuard {
     share: Option<Arc<CapacityShare>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
-    /// How many bytes of the key are the prefix.
-    prefix: usize,
     /// Did the nodes say that the lock is lost, before its validity ended?
     is_gone: bool,
     is_released: bool,
@@ -51,45 +52,33 @@ pub struct LockGuard {
     is_loss_told: bool,
     /// The place at the head of the line of threads that want this lock. Dropped last: the next is
     /// called when the release has been written.
-    place: Option<QueueHead>,
+    head: Option<QueueHead>,
 }
 
 impl LockGuard {
     pub(crate) fn new(
-        client: LockClient,
+        core: Arc<Core>,
         lease: Lease,
-        prefix: usize,
-        place: Option<QueueHead>,
+        head: Option<QueueHead>,
         max_hold: Option<Duration>,
     ) -> Self {
         let (hold, share) = (OnceLock::new(), None);
         let (is_gone, is_released, is_loss_told) = (false, false, false);
-        Self {
-            client,
-            lease,
-            hold,
-            share,
-            max_hold,
-            prefix,
-            is_gone,
-            is_released,
-            is_loss_told,
-            place,
-        }
+        Self { core, lease, hold, share, max_hold, is_gone, is_released, is_loss_told, head }
     }
 
     /// The name of what is locked; the first of them, if there are [several](Self::resources).
     #[must_use]
-    pub fn resource(&self) -> &[u8] {
-        &self.lease.key[self.prefix..]
+    pub fn resource(&self) -> Name<'_> {
+        Name::new(&self.lease.key[self.core.key_prefix.len()..])
     }
 
     /// The names of what is locked: several if they were [asked for together], in the order of
     /// their bytes.
     ///
     /// [asked for together]: crate::LockClient::request_all
-    pub fn resources(&self) -> impl Iterator<Item = &[u8]> {
-        self.lease.keys().map(|key| &key[self.prefix..])
+    pub fn resources(&self) -> impl Iterator<Item = Name<'_>> {
+        self.lease.keys().map(|key| Name::new(&key[self.core.key_prefix.len()..]))
     }
 
     /// The number that grows with every grant of the lock, if it was
@@ -105,7 +94,7 @@ impl LockGuard {
     /// already taken off.
     #[must_use]
     pub fn remaining(&self) -> Duration {
-        if self.client.is_forked() { Duration::ZERO } else { self.left() }
+        if self.core.is_forked() { Duration::ZERO } else { self.left() }
     }
 
     fn left(&self) -> Duration {
@@ -122,7 +111,7 @@ impl LockGuard {
     ///
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), LockLost> {
-        if self.client.is_forked() {
+        if self.core.is_forked() {
             Err(LockLost::OtherProcess)
         } else if let Some(hold) = self.hold.get() {
             hold.check(clock::now()).map(|_| ())
@@ -148,10 +137,10 @@ impl LockGuard {
     /// for longer than [`max_hold`](crate::Builder::max_hold). Unless the lock was lost, it is good
     /// until its validity ends, and extending it may be tried again.
     pub fn extend(&mut self, ttl: Duration) -> Result<(), ExtendError> {
-        if self.client.is_forked() {
+        if self.core.is_forked() {
             return Err(ExtendError::OtherProcess);
         }
-        let began = self.client.heard_at();
+        let began = self.core.now_if_listened();
         let result = self.renew(ttl);
         self.tell_extended(began, &result);
         result
@@ -159,19 +148,19 @@ impl LockGuard {
 
     fn renew(&mut self, ttl: Duration) -> Result<(), ExtendError> {
         let rules = self.extension_rules();
-        let ttl = self.client.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
+        let ttl = self.core.ttl(ttl, rules.min_validity).map_err(ExtendError::Ttl)?;
         self.ensure_held().map_err(ExtendError::Lost)?;
         if let Some(hold) = self.hold.get() {
             return self.extend_shared(hold, &rules, ttl);
         }
         let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
         let extend = Extend::new(rules, self.lease.clone(), ttl, clock::now());
-        let (outcome, last) = self.client.run(extend);
+        let (outcome, last) = self.core.run(extend);
         match outcome {
             Extended::Confirmed(lease) => {
                 self.lease = lease;
-                if let Some(place) = &self.place {
-                    place.hold(self.lease.expires_at(self.client.rules()));
+                if let Some(head) = &self.head {
+                    head.set_key_expiry(self.lease.expires_at(&self.core.rules));
                 }
                 Ok(())
             }
@@ -184,9 +173,9 @@ impl LockGuard {
                 self.is_gone = now < self.lease.valid_until;
                 let valid_until = self.lease.valid_until.min(now);
                 self.lease = Lease { valid_until, ..lease };
-                if let Some(place) = &self.place {
+                if let Some(head) = &self.head {
                     // Those in line need not wait for the guard.
-                    place.hold(self.lease.valid_until);
+                    head.set_key_expiry(self.lease.valid_until);
                 }
                 Err(ExtendError::Lost(if self.is_gone {
                     LockLost::Gone
@@ -209,7 +198,7 @@ impl LockGuard {
     /// Too few nodes answered. The others are told as soon as they can be reached again; their key
     /// expires with its ttl in any case.
     pub fn release(mut self) -> Result<Released, ReleaseError> {
-        if self.client.is_forked() {
+        if self.core.is_forked() {
             return Err(ReleaseError::OtherProcess);
         }
         let result = self.give_back();
@@ -223,8 +212,8 @@ impl LockGuard {
         if self.pass_on(&lease) {
             return Ok(Released::InTime);
         }
-        let release = Release::new(self.client.rules(), &lease, clock::now());
-        match self.client.run(release) {
+        let release = Release::new(&self.core.rules, &lease, clock::now());
+        match self.core.run(release) {
             (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
             (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
             (ReleaseOutcome::Unanswered, last) => {
@@ -237,18 +226,18 @@ impl LockGuard {
     fn close(&self) -> Lease {
         self.share.iter().for_each(|share| share.end());
         match self.hold.get() {
-            Some(hold) => hold.close(clock::now(), NodeSet::all(self.client.rules().nodes)),
+            Some(hold) => hold.close(clock::now(), NodeSet::all(self.core.rules.nodes)),
             None => self.lease.clone(),
         }
     }
 
     /// Gives the lock to the next thread in line, if there is one.
     fn pass_on(&self, lease: &Lease) -> bool {
-        self.place.as_ref().is_some_and(|place| place.pass(lease.clone()).is_ok())
+        self.head.as_ref().is_some_and(|head| head.hand_off(lease.clone()).is_ok())
     }
 
     fn extension_rules(&self) -> Arc<Rules> {
-        let rules = self.client.rules();
+        let rules = &self.core.rules;
         if self.max_hold == rules.hold_max {
             return Arc::clone(rules);
         }
@@ -256,21 +245,9 @@ impl LockGuard {
     }
 }
 
-/// How a lock was released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
-pub enum Released {
-    /// It was held to the end: a majority of nodes still held it, or, if it was handed to another
-    /// thread of this client, its validity had not passed.
-    InTime,
-    /// Its validity had passed, or no majority of nodes held it any more: another client may have
-    /// held it while this one still worked.
-    TooLate,
-}
-
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        if self.is_released || self.client.is_forked() {
+        if self.is_released || self.core.is_forked() {
             return;
         }
         let lease = self.close();
@@ -278,11 +255,11 @@ impl Drop for LockGuard {
             Some(Released::InTime)
         } else {
             let now = clock::now();
-            self.client.post(lease.undo(now, self.client.rules()));
+            self.core.post(lease.undo(now, &self.core.rules));
             // More than what the clock says is not known: nobody waits for the nodes' answers.
             (now >= lease.valid_until).then_some(Released::TooLate)
         };
-        if self.client.has_listener() {
+        if self.core.has_listener() {
             // This may run because the thread panics, and a second panic would end the process.
             callback::contain(|| self.tell_released(outcome));
         }
@@ -292,7 +269,7 @@ impl Drop for LockGuard {
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockGuard")
-            .field("resource", &self.resource().escape_ascii().to_string())
+            .field("resource", &self.resource())
             .field("remaining", &self.remaining())
             .finish_non_exhaustive()
     }

@@ -1,6 +1,7 @@
-//! What the nodes hold for a resource, for people and programs that want to look and not to lock.
+//! What the nodes hold for a resource, for people and programs that look without locking.
 
 use crate::engine::{Token, quorum};
+use crate::name::Name;
 use crate::node::script::SHOWN_MAX;
 use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,33 +9,33 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What [`LockClient::inspect`](crate::LockClient::inspect) saw. It was so when the nodes answered,
-/// and may be otherwise by the time it is read.
+/// What [`LockClient::inspect`](crate::LockClient::inspect) saw: the state when the nodes answered,
+/// which may have changed since.
 ///
-/// It remembers the values that it saw, without showing them, for
+/// It remembers the values it saw, without showing them, for
 /// [`LockClient::force_release`](crate::LockClient::force_release).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// What a majority of the nodes says.
+    /// The lock's state, as a majority of the nodes reports it.
     pub state: LockState,
-    /// What each node says, in the order of the configuration.
+    /// What each node holds, in the order of the configuration.
     pub nodes: Vec<NodeView>,
     pub(crate) seen: Seen,
 }
 
-/// What a removal by force goes by: it removes what was seen and nothing else.
+/// The values that a release by force removes: those that were seen, and no others.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// The lock's key.
     pub(crate) key: Arc<[u8]>,
     /// The values that are locks, each once.
     pub(crate) locks: Arc<[Vec<u8>]>,
-    /// Nodes that hold something that is no lock.
+    /// The nodes whose value is no lock.
     pub(crate) others: Vec<Arc<str>>,
 }
 
-/// Whoever knows the tokens in the values can release the lock.
+/// Without the values: a token in them is enough to release the lock.
 impl fmt::Debug for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Seen")
@@ -60,23 +61,23 @@ impl Seen {
     }
 }
 
-/// Is it a string that ends by itself, and no longer than a lock's? Anything else is somebody's
-/// data under the name of a lock.
+/// Is it a string with a ttl, and no longer than a lock's value? Anything else is other data under
+/// the key of a lock.
 fn is_lock(snapshot: &KeySnapshot) -> bool {
     let is_text = |value: &Vec<u8>| !value.is_empty() && value.len() < SHOWN_MAX;
     snapshot.left >= 0 && snapshot.value.as_ref().is_some_and(is_text)
 }
 
-/// Is a lock free or held, as far as a majority of the nodes can say?
+/// Whether a lock is free or held, as a majority of the nodes reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockState {
-    /// So many nodes have no key for it that an attempt would have been granted by a majority.
+    /// A majority has no key for it: an attempt would have been granted.
     Free,
     /// A majority holds the same value.
     Held(Holder),
-    /// Neither: somebody is just taking it or giving it back, or what is left of a failed attempt
-    /// has yet to be removed or to expire.
+    /// Neither: it is just being acquired or released, or keys of a failed attempt have yet to be
+    /// removed or to expire.
     Undecided,
 }
 
@@ -84,12 +85,41 @@ pub enum LockState {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
-    /// The [label](crate::LockRequest::owner), if there is one: what follows the token in the value
-    /// of the key. What another program put there may look like one.
-    pub owner: Option<Vec<u8>>,
-    /// How long the key has to live, and with it the lock unless it is extended; of a majority, how
-    /// long until it is none any more. `None` if it has no end, which no lock of this library has.
+    owner: Option<Label>,
+    /// How long until the key expires, and with it the lock unless it is extended; for a majority,
+    /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl, which
+    /// no lock of this library lacks.
     pub remaining: Option<Duration>,
+}
+
+impl Holder {
+    /// The owner's [label](crate::LockRequest::owner), if there is one: the bytes that follow the
+    /// token in the key's value. A value that another program has set may look like one.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockState};
+    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
+    /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
+    ///     let owner = holder.owner().map_or("nobody known".to_owned(), |name| name.to_string());
+    ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn owner(&self) -> Option<Name<'_>> {
+        self.owner.as_ref().map(|label| Name::new(&label.0))
+    }
+}
+
+/// The bytes of an owner's label.
+#[derive(Clone, PartialEq, Eq)]
+struct Label(Vec<u8>);
+
+impl fmt::Debug for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Name::new(&self.0).fmt(f)
+    }
 }
 
 /// What one node holds for a resource.
@@ -98,14 +128,14 @@ pub struct Holder {
 pub struct NodeView {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// Who holds the lock there, if anybody, or why that is not known.
+    /// Who holds the lock there, if anybody does, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
-    /// Does it hold the value that a majority holds?
+    /// Whether it has the value that a majority has.
     pub agrees: bool,
 }
 
 impl Inspection {
-    /// `None` if too few nodes answered to say anything.
+    /// The reports of the nodes if too few of them answered.
     pub(crate) fn of(
         key: Arc<[u8]>,
         snapshots: &[Option<KeySnapshot>],
@@ -142,7 +172,7 @@ impl Inspection {
 fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u8>>) -> NodeView {
     let holder = match (snapshot, report.answer) {
         (Some(snapshot), _) => Ok(holder(snapshot)),
-        (None, NodeAnswer::Failed(problem)) => Err(problem),
+        (None, NodeAnswer::Failed(error)) => Err(error),
         (None, _) => Err(NodeError::TimedOut(crate::node::Phase::Answering)),
     };
     let agrees = value.is_some() && snapshot.is_some_and(|snapshot| snapshot.value == *value);
@@ -154,18 +184,18 @@ fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     Some(Holder { owner: label(value), remaining: remaining(snapshot) })
 }
 
-/// What follows the token in a value.
-fn label(value: &[u8]) -> Option<Vec<u8>> {
-    value.get(Token::LEN..).filter(|label| !label.is_empty()).map(<[u8]>::to_vec)
+/// The bytes that follow the token in a value.
+fn label(value: &[u8]) -> Option<Label> {
+    value.get(Token::LEN..).filter(|label| !label.is_empty()).map(|label| Label(label.to_vec()))
 }
 
 fn remaining(snapshot: &KeySnapshot) -> Option<Duration> {
     u64::try_from(snapshot.left).ok().map(Duration::from_millis)
 }
 
-/// How long until fewer than `needed` of these are left.
+/// How long until fewer than `needed` of these keys are left.
 fn remaining_of_majority(holders: &[&KeySnapshot], needed: usize) -> Option<Duration> {
-    // One that has no end outlives all others.
+    // A key without a ttl outlives all others.
     let mut left: Vec<u64> =
         holders.iter().map(|holder| u64::try_from(holder.left).unwrap_or(u64::MAX)).collect();
     left.sort_unstable_by(|one, other| other.cmp(one));

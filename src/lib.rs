@@ -1,103 +1,93 @@
-//! A distributed lock for programs that block: one lock over N independent Redis or Valkey servers
-//! (the [Redlock algorithm]), from ordinary threads, without an async runtime.
+//! A blocking distributed lock for Rust: one lock over N independent Redis or Valkey servers (the
+//! [Redlock algorithm]), taken and released from ordinary threads, without an async runtime.
 //!
 //! ```no_run
 //! use redlatch::LockClient;
 //! use std::time::Duration;
 //!
-//! # fn charge_the_card() {}
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = LockClient::new(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
-//! let lock = client.lock("orders:42", Duration::from_secs(10))?; // waits for its turn
-//! charge_the_card();
-//! lock.release()?; // or drop it
-//! # Ok(())
-//! # }
+//! fn main() -> Result<(), redlatch::Error> {
+//!     let client = LockClient::new(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])?;
+//!     let lock = client.lock("orders:42", Duration::from_secs(10))?; // waits until it is free
+//!     println!("charging the card");
+//!     lock.ensure_held()?; // before the step that must not run twice
+//!     println!("marking the order as paid");
+//!     drop(lock); // or `lock.release()?`, which says whether the lock was held to the end
+//!     Ok(())
+//! }
 //! ```
 //!
-//! On servers that were started less than a minute ago, `lock` waits for up to that long and says
-//! nothing: [`Builder::restart_guard`] has the reason, and [`Event::Quarantined`] tells it to those
-//! who [listen](Builder::on_event).
+//! **Servers that were started less than a minute ago:** `lock` waits until they have been up for
+//! [`Builder::max_ttl`] (60 s by default), and `try_lock` returns an error, because a server that
+//! restarted may have forgotten who holds a lock. [`Builder::restart_guard`] turns this off, for
+//! tests and for servers that persist every write.
+//!
+//! # What do you want to do?
+//!
+//! | task | how |
+//! |---|---|
+//! | take a lock and wait until it is free | [`LockClient::lock`] |
+//! | take a lock only if it is free now | [`LockClient::try_lock`] |
+//! | wait for a limited time | [`LockClient::try_lock_for`], [`LockClient::try_lock_until`] |
+//! | run a closure under a lock that is extended automatically | [`LockClient::with_lock`] |
+//! | hold a lock for as long as the work takes | [`LockRequest::keep_alive`] |
+//! | check the lock before a step | [`LockGuard::ensure_held`], [`LockGuard::remaining`] |
+//! | be notified when a lock is lost | [`LockGuard::on_lost`], [`LockGuard::wait_lost`] |
+//! | reject a stale writer | [`LockRequest::fenced`], [`FencingToken`] |
+//! | lock several resources at once, without deadlocks | [`LockClient::request_all`] |
+//! | run a job on one of several machines | [`LockGuard::leave`], [`LockRequest::hold_at_least`] |
+//! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
+//! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
+//! | see who holds a lock | [`LockClient::inspect`] |
+//! | remove another's lock by force | [`LockClient::force_release`] |
+//! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
+//! | test a program, use one node, call it from tokio | [`guide::recipes`] |
 //!
 //! # What is guaranteed
 //!
-//! In short; [`guarantees`] says it in full, with what is presumed and how it is tested.
+//! In short; [`guide::guarantees`] has all promises, their assumptions and tests.
 //!
-//! * **Mutual exclusion.** As long as [`LockGuard::remaining`] is above zero, no other client holds
-//!   the lock. This assumes that the nodes keep their keys while they are up, that clocks run apart
-//!   by no more than [`Builder::drift_factor`], and that all clients name the same nodes.
-//! * **It ends.** A lock whose holder died can be had again when its ttl has passed, if a majority
-//!   of the nodes is up. A failed attempt is taken back from every node it was sent to, at once or
-//!   as soon as that node can be reached again.
-//! * **It comes back.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes
-//!   do; a node that is down, stopped or being looked up does not hold up a caller whose majority
-//!   answered, nor, once it is known to be silent, those who contend for a lock.
-//! * **It tells.** "Others hold it", here or elsewhere, is `Ok(None)`; "too few nodes answered to
-//!   know" is an error with a report from every node ([`NoQuorum`]).
-//! * **It lasts as long as the work.** A lock that is [kept alive](LockRequest::keep_alive), or
-//!   taken with [`LockClient::with_lock`], is renewed until its guard is given up or
-//!   [`max_hold`](LockRequest::max_hold) is over, and never once its validity has passed.
-//!   [`LockGuard::on_lost`] tells of a loss when it happens.
-//! * **It is no burden.** One connection to each node for all threads of a client, no thread in the
-//!   background unless locks are kept alive or watched, and then one that renews and one that
-//!   tells; bounded memory whatever a node does, no panic whatever a server sends.
+//! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
+//!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
+//!   than [`Builder::drift_factor`], and all clients name the same nodes.
+//! * **Liveness.** A lock whose holder died can be taken again when its ttl has passed, if a
+//!   majority of the nodes is up. Keys set by a failed attempt are removed.
+//! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do.
+//!   A node that is down, frozen or being looked up does not delay a caller whose majority has
+//!   answered.
+//! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
+//!   an error with a report from each node ([`NoQuorum`]).
+//! * **Bounded resources.** One connection to each node for all threads of a client; no background
+//!   threads unless locks are kept alive or watched; bounded memory whatever a node does; no panic
+//!   whatever a server sends.
 //!
-//! # What is not, and what to do about it
-//!
-//! * **A lease ends by the clock, not when you are ready.** A thread can be stopped between its
-//!   last look at the clock and its write, and write after another client has got the lock. Call
-//!   [`LockGuard::ensure_held`] in the line before the one that matters, which makes the gap small,
-//!   and let the resource itself refuse what comes late where it must never happen: with a
-//!   [`FencingToken`], or a condition on a version number in the same statement.
-//! * **A node that forgets can grant a lock twice.** Flushed, with eviction of keys with a ttl, or
-//!   failed over to a replica that lagged, it may give away what is still held. With one node of
-//!   five that needs bad luck as well; with a majority it needs none. Use masters without automatic
-//!   failover and without `volatile-*` or `allkeys-*` eviction. Restarts without data are taken
-//!   care of: what a node grants counts when it has been up for [`Builder::max_ttl`], so that the
-//!   first lock on servers that have just been started waits that long
-//!   ([`Builder::restart_guard`]).
-//! * **A server's clock that jumps** ends its part of a lock early or late. Slew clocks, do not
-//!   step them.
-//! * **A forked child** cannot use its parent's client or guards: it is told so
-//!   ([`LockError::OtherProcess`]), and disturbs nothing. It builds a client of its own.
-//! * **Re-entrance.** A lock belongs to a guard, not to a thread: who waits for a lock of which it
-//!   has the guard waits for itself ([`LockClient`] says what is noticed of that).
-//! * **Fairness between processes.** Threads of one client are served in the order they came.
-//!   Clients are not: each asks now and then, after random pauses, and whoever asks at the right
-//!   time wins.
-//! * **Work for servers that are away while nobody calls.** What is done in the background is to
-//!   keep locks alive and to tell of that, and nothing else. What a server that could not be
-//!   reached is owed, it is sent with the next call or renewal, or its ttl sees to it.
-//! * **A thread that is stopped when its lock is lost.** [`LockGuard::on_lost`] tells; stopping the
-//!   work is for the work to do.
+//! What no lock of this kind can promise, such as that no write ever arrives late, is in
+//! [`guide::limits`], with what to do about it.
 //!
 //! # How it works
 //!
-//! A lock is a key with a random token as its value and a time to live, set on every node if there
-//! is none (`SET key token NX PX ttl`). It is held if more than half of the *configured* nodes set
-//! it in time. The command goes to all nodes at once, then the answers are read, and a majority
-//! decides. It is released by deleting the key where it still has our token. See [`LockClient`] for
-//! the ways to take a lock and [`error`] for what can go wrong.
+//! A lock is a key with a random token as its value and a time to live. It is set on each node that
+//! does not have it (`SET key token NX PX ttl`), and it is held if more than half of the
+//! *configured* nodes set it in time. The command goes to all nodes at once, then the replies are
+//! read, and a majority decides. A release deletes the key where it still has our token.
 //!
-//! # Where to read on
+//! # Features
 //!
-//! `client.rs` has the loop that every operation runs through, and `engine/mod.rs` what an
-//! operation is; those two and this page explain the library. Below them:
+//! | feature | what it adds | default |
+//! |---|---|---|
+//! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
 //!
-//! | module | what it does |
-//! |---|---|
-//! | [`event`] | what a client tells those who watch it: counters, histograms, logs |
-//! | `line` | who waits for a lock inside this process: first come, first served |
-//! | `client`, `guard`, `config`, `node_url`, [`error`], `clock` | what users of the library see |
-//! | `origin` | which process a client belongs to: in a forked child it works no more |
-//! | `callback` | calls into the code of whoever uses the crate |
-//! | `fencing`, `inspect` | what is seen of a lock beyond its guard: its number, its holder |
-//! | `watchdog` | keeps locks alive, and tells of losses |
-//! | `engine` | Redlock itself: state machines without sockets, clock or entropy |
-//! | `node` | the conversation with the nodes: bytes in, bytes out |
-//! | `resp` | RESP2 and RESP3 syntax |
-//! | `net` | sockets, and whose turn it is to drive them |
-//! | `embedded` | Redis-like nodes inside the process, with the feature of that name |
+//! # Platforms
+//!
+//! | platform | does time count while the machine is suspended? | `unix://` URLs |
+//! |---|---|---|
+//! | Linux, Android | yes (`CLOCK_BOOTTIME`); a test checks it | yes |
+//! | macOS, iOS | yes, by Apple's manual (`CLOCK_MONOTONIC`); not tested | yes |
+//! | Windows | yes, by Microsoft's documentation; Rust does not promise it; not tested | no |
+//! | other Unix | depends on the system (`CLOCK_MONOTONIC`); not promised | yes |
+//!
+//! Where suspended time does not count, a guard can report a lock as held after the machine wakes
+//! up although the lock has expired on the servers. On Windows, a `unix://` URL is a
+//! [`ConfigError`]. The minimum Rust version is 1.85.
 //!
 //! [Redlock algorithm]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 
@@ -108,6 +98,7 @@ mod callback;
 mod client;
 mod clock;
 mod config;
+mod core;
 #[cfg(feature = "embedded")]
 pub mod embedded;
 mod engine;
@@ -115,28 +106,33 @@ pub mod error;
 pub mod event;
 mod fencing;
 mod guard;
-mod node_url;
-#[doc = include_str!("guarantees.md")]
-pub mod guarantees {}
+pub mod guide;
 mod inspect;
+mod name;
 mod net;
 mod node;
+mod node_url;
 mod owner_process;
+mod released;
 mod resp;
 mod wait_queue;
 mod watchdog;
 
 pub use client::{LockClient, LockRequest};
 pub use config::Builder;
+#[doc(inline)]
 pub use error::{
-    ConfigError, ExtendError, ForceReleaseError, InspectError, LockError, LockLost, NoQuorum,
-    NodeError, ReleaseError, SpawnError,
+    ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
+    NoQuorum, NodeError, ReleaseError, SpawnError,
 };
+#[doc(inline)]
 pub use event::Event;
 pub use fencing::FencingToken;
-pub use guard::{LockGuard, Released};
+pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView};
+pub use name::Name;
 pub use node::NodeStatus;
+pub use released::Released;
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]

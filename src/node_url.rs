@@ -1,8 +1,9 @@
-//! Where a node is and who to be there: `redis://` and `unix://` URLs.
+//! URLs of nodes: where a node is, and the credentials for it.
 //!
 //! ```text
 //! redis://[[user]:password@]host[:port][/db]        redis://:secret@[2001:db8::1]:6380/2
 //! redis://…?db=2                                    the same as /2
+//! valkey://…                                        the same as redis://
 //! unix://[[user]:password@]/path[?db=0]             unix:///run/redis/redis.sock
 //! unix:///path?user=…&password=…                    the same as in front of the path
 //! ```
@@ -65,7 +66,7 @@ impl NodeUrl {
     pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
             .and_then(|parsed| parsed.usable_on(cfg!(unix)))
-            .map_err(|fault| NodeUrlError::new(url, fault))
+            .map_err(|kind| NodeUrlError::new(url, kind))
     }
 
     /// Refuses a Unix socket where there are none.
@@ -162,11 +163,16 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         return Err(NodeUrlErrorKind::Fragment);
     }
     match scheme.to_ascii_lowercase().as_str() {
-        "redis" => parse_tcp(rest),
+        "redis" | "valkey" => parse_tcp(rest),
         "unix" => parse_unix(rest),
-        "rediss" => Err(NodeUrlErrorKind::TlsNotBuiltIn),
+        "rediss" | "valkeys" => Err(NodeUrlErrorKind::TlsUnsupported),
         scheme => Err(NodeUrlErrorKind::UnknownScheme(scheme.to_owned())),
     }
+}
+
+/// Does this text begin with a scheme, known or not?
+pub(crate) fn has_scheme(text: &str) -> bool {
+    split_scheme(text).is_some()
 }
 
 /// The scheme and what follows its `://`; `None` if there is nothing that could be a scheme.

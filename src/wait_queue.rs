@@ -41,7 +41,7 @@ pub(crate) struct HandoffLimit {
 pub(crate) struct WaitQueues {
     lines: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
     limit: HandoffLimit,
-    origin: Arc<OwnerProcess>,
+    owner_process: Arc<OwnerProcess>,
 }
 
 #[derive(Default)]
@@ -68,7 +68,7 @@ struct HeadEntry {
 /// The place at the head of a line. Dropping it calls the next.
 #[derive(Debug)]
 pub(crate) struct QueueHead {
-    tenure: HeadHandle,
+    handle: HeadHandle,
     is_after_limit: bool,
 }
 
@@ -78,16 +78,16 @@ pub(crate) enum Joined {
     Head(QueueHead, Option<Lease>),
     /// Not in it: whoever does not wait has no need of a line, and whose time is nearly over must
     /// see for itself what the nodes say.
-    Outside,
+    NotQueued,
     /// Time is over, and another thread holds the lock.
     TimedOut,
     /// Not in it: this thread would wait for itself.
-    Own,
+    HeldByThisThread,
 }
 
 impl WaitQueues {
-    pub(crate) fn new(limit: HandoffLimit, origin: Arc<OwnerProcess>) -> Self {
-        Self { lines: Mutex::new(HashMap::new()), limit, origin }
+    pub(crate) fn new(limit: HandoffLimit, owner_process: Arc<OwnerProcess>) -> Self {
+        Self { lines: Mutex::new(HashMap::new()), limit, owner_process }
     }
 
     /// Stands in line until its head is reached. `deadline` is `None` for a caller who waits for
@@ -105,10 +105,10 @@ impl WaitQueues {
             return Joined::Head(self.place(key, line.begin(), false), None);
         }
         if deadline.is_some_and(|deadline| deadline <= clock::now()) {
-            return Joined::Outside;
+            return Joined::NotQueued;
         }
         if line.is_bound_to_this_thread() {
-            return Joined::Own;
+            return Joined::HeldByThisThread;
         }
         // Whoever leaves the line to ask the nodes needs time for that: a round, or of a short wait
         // a quarter.
@@ -152,7 +152,7 @@ impl WaitQueues {
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 line.leave(waiter);
-                return if until.is_some() { Joined::TimedOut } else { Joined::Outside };
+                return if until.is_some() { Joined::TimedOut } else { Joined::NotQueued };
             }
             let early = early.filter(|early| *early > now);
             let expiry = until.filter(|_| is_first);
@@ -162,8 +162,8 @@ impl WaitQueues {
     }
 
     fn place(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> QueueHead {
-        let tenure = HeadHandle { lines: Arc::clone(self), key: Arc::clone(key), number };
-        QueueHead { tenure, is_after_limit }
+        let handle = HeadHandle { lines: Arc::clone(self), key: Arc::clone(key), number };
+        QueueHead { handle, is_after_limit }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>> {
@@ -243,18 +243,18 @@ impl QueueHead {
     }
 
     /// The lock is held; `until` is when its key will have expired.
-    pub(crate) fn hold(&self, until: Time) {
-        self.tenure.hold(until);
+    pub(crate) fn set_key_expiry(&self, until: Time) {
+        self.handle.set_key_expiry(until);
     }
 
-    pub(crate) fn tenure(&self) -> &HeadHandle {
-        &self.tenure
+    pub(crate) fn handle(&self) -> &HeadHandle {
+        &self.handle
     }
 
     /// Gives the lock to the next in line. The lease comes back, to be released at the nodes, if
     /// there is nobody, or it is somebody else's turn.
-    pub(crate) fn pass(&self, lease: Lease) -> Result<(), Lease> {
-        let HeadHandle { lines, key, number } = &self.tenure;
+    pub(crate) fn hand_off(&self, lease: Lease) -> Result<(), Lease> {
+        let HeadHandle { lines, key, number } = &self.handle;
         let (limit, mut lines) = (lines.limit, lines.lock());
         let Some(line) = lines.get_mut(key).filter(|line| line.is_head(*number)) else {
             return Err(lease);
@@ -272,8 +272,8 @@ impl QueueHead {
 
 impl Drop for QueueHead {
     fn drop(&mut self) {
-        let HeadHandle { lines, key, number } = &self.tenure;
-        if lines.origin.is_known_forked() {
+        let HeadHandle { lines, key, number } = &self.handle;
+        if lines.owner_process.is_known_forked() {
             return; // A thread that is not in this forked child may have the lock.
         }
         let (limit, mut lines) = (lines.limit, lines.lock());

@@ -32,7 +32,7 @@ mod shared_lease;
 mod sync;
 
 pub(crate) use load::{CapacityShare, Demand, Load};
-pub(crate) use notifier::{BackgroundEvent, Tell};
+pub(crate) use notifier::{BackgroundEvent, Emit};
 pub(crate) use plan::{MAX_HOLD, Plan, period, shortest_ttl};
 pub(crate) use shared_lease::SharedLease;
 
@@ -66,7 +66,7 @@ pub(crate) struct Watchdog {
     net: Arc<Net>,
     rules: Arc<Rules>,
     load: Arc<Load>,
-    origin: Arc<OwnerProcess>,
+    owner_process: Arc<OwnerProcess>,
     notifier: Arc<Notifier>,
     thread: Arc<Mutex<Option<Thread>>>,
 }
@@ -78,16 +78,16 @@ struct Thread {
 }
 
 impl Watchdog {
-    /// No threads yet. What is renewed is told with `tell`.
+    /// No threads yet. What happens outside any call is emitted with `emit`.
     pub(crate) fn new(
         net: &Arc<Net>,
         rules: &Arc<Rules>,
-        origin: &Arc<OwnerProcess>,
-        tell: Option<Tell>,
+        owner_process: &Arc<OwnerProcess>,
+        emit: Option<Emit>,
     ) -> Self {
-        let notifier = Arc::new(Notifier::new(tell, Arc::clone(origin)));
-        let (net, rules, origin) = (net.clone(), rules.clone(), origin.clone());
-        Self { net, rules, load: Arc::default(), origin, notifier, thread: Arc::default() }
+        let notifier = Arc::new(Notifier::new(emit, Arc::clone(owner_process)));
+        let (net, rules, owner_process) = (net.clone(), rules.clone(), owner_process.clone());
+        Self { net, rules, load: Arc::default(), owner_process, notifier, thread: Arc::default() }
     }
 
     /// Starts the thread that renews, if it does not run, and the one that tells of it, if anybody
@@ -116,7 +116,7 @@ impl Watchdog {
     }
 
     /// Has those told that want to know when this is lost, then or now.
-    pub(crate) fn look(&self, hold: Arc<SharedLease>) {
+    pub(crate) fn watch_for_loss(&self, hold: Arc<SharedLease>) {
         self.notifier.notify(Notice::Look(hold));
     }
 
@@ -151,7 +151,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        if self.origin.is_forked() {
+        if self.owner_process.is_forked() {
             // In a forked child the threads are not there, and whoever looks for one finds another.
             // They may have been half way through what they are handed, and locks of it stay taken.
             mem::forget((Arc::clone(&self.thread), Arc::clone(&self.notifier)));

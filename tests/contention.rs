@@ -103,7 +103,7 @@ fn as_one_of_several_processes() {
                 for _ in 0..ROUNDS {
                     let guard = client.lock("counter", LONG).unwrap();
                     count_up(file.as_ref());
-                    guard.release().unwrap();
+                    let _ = guard.release().unwrap();
                 }
             });
         }
@@ -170,7 +170,7 @@ fn an_even_number_of_nodes_has_a_winner_in_the_end() {
             scope.spawn(|| {
                 let client = eager(servers.urls());
                 for _ in 0..5 {
-                    client.lock("even", LONG).unwrap().release().unwrap();
+                    let _ = client.lock("even", LONG).unwrap().release().unwrap();
                     turns.fetch_add(1, Ordering::SeqCst);
                 }
             });

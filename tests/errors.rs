@@ -4,7 +4,7 @@ use crate::support;
 
 use std::time::Duration;
 
-use redlatch::error::{NodeUrlErrorKind, ResourceError, TtlError};
+use redlatch::error::{NodeListError, NodeUrlErrorKind, ResourceError, TtlError};
 use redlatch::{Builder, ConfigError, LockClient, LockError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, gone, patient, thorough};
@@ -61,7 +61,8 @@ fn urls_that_name_no_node_are_refused_with_the_reason() {
         ("10.0.0.1:6379", NodeUrlErrorKind::MissingScheme),
         ("http://10.0.0.1", unknown("http")),
         ("redis+cluster://10.0.0.1", unknown("redis+cluster")),
-        ("rediss://user:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsNotBuiltIn),
+        ("rediss://user:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsUnsupported),
+        ("valkeys://:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsUnsupported),
         ("redis://", NodeUrlErrorKind::EmptyHost),
         ("redis://:s3cr3t-w0rd@", NodeUrlErrorKind::EmptyHost),
         ("redis://:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
@@ -82,15 +83,36 @@ fn urls_that_name_no_node_are_refused_with_the_reason() {
         ("unix://host/run/redis.sock", NodeUrlErrorKind::UnexpectedHost),
         ("unix:///run/redis.sock?password=s3cr3t-w0rd&tls=1", option("tls")),
     ];
-    for (url, fault) in table {
+    for (url, kind) in table {
         match refused(LockClient::builder().node("redis://10.9.9.9").node(url)) {
             ConfigError::Url(error) => {
-                assert_eq!(*error.fault(), fault, "{url}");
+                assert_eq!(*error.kind(), kind, "{url}");
                 shown(&error);
             }
             other => panic!("{url}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn a_list_of_nodes_that_cannot_be_used_is_refused_by_the_name_of_its_variable() {
+    // Variables that cargo sets for every test, and that are no lists of nodes.
+    let name = refused(LockClient::builder().nodes_from_env("CARGO_PKG_NAME"));
+    assert!(name.to_string().starts_with("environment variable CARGO_PKG_NAME: entry 1 has no"));
+    assert!(matches!(
+        LockClient::from_env("REDLATCH_NO_SUCH_VARIABLE"),
+        Err(ConfigError::NodeList { variable: Some(name), error: NodeListError::NotSet })
+            if name == "REDLATCH_NO_SUCH_VARIABLE"
+    ));
+    let list = format!("redis://:{SECRET}@10.0.0.1,redis://:{SECRET}@10.0.0.2,");
+    let error = refused(LockClient::builder().node_list(list));
+    assert!(matches!(
+        &error,
+        ConfigError::NodeList { variable: None, error: NodeListError::EmptyEntry { number: 3 } }
+    ));
+    shown(&error);
+    let list = format!("redis://:{SECRET}@10.0.0.1,redis://:{SECRET}@10.0.0.2:x");
+    shown(&refused(LockClient::builder().node_list(list)));
 }
 
 #[test]

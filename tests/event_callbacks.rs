@@ -43,10 +43,10 @@ fn a_callback_may_use_the_client_that_calls_it() {
         write(event);
         let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
         // Another lock, and the same: for as long as it takes if it is free.
-        client.lock("other", LONG).unwrap().release().unwrap();
+        let _ = client.lock("other", LONG).unwrap().release().unwrap();
         client.lock("another", LONG).unwrap().extend(LONG).unwrap();
         assert_eq!(client.nodes().len(), 3);
-        if event.resource() == Some(b"same") {
+        if event.resource().is_some_and(|resource| resource == "same") {
             let is_free = event.name() == "released";
             let same = if is_free {
                 Some(client.lock("same", LONG).unwrap())
@@ -64,7 +64,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
         give_back(guard);
         assert_eq!(*gots.lock().unwrap(), [("released", true)]);
     }
-    take(client, "same", LONG).release().unwrap();
+    let _ = take(client, "same", LONG).release().unwrap();
     let told = [("attempt", false), ("acquired", false), ("released", true)];
     assert_eq!(gots.lock().unwrap()[1..], told);
     assert!(journal.of_locks().iter().all(|entry| entry.about == "same"), "no events of events");
@@ -83,7 +83,7 @@ fn a_callback_does_not_wait_behind_the_call_that_it_is_told_about() {
         if matches!(event, Event::Attempt { number: 1, .. }) {
             drop(held.lock().unwrap().take());
             let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
-            client.lock("same", LONG).unwrap().release().unwrap();
+            let _ = client.lock("same", LONG).unwrap().release().unwrap();
         }
     });
     let client = cell.get_or_init(|| client.build().unwrap()).clone();
@@ -143,7 +143,7 @@ fn a_panic_between_two_attempts_leaves_nothing_behind() {
     let (client, _) = panicking(&servers, "attempt");
     let taking = catch_unwind(AssertUnwindSafe(|| client.lock("panic", LONG)));
     assert!(taking.is_err());
-    held.release().unwrap();
+    let _ = held.release().unwrap();
     assert!(gone(&servers, "panic"));
 }
 
@@ -160,7 +160,7 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
     let guard = take(&client, "panic", LONG);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.release())).is_err());
     assert_eq!(holders(&servers, "panic"), 0, "it was released before");
-    take(&thorough(servers.urls()), "panic", LONG).release().unwrap();
+    let _ = take(&thorough(servers.urls()), "panic", LONG).release().unwrap();
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn told(servers: &Servers) -> (LockClient, Journal) {
 fn a_lock_that_is_free_is_told_in_three_events() {
     let servers = Servers::start(3);
     let (client, journal) = told(&servers);
-    take(&client, "free", LONG).release().unwrap();
+    let _ = take(&client, "free", LONG).release().unwrap();
     let told_at_first = names(&journal.entries());
     assert_eq!(
         told_at_first,
@@ -78,7 +78,7 @@ fn a_lock_that_others_hold_is_told_attempt_by_attempt() {
 
     let waiting = std::thread::spawn(move || client.lock("held", LONG).unwrap());
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.attempts == 3)));
-    held.release().unwrap();
+    let _ = held.release().unwrap();
     drop(finish(waiting));
     let told = journal.of_locks();
     let attempts = told.len() - 2;
@@ -173,7 +173,7 @@ fn a_lock_that_is_released_too_late_was_lost() {
     // Not by the clock, but by what the nodes say.
     let guard = take(&client, "forgotten", LONG);
     servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     let told = journal.of_locks();
     assert_eq!(names(&told[2..]), ["lost", "released"]);
     assert!(told[2].text.contains("no majority"), "{}", told[2].text);
@@ -221,7 +221,7 @@ fn who_waits_for_the_end_of_a_quarantine_is_told_so_once() {
     });
     let is_told = || journal.entries().iter().any(|entry| entry.name == "quarantined");
     assert!(eventually(LIMIT, is_told) && !waiting.is_finished(), "before it is waited for");
-    finish(waiting).unwrap();
+    let _ = finish(waiting).unwrap();
     let told = journal.of_locks();
     let [attempt, quarantined, rest @ ..] = &told[..] else { panic!("{told:?}") };
     assert_eq!((attempt.outcome, &*attempt.about), (Some(AttemptOutcome::NoQuorum), "fresh"));
@@ -243,7 +243,7 @@ fn no_event_shows_a_password_or_a_token() {
     guard.extend(LONG).unwrap();
     servers[0].kill();
     guard.extend(LONG).unwrap();
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     // A server that quotes what it was sent.
     let wrong = servers[1].url().replace(SECRET, &format!("{SECRET}-wrong"));
     let journal_of_wrong = Journal::default();

@@ -193,7 +193,7 @@ fn another_s_key_on_a_minority_is_left_alone() {
     servers[1].command(&["LPUSH", "foreign", "no lock at all"]);
     guard.extend(LONG).unwrap();
     guard.extend(LONG).unwrap();
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     assert!(gone(&servers[2..], "foreign"));
     assert_eq!(value(&servers[0], "foreign").as_deref(), Some(&b"another's"[..]));
     assert_eq!(servers[1].command(&["LLEN", "foreign"]), Value::Integer(1));

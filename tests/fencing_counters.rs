@@ -31,8 +31,8 @@ fn refused(request: LockRequest<'_>) -> Vec<bool> {
     };
     assert!(start.elapsed() < LIMIT);
     let is_counter = |answer: &NodeAnswer| match answer {
-        NodeAnswer::Failed(problem @ NodeError::Server(error)) => {
-            assert!(problem.is_permanent() && error.text.starts_with("FENCE "), "{problem}");
+        NodeAnswer::Failed(node_error @ NodeError::Server(error)) => {
+            assert!(node_error.is_permanent() && error.text.starts_with("FENCE "), "{node_error}");
             error.kind == ServerErrorKind::Counter
         }
         _ => false,

@@ -40,21 +40,21 @@ fn free_or_held_and_by_whom() {
     let lock = request.acquire().unwrap().unwrap();
     let held = look(&other, "job");
     let LockState::Held(holder) = &held.state else { panic!("{held:?}") };
-    assert_eq!(holder.owner.as_deref(), Some(&b"host-7:cron\n\0"[..]));
+    assert!(holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
     let remaining = holder.remaining.expect("it has an end");
     assert!(remaining <= LONG && remaining > LONG - LIMIT, "{remaining:?}");
     for view in &held.nodes {
         let holder = view.holder.as_ref().unwrap().as_ref().unwrap();
-        assert!(view.agrees && holder.owner.as_deref() == Some(b"host-7:cron\n\0"));
+        assert!(view.agrees && holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
     }
     assert_eq!(lock.release().unwrap(), Released::InTime, "it was only looked at");
     assert_eq!(look(&other, "job").state, LockState::Free);
 
     let lock = take(&client, "job", LONG);
-    assert_eq!(self::holder(&other, "job").owner, None, "nobody said so");
+    assert_eq!(self::holder(&other, "job").owner(), None, "nobody said so");
     drop(lock);
     let both = client.request_all(["a", "b"]).owner("me").no_wait().acquire().unwrap();
-    assert_eq!(self::holder(&other, "b").owner.as_deref(), Some(&b"me"[..]));
+    assert!(self::holder(&other, "b").owner().is_some_and(|owner| owner == "me"));
     drop(both);
 }
 
@@ -71,7 +71,7 @@ fn a_lock_that_is_handed_on_or_extended_says_whose_it_is_now() {
     };
     assert_eq!(first.release().unwrap(), Released::InTime);
     let mut second = support::queue::finish(waiting);
-    assert_eq!(holder(&client, "job").owner.as_deref(), Some(&b"second"[..]));
+    assert!(holder(&client, "job").owner().is_some_and(|owner| owner == "second"));
     // Its release and its extension know of the label: they compare the whole value.
     servers[0].command(&["DEL", "job"]);
     second.extend(LONG).unwrap();
@@ -103,7 +103,7 @@ fn whatever_is_under_the_key_is_shown_as_what_it_is() {
     for foreign in ["short", ""] {
         all(&["SET", "k", foreign]);
         let holder = holder(&client, "k");
-        assert_eq!((holder.owner, holder.remaining), (None, None), "{foreign:?}");
+        assert_eq!((holder.owner(), holder.remaining), (None, None), "{foreign:?}");
     }
     // One that is longer than a reply may be.
     all(&["SET", "k", &"x".repeat(1_000_000), "PX", "50000"]);
@@ -113,7 +113,7 @@ fn whatever_is_under_the_key_is_shown_as_what_it_is() {
     all(&["DEL", "k"]);
     all(&["LPUSH", "k", "x"]);
     let seen = holder(&client, "k");
-    assert_eq!((seen.owner, seen.remaining), (None, None));
+    assert_eq!((seen.owner(), seen.remaining), (None, None));
     assert!(client.try_lock("k", LONG).unwrap().is_none());
     all(&["PEXPIRE", "k", "50000"]);
     assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
@@ -127,14 +127,11 @@ fn a_minority_that_is_down_is_shown_and_a_majority_is_an_error() {
     let lock = client.request("job").ttl(LONG).owner("me").acquire().unwrap().unwrap();
     servers[2].kill();
     let seen = look(&client, "job");
-    assert!(matches!(&seen.state, LockState::Held(holder) if holder.owner.is_some()), "{seen:?}");
+    assert!(matches!(&seen.state, LockState::Held(holder) if holder.owner().is_some()), "{seen:?}");
     let agreeing: Vec<bool> = seen.nodes.iter().map(|view| view.agrees).collect();
     assert_eq!(agreeing, [true, true, false]);
-    let problem = seen.nodes[2].holder.as_ref().unwrap_err();
-    assert!(
-        matches!(problem, NodeError::Disconnected(_) | NodeError::Unreachable { .. }),
-        "{problem}"
-    );
+    let error = seen.nodes[2].holder.as_ref().unwrap_err();
+    assert!(matches!(error, NodeError::Disconnected(_) | NodeError::Unreachable { .. }), "{error}");
 
     servers[1].kill();
     let InspectError::NoQuorum(error) = client.inspect("job").unwrap_err() else { panic!() };
@@ -193,14 +190,14 @@ fn labels_are_as_long_as_agreed_and_no_longer() {
     let client = thorough(servers.urls());
     let longest = vec![b'x'; 256];
     let lock = client.request("job").owner(&longest).no_wait().acquire().unwrap().unwrap();
-    assert_eq!(holder(&client, "job").owner.as_ref(), Some(&longest));
+    assert!(holder(&client, "job").owner().is_some_and(|owner| owner == longest));
     assert_eq!(lock.release().unwrap(), Released::InTime);
     let refused = client.request("job").owner([b'x'; 257]).acquire().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
     assert_eq!(refused, LockError::Resource(too_long));
     // An empty label is none.
     let lock = client.request("job").owner("").no_wait().acquire().unwrap();
-    assert_eq!(holder(&client, "job").owner, None);
+    assert_eq!(holder(&client, "job").owner(), None);
     drop(lock);
 }
 
@@ -213,9 +210,10 @@ fn this_thread_has_a_name() {
         let work = move || {
             let request = client.request("job").owned_by_this_thread().no_wait();
             let lock = request.acquire().unwrap().unwrap();
-            let owner = holder(&client, "job").owner.expect("it says so");
-            lock.release().unwrap();
-            String::from_utf8(owner).expect("a label that is text")
+            let holder = holder(&client, "job");
+            let _ = lock.release().unwrap();
+            let owner = holder.owner().expect("it says so");
+            owner.as_str().expect("a label that is text").to_owned()
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work).unwrap();
         thread.join().unwrap()

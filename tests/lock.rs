@@ -27,7 +27,7 @@ fn the_four_ways_take_a_free_lock() {
         client.lock("way-waiting", LONG).unwrap(),
     ];
     for guard in guards {
-        let name = guard.resource().to_vec();
+        let name = guard.resource().as_bytes().to_vec();
         assert!(guard.ensure_held().is_ok());
         assert!(guard.remaining() > Duration::from_secs(10) && guard.remaining() < LONG);
         assert!(holders(&servers, &name) >= 3, "{}", name.escape_ascii());
@@ -82,7 +82,7 @@ fn every_attempt_has_a_token_of_its_own() {
     for _ in 0..50 {
         let guard = take(&client, "fresh", LONG);
         tokens.insert(value(&server, "fresh").unwrap());
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
     }
     assert_eq!(tokens.len(), 50);
 
@@ -127,7 +127,7 @@ fn names_are_bytes() {
         assert_eq!(guard.resource(), name);
         assert_eq!(holders(&servers, name), 3, "{}", name.escape_ascii());
         assert!(other.try_lock(name, LONG).unwrap().is_none());
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
         assert!(gone(&servers, name));
     }
     assert_eq!(servers[0].command(&["DBSIZE"]), Value::Integer(0));
@@ -144,9 +144,9 @@ fn a_prefix_stands_before_the_name_in_the_key_only() {
     assert_eq!(holders(&servers, "x"), 0);
     // Another namespace is another lock.
     let plain = thorough(servers.urls());
-    take(&plain, "x", LONG).release().unwrap();
+    let _ = take(&plain, "x", LONG).release().unwrap();
     assert!(plain.try_lock(b"app\0:x", LONG).unwrap().is_none());
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     assert!(gone(&servers, b"app\0:x"));
 }
 
@@ -161,7 +161,7 @@ fn any_number_of_nodes_needs_its_majority() {
         let guard = take(&client, &name, LONG);
         assert_eq!(holders(nodes, &name), count);
         assert_eq!(holders(&servers, &name), count);
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
         assert!(gone(nodes, &name));
 
         // As many others' keys as leave a majority do no harm; one more, and the lock is theirs.
@@ -197,7 +197,7 @@ fn a_lock_by_plain_redis_cli_excludes_ours_and_ours_excludes_it() {
     for server in servers.iter() {
         assert_eq!(set(server), "");
     }
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     assert!(gone(&servers, "shared"));
     assert_eq!(set(&servers[0]), "OK");
 }
@@ -214,8 +214,8 @@ fn the_database_of_the_url_is_where_the_key_is() {
         assert_eq!(client.command(&["EXISTS", "db"]), Value::Integer(1));
     }
     // Another database is another lock.
-    take(&thorough(servers.urls()), "db", LONG).release().unwrap();
-    guard.release().unwrap();
+    let _ = take(&thorough(servers.urls()), "db", LONG).release().unwrap();
+    let _ = guard.release().unwrap();
 }
 
 #[test]
@@ -228,12 +228,12 @@ fn passwords_and_users_are_presented() {
         let user = ["ACL", "SETUSER", "locker", "on", &rule, "~*", "+@all"];
         assert_eq!(server.command(&user), Value::ok());
     }
-    take(&thorough(servers.urls()), "password", LONG).release().unwrap();
+    let _ = take(&thorough(servers.urls()), "password", LONG).release().unwrap();
     let as_user = servers
         .iter()
         .map(|server| format!("redis://locker:{encoded}@127.0.0.1:{}", server.port()));
     let client = thorough(as_user);
-    take(&client, "user", LONG).release().unwrap();
+    let _ = take(&client, "user", LONG).release().unwrap();
     assert!(servers[0].command(&["CLIENT", "LIST"]).text().contains(" user=locker "));
 }
 
@@ -264,7 +264,7 @@ fn one_connection_to_each_node_whatever_the_threads_and_clones() {
             let client = client.clone();
             scope.spawn(move || {
                 for round in 0..10 {
-                    take(&client, format!("{thread}-{round}"), LONG).release().unwrap();
+                    let _ = take(&client, format!("{thread}-{round}"), LONG).release().unwrap();
                 }
             });
         }

@@ -14,7 +14,7 @@ use support::servers::Servers;
 /// Takes and gives back a lock, and says what has been told about the node until then.
 #[track_caller]
 fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'static str> {
-    take(client, "any", LONG).release().expect("a majority answers");
+    let _ = take(client, "any", LONG).release().expect("a majority answers");
     journal.of_node(url)
 }
 

@@ -4,6 +4,7 @@ use crate::support;
 
 use std::fs;
 use std::net::TcpListener;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -101,7 +102,7 @@ fn a_node_without_memory_still_releases() {
 fn a_node_that_was_made_a_replica_and_a_master_again() {
     let server = Server::start(&[]);
     let client = thorough([server.url()]);
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
     assert!(words(&no_quorum(&client))[0].starts_with("server error: READONLY"));
@@ -129,7 +130,7 @@ fn a_node_of_a_cluster() {
 fn a_node_that_a_script_keeps_busy() {
     let server = Server::start(&["--busy-reply-threshold", "20"]);
     let client = thorough([server.url()]);
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
@@ -181,7 +182,7 @@ fn a_node_that_is_still_loading() {
     };
     assert!(eventually(LIMIT, is_loading));
     // Waiting mends this.
-    client.lock("lock:loaded", LONG).unwrap().release().unwrap();
+    let _ = client.lock("lock:loaded", LONG).unwrap().release().unwrap();
     drop(restarting.join().unwrap());
 }
 
@@ -211,7 +212,7 @@ fn errors_that_are_hard_to_provoke_are_told_as_well() {
 }
 
 fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
-    matches!(&report.answer, NodeAnswer::Failed(problem) if problem.is_permanent())
+    matches!(&report.answer, NodeAnswer::Failed(error) if error.is_permanent())
 }
 
 #[test]
@@ -219,7 +220,7 @@ fn each_node_speaks_for_itself() {
     let mut servers = Servers::start(5);
     let client = patient(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
-    take(&client, "lock:before", LONG).release().unwrap();
+    let _ = take(&client, "lock:before", LONG).release().unwrap();
     servers[0].kill();
     servers[1].pause();
     servers[2].command(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -261,4 +262,28 @@ fn the_status_of_each_node() {
     servers[1].restart();
     let is_up = |status: &NodeStatus| status.is_connected && status.last_error.is_none();
     assert!(eventually(LIMIT, || is_up(&client.nodes()[1])));
+}
+
+#[test]
+fn nodes_are_read_from_an_environment_variable() {
+    const VARIABLE: &str = "REDLATCH_TEST_NODES";
+    if std::env::var_os(VARIABLE).is_none() {
+        // This process has threads, so its environment stays as it is: a child runs this test.
+        let servers = Servers::start(3);
+        let urls = servers.urls().join(" , ").replace("redis://", "valkey://");
+        let child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "nodes_are_read_from_an_environment_variable"])
+            .env(VARIABLE, urls)
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && text.contains("1 passed"), "{text}");
+        return;
+    }
+    let client = LockClient::from_env(VARIABLE).unwrap();
+    let nodes = client.nodes();
+    assert!(nodes.len() == 3 && nodes.iter().all(|node| node.is_connected), "{nodes:?}");
+    // Without the restart guard: the servers have just been started.
+    let builder = LockClient::builder().nodes_from_env(VARIABLE).restart_guard(false);
+    assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(Released::InTime));
 }

@@ -78,7 +78,7 @@ fn who_waits_is_served_when_the_quarantine_is_over() {
     assert!(gone(&servers, "fresh"), "what was planted all the same is taken back");
     // It waits, and does not ask a thousand times meanwhile.
     let before = calls(&servers[0], "set");
-    client.lock("fresh", ttl).unwrap().release().unwrap();
+    let _ = client.lock("fresh", ttl).unwrap().release().unwrap();
     let attempts = calls(&servers[0], "set") - before;
     assert!((1..=3).contains(&attempts), "{attempts} attempts");
 
@@ -86,7 +86,7 @@ fn who_waits_is_served_when_the_quarantine_is_over() {
 
     // One that restarts does not count, and a majority that restarts is none.
     servers[0].restart();
-    take(&client, "one", ttl).release().unwrap();
+    let _ = take(&client, "one", ttl).release().unwrap();
     servers[1].restart();
     assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
 }
@@ -104,7 +104,7 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
     let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
     // ... before its time is over.
     assert!(guard.remaining().is_zero());
-    taken.release().unwrap();
+    let _ = taken.release().unwrap();
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_server_that_does_not_say_how_long_it_has_been_up_counts_from_when_it_is_kno
     let guard = client.lock("shy", max_ttl).unwrap();
     assert!(start.elapsed() >= max_ttl);
     assert_eq!(holders(&servers, "shy"), 1);
-    guard.release().unwrap();
+    let _ = guard.release().unwrap();
     // Another connection is another beginning.
     servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(matches!(client.try_lock("shy", max_ttl), Err(LockError::NoQuorum(_))));

@@ -45,10 +45,10 @@ fn a_server_s_timeout_for_the_idle_costs_no_vote() {
     let server = Server::start(&["--timeout", "1"]);
     let client = thorough([server.url()]);
     for round in 0..2 {
-        take(&client, format!("idle-{round}"), LONG).release().unwrap();
+        let _ = take(&client, format!("idle-{round}"), LONG).release().unwrap();
         assert!(eventually(LIMIT, || connections(&server, "redlatch") == 0));
     }
-    take(&client, "idle", LONG).release().unwrap();
+    let _ = take(&client, "idle", LONG).release().unwrap();
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn a_restart_while_nothing_was_asked_costs_no_vote() {
         let name = format!("restart-{round}");
         let guard = take(&client, &name, LONG);
         assert_eq!(holders(&servers, &name), 3);
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
         servers.iter_mut().for_each(Server::restart);
     }
 }
@@ -107,16 +107,16 @@ fn a_majority_that_restarts_empty_has_lost_the_lock() {
 fn a_node_that_comes_back_is_used_again() {
     let mut servers = Servers::start(3);
     let client = patient(servers.urls()).build().unwrap();
-    take(&client, "before", LONG).release().unwrap();
+    let _ = take(&client, "before", LONG).release().unwrap();
     servers[0].kill();
     for round in 0..50 {
-        take(&client, format!("without-{round}"), LONG).release().unwrap();
+        let _ = take(&client, format!("without-{round}"), LONG).release().unwrap();
     }
     servers[0].restart();
     let is_used = || {
         let guard = take(&client, "with", LONG);
         let used = eventually(Duration::from_millis(20), || holders(&servers[..1], "with") == 1);
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
         used
     };
     assert!(eventually(LIMIT, is_used));
@@ -151,12 +151,12 @@ fn a_server_that_is_told_to_stop_in_order_is_like_one_that_is_killed() {
             servers[2].stop();
         });
         for round in 0..100 {
-            take(&client, format!("stopping-{round}"), LONG).release().unwrap();
+            let _ = take(&client, format!("stopping-{round}"), LONG).release().unwrap();
         }
         stopping.join()
     });
     assert!(stopping.is_ok());
-    take(&client, "stopped", LONG).release().unwrap();
+    let _ = take(&client, "stopped", LONG).release().unwrap();
     let empty = |server: &Server| server.command(&["DBSIZE"]) == Value::Integer(0);
     assert!(eventually(LIMIT, || servers[..2].iter().all(empty)));
 }

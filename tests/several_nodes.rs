@@ -101,13 +101,13 @@ fn nodes_of_a_cluster_say_that_they_are() {
     let error = client.request_all(["a", "b"]).acquire().unwrap_err();
     assert!(start.elapsed() < LIMIT);
     let LockError::NoQuorum(error) = error else { panic!("{error}") };
-    let NodeAnswer::Failed(problem) = &error.reports()[0].answer else { panic!("{error}") };
-    let kind = match problem {
+    let NodeAnswer::Failed(node_error) = &error.reports()[0].answer else { panic!("{error}") };
+    let kind = match node_error {
         NodeError::Server(error) => error.kind,
         other => panic!("{other}"),
     };
     assert!(matches!(kind, ServerErrorKind::CrossSlot | ServerErrorKind::ClusterDown), "{error}");
-    assert!(problem.is_permanent());
+    assert!(node_error.is_permanent());
 }
 
 #[test]

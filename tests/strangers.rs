@@ -38,11 +38,11 @@ fn asked(urls: &[String; 3]) -> NoQuorum {
 
 /// Three peers that all do this, and the first one's report.
 #[track_caller]
-fn problem_with(start: impl Fn() -> Peer) -> NodeError {
+fn node_error_of(start: impl Fn() -> Peer) -> NodeError {
     let peers = [start(), start(), start()];
     let error = asked(&[peers[0].url(), peers[1].url(), peers[2].url()]);
     match &error.reports()[0].answer {
-        NodeAnswer::Failed(problem) => problem.clone(),
+        NodeAnswer::Failed(error) => error.clone(),
         other => panic!("{other:?}"),
     }
 }
@@ -50,7 +50,7 @@ fn problem_with(start: impl Fn() -> Peer) -> NodeError {
 #[test]
 fn what_is_no_redis_is_called_what_it_is() {
     let other = |start: fn() -> Peer, expected| {
-        assert_eq!(problem_with(start), NodeError::NotRedis(expected));
+        assert_eq!(node_error_of(start), NodeError::NotRedis(expected));
         assert!(NodeError::NotRedis(expected).is_permanent());
     };
     other(Peer::http, OtherProtocol::Http);
@@ -64,10 +64,10 @@ fn what_is_no_redis_is_called_what_it_is() {
 
 #[test]
 fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
-    assert_eq!(problem_with(Peer::silent), NodeError::TimedOut(Phase::Greeting));
-    assert!(matches!(problem_with(Peer::closing), NodeError::Disconnected(_)));
+    assert_eq!(node_error_of(Peer::silent), NodeError::TimedOut(Phase::Greeting));
+    assert!(matches!(node_error_of(Peer::closing), NodeError::Disconnected(_)));
     // The reset may be there before the connection is seen to be made.
-    let reset = problem_with(Peer::resetting);
+    let reset = node_error_of(Peer::resetting);
     let is_reset = matches!(reset, NodeError::Disconnected(_) | NodeError::Unreachable { .. });
     assert!(is_reset, "{reset:?}");
     let answers: [&[u8]; 8] = [
@@ -81,12 +81,12 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
         &[b'*'; 100_000],
     ];
     for bytes in answers {
-        let problem = problem_with(|| Peer::answering(bytes));
-        assert!(matches!(problem, NodeError::Protocol(_)), "{problem:?}");
+        let error = node_error_of(|| Peer::answering(bytes));
+        assert!(matches!(error, NodeError::Protocol(_)), "{error:?}");
     }
     for bytes in [&b"+OK\r\n"[..], b":1\r\n", b"*0\r\n", b"_\r\n", b"$5\r\nhello\r\n"] {
-        let problem = problem_with(|| Peer::answering(bytes));
-        assert!(matches!(problem, NodeError::UnexpectedReply(_)), "{problem:?}");
+        let error = node_error_of(|| Peer::answering(bytes));
+        assert!(matches!(error, NodeError::UnexpectedReply(_)), "{error:?}");
     }
     // One that says everything back, the password too.
     let parrot = || {
@@ -96,9 +96,9 @@ fn peers_that_say_nothing_or_nonsense_are_reported_and_survived() {
             conversation.stay_silent();
         })
     };
-    assert!(matches!(problem_with(parrot), NodeError::UnexpectedReply(_)));
+    assert!(matches!(node_error_of(parrot), NodeError::UnexpectedReply(_)));
     let quoting = format!("-ERR no {SECRET}, please\r\n");
-    match problem_with(|| Peer::answering(quoting.as_bytes())) {
+    match node_error_of(|| Peer::answering(quoting.as_bytes())) {
         NodeError::Server(error) => assert_eq!(error.text, "ERR no ***, please"),
         other => panic!("{other:?}"),
     }
@@ -113,7 +113,7 @@ fn a_server_that_does_not_know_auth_does_not_spread_the_password() {
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
-    take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
+    let _ = take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_name_that_leads_nowhere_is_reported_and_holds_nobody_up() {
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
     let client = patient(urls).build().unwrap();
     for round in 0..20 {
-        take(&client, format!("named-{round}"), LONG).release().unwrap();
+        let _ = take(&client, format!("named-{round}"), LONG).release().unwrap();
     }
     assert!(gone(&servers, "named-19"));
 
@@ -146,7 +146,7 @@ fn a_stranger_among_the_nodes_is_one_node_that_is_down() {
         for _ in 0..10 {
             let mut guard = take(&client, "stranger", LONG);
             guard.extend(LONG).unwrap();
-            guard.release().unwrap();
+            let _ = guard.release().unwrap();
         }
         assert!(gone(&servers, "stranger"));
     }

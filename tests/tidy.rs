@@ -100,36 +100,78 @@ fn only_the_clock_reads_a_clock() {
 }
 
 #[test]
-fn only_the_client_draws_entropy() {
+fn only_the_core_draws_entropy() {
     // The embedded nodes draw the random names that servers have.
-    let may = ["src/client.rs", "src/embedded/nodes.rs", "src/embedded/server.rs"];
+    let may = ["src/core.rs", "src/embedded/nodes.rs", "src/embedded/server.rs"];
     let words = ["getrandom", "RandomState", "thread_rng"];
     let found = mentions(&words, |source| !may.contains(&&*source.path));
-    assert_none("only src/client.rs may draw entropy", &found);
+    assert_none("only src/core.rs may draw entropy", &found);
+}
+
+/// The modules of the crate from the bottom up, each with those that it may import. A module
+/// imports only from rows above its own, so no two can import each other.
+const LAYERS: [(&str, &str); 21] = [
+    ("callback", ""),
+    ("clock", ""),
+    ("node_url", ""),
+    ("owner_process", ""),
+    ("released", ""),
+    ("resp", ""),
+    ("engine", "clock"),
+    ("fencing", "engine"),
+    ("node", "clock engine resp"),
+    ("name", "node"),
+    ("embedded", "clock node resp"),
+    ("error", "engine fencing node node_url resp"),
+    ("inspect", "engine name node"),
+    ("net", "clock engine node node_url"),
+    ("event", "error name net node owner_process released"),
+    ("wait_queue", "clock engine owner_process"),
+    ("watchdog", "callback clock engine error net owner_process wait_queue"),
+    ("config", "engine error event node_url wait_queue"),
+    (
+        "core",
+        "clock config engine error event name net node node_url owner_process wait_queue watchdog",
+    ),
+    ("guard", "callback clock core engine error event fencing name released wait_queue watchdog"),
+    (
+        "client",
+        "clock config core engine error event fencing guard inspect name node wait_queue watchdog",
+    ),
+];
+
+/// The names that follow `crate::` in this line.
+fn imports(line: &str) -> impl Iterator<Item = &str> {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    line.split("crate::").skip(1).map(move |rest| {
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        &rest[..end]
+    })
 }
 
 #[test]
-fn arrows_between_layers_run_one_way() {
-    let above = [
-        ("resp", vec!["engine", "node", "net", "client", "guard", "config", "clock", "error"]),
-        ("engine", vec!["resp", "node", "net", "client", "guard", "config", "error", "event"]),
-        ("node", vec!["net", "client", "guard", "config", "error", "node_url", "event"]),
-        ("net", vec!["client", "guard", "config", "error", "event", "line"]),
-        ("line", vec!["net", "node", "resp", "client", "guard", "config", "error", "event"]),
-        ("event", vec!["engine", "resp", "client", "config", "line"]),
-        ("watchdog", vec!["client", "guard", "config", "node", "resp", "event"]),
-        ("embedded", vec!["engine", "net", "client", "guard", "config", "error"]),
-        ("node_url", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
-        ("clock", vec!["engine", "node", "net", "client", "guard", "config", "error", "resp"]),
-    ];
-    for (layer, forbidden) in above {
-        let words: Vec<String> = forbidden.iter().map(|above| format!("crate::{above}")).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let found = mentions(&words, |source| source.is_in(layer));
-        assert_none(&format!("{layer} may not look up"), &found);
-        let found = mentions(&["crate::{"], |source| source.is_in(layer));
-        assert_none("imports from the crate's root are written out, or this test is blind", &found);
+fn each_module_imports_only_modules_below_it() {
+    for (index, (layer, may_import)) in LAYERS.iter().enumerate() {
+        for below in may_import.split_whitespace() {
+            let is_above = LAYERS[..index].iter().any(|(other, _)| *other == below);
+            assert!(is_above, "{layer} may import {below}, which must stand above it in the table");
+        }
     }
+    let mut broken = Vec::new();
+    for source in files("src", "rs").iter().filter(|source| source.path != "src/lib.rs") {
+        let Some((layer, may_import)) = LAYERS.iter().find(|(layer, _)| source.is_in(layer)) else {
+            broken.push(format!("{}: its module is not in the table", source.path));
+            continue;
+        };
+        for (number, line) in source.statements() {
+            // An import from the crate's root, as `crate::{...}`, has no name of a module.
+            let may = |module: &str| module == *layer || may_import.split(' ').any(|m| m == module);
+            for module in imports(line).filter(|module| !may(module)) {
+                broken.push(format!("{}:{number}: crate::{module}", source.path));
+            }
+        }
+    }
+    assert_none("a module imports only what the table lists for it", &broken);
 }
 
 #[test]

@@ -74,8 +74,8 @@ fn no_time_to_wait_is_one_attempt() {
     let client = thorough(servers.urls());
     let past = Instant::now();
     thread::sleep(Duration::from_millis(2));
-    client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
-    client.try_lock_until("free", LONG, past).unwrap().unwrap().release().unwrap();
+    let _ = client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
+    let _ = client.try_lock_until("free", LONG, past).unwrap().unwrap().release().unwrap();
 
     let _held = take(&client, "held", LONG);
     let before = calls(&servers[0], "set");
@@ -95,7 +95,7 @@ fn the_longest_wait_is_for_ever() {
     };
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));
     assert!(!waiting.is_finished());
-    held.release().unwrap();
+    let _ = held.release().unwrap();
     assert!(waiting.join().unwrap().unwrap().is_some());
 }
 
@@ -175,7 +175,7 @@ fn a_stopped_minority_holds_nobody_up() {
     for round in 0..20 {
         let mut guard = take(&client, format!("minority-{round}"), LONG);
         guard.extend(LONG).unwrap();
-        guard.release().unwrap();
+        let _ = guard.release().unwrap();
     }
     assert!(start.elapsed() < Duration::from_secs(60));
     resume(&servers, 2);

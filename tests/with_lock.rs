@@ -144,7 +144,7 @@ fn who_waits_for_its_own_lock_is_told_at_once() {
         })
         .unwrap();
     // The lock is free again, and so is the thread.
-    client.lock("own", TTL).unwrap().release().unwrap();
+    let _ = client.lock("own", TTL).unwrap().release().unwrap();
 }
 
 #[test]

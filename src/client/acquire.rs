@@ -1,13 +1,15 @@
 //! Taking a lock: the four ways are one.
 
+use super::LockClient;
 use super::event_recorder::EventRecorder;
 use super::request::Terms;
-use super::{LastRound, LockClient, draw};
 use crate::clock::{self, Time};
+use crate::core::{LastRound, draw};
 use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
+use crate::name::Name;
 use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +27,13 @@ impl LockClient {
         extras: Option<Arc<Extras>>,
         terms: &Terms,
     ) -> Result<Option<LockGuard>, LockError> {
-        if self.is_forked() {
+        if self.core.is_forked() {
             return Err(LockError::OtherProcess);
         }
-        if !self.has_listener() {
-            return self.take(key, extras, terms, |acquire| self.run(acquire));
+        if !self.core.has_listener() {
+            return self.take(key, extras, terms, |acquire| self.core.run(acquire));
         }
-        let mut account = EventRecorder::begin(self, &key[self.shared.key_prefix.len()..]);
+        let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
         let result = self.take(key, extras, terms, |acquire| account.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             account.conclude(&result);
@@ -46,9 +48,9 @@ impl LockClient {
         terms: &Terms,
         run: impl FnOnce(Acquire) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
-        let rules = &self.shared.rules;
+        let rules = &self.core.rules;
         let least = terms.min_validity.unwrap_or(rules.min_validity);
-        let ttl = self.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
+        let ttl = self.core.ttl(terms.ttl, least).map_err(LockError::Ttl)?;
         let more = extras.iter().flat_map(|extras| &extras.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(terms, ttl, key_bytes)?;
@@ -58,23 +60,23 @@ impl LockClient {
         let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
             Some(extras) => {
                 let name = name_of_set(key, &extras.more_keys);
-                self.enqueue(&self.shared.set_lines, &name, patience, acquire)
+                self.enqueue(&self.core.set_wait_queues, &name, patience, acquire)
             }
-            None => self.enqueue(&self.shared.lines, key, patience, acquire),
+            None => self.enqueue(&self.core.wait_queues, key, patience, acquire),
         };
-        let Some((place, acquire)) = stood? else {
+        let Some((head, acquire)) = stood? else {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
-        if self.is_known_forked() {
+        if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
         match outcome {
             Acquired::Held(lease) => {
-                if let Some(place) = &place {
-                    place.hold(lease.expires_at(rules));
+                if let Some(head) = &head {
+                    head.set_key_expiry(lease.expires_at(rules));
                 }
-                self.guard(lease, place, terms).map(Some)
+                self.guard(lease, head, terms).map(Some)
             }
             Acquired::Contended => Ok(None),
             Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
@@ -92,13 +94,13 @@ impl LockClient {
     /// the lock; an error if that thread is this one.
     fn enqueue(
         &self,
-        lines: &Arc<WaitQueues>,
+        wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
         patience: Patience,
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
-        if self.shared.listener.is_some() && Listener::is_telling() {
-            // The call that is being told about may have the place before this one in line.
+        if self.core.listener.is_some() && Listener::is_in_callback() {
+            // The call that is being told about may be ahead of this one in the queue.
             return Ok(Some((None, acquire)));
         }
         let deadline = match patience {
@@ -106,24 +108,24 @@ impl LockClient {
             Patience::Until(deadline) => Some(deadline),
             Patience::Forever => None,
         };
-        let node_timeout = self.shared.rules.node_timeout;
-        let (place, lease) = match lines.join(key, deadline, node_timeout) {
-            Joined::Head(place, lease) => (place, lease),
-            Joined::Outside => return Ok(Some((None, acquire))),
+        let node_timeout = self.core.rules.node_timeout;
+        let (head, lease) = match wait_queues.join(key, deadline, node_timeout) {
+            Joined::Head(head, lease) => (head, lease),
+            Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
-            Joined::Own => return Err(LockError::HeldByThisThread),
+            Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
         };
         if let Some(lease) = lease {
             let now = clock::now();
             if deadline.is_none_or(|deadline| now < deadline) {
                 acquire = acquire.succeeding(lease);
             } else {
-                if let Err(lease) = place.pass(lease) {
-                    self.post(lease.undo(now, &self.shared.rules));
+                if let Err(lease) = head.hand_off(lease) {
+                    self.core.post(lease.undo(now, &self.core.rules));
                 }
                 return Ok(None);
             }
-        } else if place.is_after_limit() {
+        } else if head.is_after_limit() {
             let now = clock::now();
             let seed = draw().map_or(0, |draw| draw.seed);
             let pause = Jitter::from_seed(seed).below(PAUSE_AFTER_LIMIT);
@@ -132,7 +134,7 @@ impl LockClient {
             let pause = pause.min(left / 2);
             acquire = acquire.pausing(now.after(pause));
         }
-        Ok(Some((Some(place), acquire)))
+        Ok(Some((Some(head), acquire)))
     }
 }
 

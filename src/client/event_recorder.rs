@@ -1,17 +1,19 @@
 //! An acquisition that somebody listens to: the same, with an account of its attempts.
 
-use super::{LastRound, LockClient};
+use super::LockClient;
 use crate::clock::{self, Time};
+use crate::core::LastRound;
 use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
+use crate::name::Name;
 use std::time::Duration;
 
 /// What is told about one call.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
-    resource: &'a [u8],
+    resource: Name<'a>,
     began: Time,
     attempts: u64,
     attempt_began: Time,
@@ -27,7 +29,7 @@ pub(super) struct EventRecorder<'a> {
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
-    pub(super) fn begin(client: &'a LockClient, resource: &'a [u8]) -> Self {
+    pub(super) fn begin(client: &'a LockClient, resource: Name<'a>) -> Self {
         let now = clock::now();
         Self {
             client,
@@ -43,7 +45,7 @@ impl<'a> EventRecorder<'a> {
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
         let accounted = RecordedAcquire { acquire, account: self };
-        client.run_telling(accounted, |accounted, last| accounted.account.tell_rest(last))
+        client.core.run_observed(accounted, |accounted, last| accounted.account.tell_rest(last))
     }
 
     /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
@@ -56,10 +58,10 @@ impl<'a> EventRecorder<'a> {
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
         if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
             self.quarantined_until = until;
-            self.client.tell(|| Event::Quarantined { resource, left, reports });
+            self.client.core.emit(|| Event::Quarantined { resource, left, reports });
         }
         // If who was told has forked, the call goes on in the parent only.
-        self.client.is_known_forked().then_some(Acquired::Contended)
+        self.client.core.is_known_forked().then_some(Acquired::Contended)
     }
 
     /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives
@@ -75,7 +77,7 @@ impl<'a> EventRecorder<'a> {
         self.tell_attempt(|_| outcome);
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
-        self.client.tell(|| match result {
+        self.client.core.emit(|| match result {
             Ok(Some(guard)) => {
                 Event::Acquired { resource, attempts, waited, validity: guard.remaining() }
             }
@@ -87,7 +89,7 @@ impl<'a> EventRecorder<'a> {
     fn tell_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
         if let Some((took, ballot)) = self.untold.take() {
             let (resource, number, outcome) = (self.resource, self.attempts, outcome(&ballot));
-            self.client.tell(|| Event::Attempt { resource, number, outcome, took });
+            self.client.core.emit(|| Event::Attempt { resource, number, outcome, took });
         }
     }
 }

@@ -14,13 +14,12 @@ impl LockClient {
     /// [`node_timeout`](crate::Builder::node_timeout).
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
-        if self.is_forked() {
-            return self.shared.net.unknown(&NodeError::OtherProcess);
+        if self.core.is_forked() {
+            return self.core.net.unknown(&NodeError::OtherProcess);
         }
-        let statuses =
-            self.shared.net.submit(Request::ping(&self.shared.rules, clock::now())).statuses;
-        if let Some(listener) = &self.shared.listener {
-            listener.tell_changes();
+        let statuses = self.core.net.submit(Request::ping(&self.core.rules, clock::now())).statuses;
+        if let Some(listener) = &self.core.listener {
+            listener.emit_node_changes();
         }
         statuses
     }
@@ -35,12 +34,12 @@ impl LockClient {
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
         let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
-        if self.is_forked() {
+        if self.core.is_forked() {
             return Err(InspectError::OtherProcess);
         }
-        let ping = Request::ping(&self.shared.rules, clock::now());
+        let ping = Request::ping(&self.core.rules, clock::now());
         let request = Request { verb: Verb::Inspect, key: Arc::clone(&key), ..ping };
-        let returns = self.shared.net.submit(request).returns;
+        let returns = self.core.net.submit(request).returns;
         Inspection::of(key, &returns.snapshots, returns.reports)
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
     }
@@ -70,7 +69,7 @@ impl LockClient {
     /// What was seen is no lock: no string, one without a ttl, or one that is too long; it stays.
     /// Or fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
-        if self.is_forked() {
+        if self.core.is_forked() {
             return Err(ForceReleaseError::OtherProcess);
         }
         let Seen { key, locks, others } = &seen.seen;
@@ -79,9 +78,9 @@ impl LockClient {
             let error = || ForceReleaseError::NotALock { urls: others.clone() };
             return if is_free { Ok(false) } else { Err(error()) };
         }
-        let ping = Request::ping(&self.shared.rules, clock::now());
+        let ping = Request::ping(&self.core.rules, clock::now());
         let (verb, key, seen) = (Verb::Remove, Arc::clone(key), Some(Arc::clone(locks)));
-        let returns = self.shared.net.submit(Request { verb, key, seen, ..ping }).returns;
+        let returns = self.core.net.submit(Request { verb, key, seen, ..ping }).returns;
         let tally = &returns.ballot.tally;
         if tally.answered_by_majority() != Verdict::Won {
             return Err(ForceReleaseError::NoQuorum(NoQuorum::new(returns.reports)));

@@ -1,14 +1,13 @@
 //! Locks that are kept alive.
 
 use super::request::Terms;
-use super::{LockClient, LockRequest, draw};
+use super::{LockClient, LockRequest};
 use crate::clock;
 use crate::engine::{Lease, Ttl};
-use crate::error::{LockError, SpawnError, TtlError};
-use crate::event::Event;
+use crate::error::{LockError, TtlError};
 use crate::guard::LockGuard;
 use crate::wait_queue::QueueHead;
-use crate::watchdog::{Demand, KeptLock, MAX_HOLD, Plan, SharedLease, period, shortest_ttl};
+use crate::watchdog::{MAX_HOLD, shortest_ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,83 +69,29 @@ impl LockClient {
             return Ok(());
         }
         let whole = ttl.as_duration();
-        let shortest = shortest_ttl(self.rules()).map_or(Duration::MAX, Ttl::as_duration);
+        let shortest = shortest_ttl(&self.core.rules).map_or(Duration::MAX, Ttl::as_duration);
         if whole < shortest {
             let error = TtlError::TooShortToKeep { ttl: terms.ttl, shortest };
             return Err(LockError::Ttl(error));
         }
-        let max_hold = self.max_hold(terms.max_hold).unwrap_or(MAX_HOLD);
+        let max_hold = self.core.max_hold(terms.max_hold).unwrap_or(MAX_HOLD);
         if whole > max_hold {
             return Err(LockError::Ttl(TtlError::BeyondHold { ttl: terms.ttl, max_hold }));
         }
-        self.shared.watchdog.load().admit(self.demand(ttl, key_bytes))?;
-        self.shared.watchdog.start().map_err(LockError::Spawn)
-    }
-
-    /// What keeping such a lock alive takes.
-    fn demand(&self, ttl: Ttl, key_bytes: usize) -> Demand {
-        Demand::new(ttl.as_duration(), period(self.rules(), ttl), key_bytes)
-    }
-
-    /// For how long extensions may keep a lock: what was asked for, or what the settings say if
-    /// that is less.
-    pub(super) fn max_hold(&self, asked: Option<Duration>) -> Option<Duration> {
-        [asked, self.rules().hold_max].into_iter().flatten().min()
+        self.core.watchdog.load().admit(self.core.demand(ttl, key_bytes))?;
+        self.core.watchdog.start().map_err(LockError::Spawn)
     }
 
     /// The guard of a lock that was granted, kept alive if that was asked for.
     pub(super) fn guard(
         &self,
         lease: Lease,
-        place: Option<QueueHead>,
+        head: Option<QueueHead>,
         terms: &Terms,
     ) -> Result<LockGuard, LockError> {
-        let max_hold = self.max_hold(terms.max_hold);
-        let prefix = self.shared.key_prefix.len();
-        if !terms.keep_alive {
-            return Ok(LockGuard::new(self.clone(), lease, prefix, place, max_hold));
-        }
-        // If there are no random numbers now, renewals are less spread out.
-        let seed = draw().map_or(0, |draw| draw.seed);
-        let most = max_hold.unwrap_or(MAX_HOLD);
-        let plan = Plan::new(self.rules(), lease.ttl, lease.since, most, seed);
-        let load = self.shared.watchdog.load();
-        // From the first byte to the answer that decided it, or a little longer.
-        load.took(clock::now().since(lease.since));
-        let hold = Arc::new(SharedLease::new(lease.clone(), None));
-        let demand = self.demand(lease.ttl, hold.key_bytes());
-        let tenure = place.as_ref().map(|place| place.tenure().clone());
-        let guard = LockGuard::new(self.clone(), lease, prefix, place, max_hold);
-        // Whoever is refused here gives the lock up, by dropping its guard.
-        let share = Arc::new(load.keep(demand)?);
-        let guard = guard.sharing(Arc::clone(&hold)).counting(Arc::clone(&share));
-        let is_told = self.has_listener();
-        let guard = if is_told { self.tell_when_lost(guard)? } else { guard };
-        let kept = KeptLock { hold, plan: Box::new(plan), share, tenure, is_told };
-        self.shared.watchdog.keep(kept).map_err(LockError::Spawn)?;
-        Ok(guard)
-    }
-
-    /// Has it told when this lock is lost, by the notifier and not only when the guard notices.
-    fn tell_when_lost(&self, guard: LockGuard) -> Result<LockGuard, LockError> {
-        let Some(listener) = self.shared.listener.clone() else { return Ok(guard) };
-        let (resource, since) = (guard.resource().to_vec(), guard.since());
-        let tell = move |lost| {
-            let held = clock::now().since(since);
-            listener.tell(&Event::Lost { resource: &resource, held, lost });
-        };
-        guard.on_lost(tell).map_err(LockError::Spawn)?;
-        Ok(guard.with_loss_told())
-    }
-
-    /// Starts the thread that tells of losses, if it does not run.
-    pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
-        self.shared.watchdog.start_notifier()
-    }
-
-    /// Has the notifier look at a lock, now and when its validity ends.
-    pub(crate) fn look_at(&self, hold: Arc<SharedLease>) {
-        self.shared.watchdog.look(hold);
+        let max_hold = self.core.max_hold(terms.max_hold);
+        let guard = LockGuard::new(Arc::clone(&self.core), lease, head, max_hold);
+        if terms.keep_alive { guard.keep_alive() } else { Ok(guard) }
     }
 }
 

@@ -15,13 +15,13 @@ const RESOURCES_MAX: usize = 64;
 impl LockClient {
     /// The key of a resource.
     pub(super) fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
-        let length = self.shared.key_prefix.len() + resource.len();
+        let length = self.core.key_prefix.len() + resource.len();
         if resource.is_empty() {
             Err(ResourceError::Empty)
         } else if length > KEY_MAX {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
-            let key: Arc<[u8]> = self.shared.key_prefix.iter().chain(resource).copied().collect();
+            let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
             // Locked together with the resource it counts for, the counter would take its place.
             if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
         }

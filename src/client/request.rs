@@ -1,9 +1,9 @@
 //! What is asked for, when more than a resource and a ttl is to be said about it.
 
-use super::{LockClient, Shared};
+use super::LockClient;
 use crate::clock;
-use crate::engine::{Extras, Patience, Ttl};
-use crate::error::{LockError, ResourceError, TtlError};
+use crate::engine::{Extras, Patience};
+use crate::error::{LockError, ResourceError};
 #[cfg(doc)]
 use crate::fencing::FencingToken;
 use crate::guard::LockGuard;
@@ -79,27 +79,6 @@ impl LockClient {
     ///   nothing of each other.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))
-    }
-}
-
-impl LockClient {
-    /// The ttl as the nodes are told it, if the settings allow it and it leaves `least` of
-    /// validity.
-    pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
-        let Shared { max_ttl, rules, .. } = &*self.shared;
-        if ttl > *max_ttl {
-            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
-        }
-        let whole = Ttl::from_duration(ttl);
-        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
-            let shortest = rules.drift.shortest_ttl(least);
-            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
-            TtlError::TooShort { ttl, shortest }
-        })
-    }
-
-    pub(crate) fn fencing_expiry(&self) -> Ttl {
-        self.shared.fencing_expiry
     }
 }
 
@@ -274,7 +253,7 @@ impl<'a> LockRequest<'a> {
         if length > most {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
-        let fence = self.terms.is_fenced.then_some(self.client.fencing_expiry());
+        let fence = self.terms.is_fenced.then_some(self.client.core.fencing_expiry);
         let extras = Extras { more_keys, owner: self.terms.owner.clone(), fence };
         let extras = (extras != Extras::default()).then(|| Arc::new(extras));
         self.client.acquire(&key, extras, &self.terms)

@@ -1,9 +1,9 @@
 //! What the settings must be like.
 
-use super::{Builder, Config, KEY_MAX};
-use crate::engine::{Drift, NODES_MAX, Rules, TTL_LIMIT, Ttl};
+use super::nodes::node_urls;
+use super::{Builder, KEY_MAX, Settings};
+use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
-use crate::node_url::{NodeUrl, redact};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const FENCING_EXPIRY: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 impl Builder {
-    pub(super) fn check(self) -> Result<Config, ConfigError> {
-        let urls = node_urls(&self.urls)?;
+    pub(crate) fn check(self) -> Result<Settings, ConfigError> {
+        let urls = node_urls(&self.nodes)?;
         let Some(drift) = Drift::from_factor(self.drift_factor) else {
             let reason =
                 format!("{} is not between 0 and {}", self.drift_factor, Drift::FACTOR_MAX);
@@ -32,7 +32,7 @@ impl Builder {
         self.check_times(&rules)?;
         self.check_names()?;
         let fencing_expiry = self.check_fencing_expiry()?;
-        Ok(Config {
+        Ok(Settings {
             urls,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,
@@ -99,24 +99,4 @@ impl Builder {
         }
         Ok(())
     }
-}
-
-fn node_urls(texts: &[String]) -> Result<Vec<NodeUrl>, ConfigError> {
-    if texts.is_empty() {
-        return Err(ConfigError::NoNodes);
-    }
-    if texts.len() > NODES_MAX {
-        return Err(ConfigError::TooManyNodes(texts.len()));
-    }
-    let mut urls: Vec<NodeUrl> = Vec::new();
-    for text in texts {
-        let url = NodeUrl::parse(text).map_err(ConfigError::Url)?;
-        if let Some(first) = urls.iter().position(|other| other.same_server(&url)) {
-            // As they were written: in their canonical form two spellings would look like one.
-            let (first, second) = (redact(&texts[first]), redact(text));
-            return Err(ConfigError::Duplicate { first, second });
-        }
-        urls.push(url);
-    }
-    Ok(urls)
 }

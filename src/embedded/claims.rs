@@ -1,5 +1,5 @@
-//! What most of the scripts do, in Rust. They are held against the Lua in the ways in which this
-//! library calls them; called with too few arguments, they say so in words of their own.
+//! Most of this library's scripts, in Rust. The conformance test compares them with the Lua, as
+//! this library calls them. With too few arguments they return an error of their own.
 
 use super::command::{Call, integer};
 use super::expiry::{Conditions, remaining_ms, set_remaining};
@@ -8,7 +8,7 @@ use super::scripts::{Outcome, Raised, Words, put, remove};
 use super::strings::set;
 use crate::node::script::{FENCE_MAX, SHOWN_MAX};
 
-/// What a key without an end has left to live.
+/// The remaining time to live of a key that does not expire.
 const ENDLESS: i64 = -1;
 
 pub(super) fn malformed() -> Raised {
@@ -20,7 +20,7 @@ fn number(words: Words<'_>, index: usize) -> Result<u64, Raised> {
     text.and_then(|text| text.parse().ok()).ok_or_else(malformed)
 }
 
-/// The locks' keys and the counters', of which `ARGV[1]` says how many there are.
+/// The keys of the locks, whose number is in `ARGV[1]`, and the keys of the counters.
 fn split(words: Words<'_>) -> Result<(Keys<'_>, Keys<'_>), Raised> {
     let locks = usize::try_from(number(words, 0)?).map_err(|_| malformed())?;
     words.keys.split_at_checked(locks).ok_or_else(malformed)
@@ -34,17 +34,17 @@ pub(super) fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option
     Ok(found.map(<[u8]>::to_vec))
 }
 
-/// The number that the answer repeats: yes.
+/// Yes: the reply repeats the number of the command.
 pub(super) fn yes(number: i64) -> OwnedReply {
     OwnedReply::Integer(number)
 }
 
-/// No.
+/// No: the reply is the negative number of the command.
 pub(super) fn no(number: i64) -> OwnedReply {
     OwnedReply::Integer(-number)
 }
 
-/// The number of the command, which is the last argument.
+/// The number of the command: the last argument.
 pub(super) fn proof(words: Words<'_>) -> Result<i64, Raised> {
     let last = words.argv.len().checked_sub(1).ok_or_else(malformed)?;
     i64::try_from(number(words, last)?).map_err(|_| malformed())
@@ -91,14 +91,14 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     Ok(OwnedReply::Array([proof, is_new, fence].map(OwnedReply::Integer).into()))
 }
 
-/// Does the key end, or has it ended, sooner than in so many milliseconds?
+/// Does the key expire in less than `limit` milliseconds, or is it missing?
 pub(super) fn ends_before(call: &mut Call<'_>, key: &[u8], limit: i64) -> bool {
     let now_ms = call.now_ms;
     let left = remaining_ms(call.database(), now_ms, key);
     left != ENDLESS && left < limit
 }
 
-/// Sets a counter, and does not shorten its life if it was found there.
+/// Sets a counter. The time to live of an existing counter is not shortened.
 fn raise(
     call: &mut Call<'_>,
     (key, is_found): (&[u8], bool),
@@ -115,15 +115,15 @@ fn raise(
     put(call, key, value, life.to_string().as_bytes(), 30)
 }
 
-/// A time to live among the arguments.
+/// A time to live in the arguments.
 fn millis(words: Words<'_>, index: usize) -> Result<i64, Raised> {
     i64::try_from(number(words, index)?).map_err(|_| malformed())
 }
 
-/// What is found under a counter's key.
+/// The value of a counter's key.
 enum Counter {
     None,
-    /// Decimal digits and nothing else. More than fit count as the largest number there is.
+    /// Decimal digits only. A number that does not fit counts as the largest.
     Number(u64),
     Other,
 }
@@ -187,17 +187,17 @@ pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `extend.lua`
 pub(super) fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    lengthen(call, words, [1, 6])
+    extend_keys(call, words, [1, 6])
 }
 
 /// `extend_all.lua`
 pub(super) fn extend_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    lengthen(call, words, [2, 9])
+    extend_keys(call, words, [2, 9])
 }
 
-/// Lengthens the life of all keys, if all are ours. The lines are those in which the script looks
-/// at a key and changes it.
-fn lengthen(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcome {
+/// Extends all keys, if all have our token. `lines` are the lines in which the script reads a key
+/// and changes it.
+fn extend_keys(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcome {
     let [ours, _, _] = *words.argv else { return Err(malformed()) };
     let (limit, proof) = (millis(words, 1)?, proof(words)?);
     for key in words.keys {
@@ -224,7 +224,7 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let found = match call.database().string(now_ms, key) {
         Ok(None) => OwnedReply::Null,
         Ok(Some(value)) => OwnedReply::bulk(&value[..value.len().min(SHOWN_MAX)]),
-        // Something is there that is no lock's.
+        // The key is not a lock's.
         Err(_) => OwnedReply::bulk([]),
     };
     let left = remaining_ms(call.database(), now_ms, key);

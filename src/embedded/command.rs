@@ -1,7 +1,7 @@
-//! From the words of a command to the function that runs it, with every refusal on the way.
+//! The table of commands: finds the function that runs a command, after the checks.
 //!
-//! The order of refusals is Redis' own: unknown command, wrong number of arguments, not
-//! authenticated. So an unauthenticated client does learn which commands exist.
+//! The checks are in the order of Redis: unknown command, wrong number of arguments, not
+//! authenticated. So an unauthenticated client can find out which commands exist.
 
 use super::keyspace::{Keyspace, millis};
 use super::reply::{Answer, Failure, OwnedReply};
@@ -9,13 +9,13 @@ use super::session::ConnectionState;
 use super::{expiry, info, scripts, session, strings};
 use crate::clock::Time;
 
-/// One command at work: the node, the connection, the time, and the words.
+/// The call of a command: the node, the connection, the time, and the words.
 pub(super) struct Call<'a> {
     pub(super) keyspace: &'a mut Keyspace,
     pub(super) session: &'a mut ConnectionState,
     pub(super) now: Time,
     pub(super) now_ms: i64,
-    /// The command's name and everything after it.
+    /// The command's name and its arguments.
     pub(super) args: &'a [&'a [u8]],
 }
 
@@ -24,7 +24,7 @@ impl Call<'_> {
         self.keyspace.database(self.session.database)
     }
 
-    /// Another command at the same time on the same connection, as a script makes it.
+    /// A call of another command at the same time on the same connection, as in a script.
     pub(super) fn with_args<'b>(&'b mut self, args: &'b [&'b [u8]]) -> Call<'b> {
         let (now, now_ms) = (self.now, self.now_ms);
         Call { keyspace: self.keyspace, session: self.session, now, now_ms, args }
@@ -32,9 +32,9 @@ impl Call<'_> {
 }
 
 struct Command {
-    /// Lower case; `container|subcommand` where the second word belongs to the name.
+    /// In lower case; `container|subcommand` for subcommands.
     name: &'static str,
-    /// How many words, the name included: exactly so many, or at least so many if negative.
+    /// The number of words with the name: exact, or the minimum if negative.
     arity: isize,
     /// Allowed before the connection has authenticated.
     open: bool,
@@ -92,7 +92,7 @@ const COMMANDS: &[Command] = &[
     command("type", 2, strings::kind),
 ];
 
-/// Runs the command that `args` names, or says why not.
+/// Runs the command in `args`.
 pub(super) fn run(
     keyspace: &mut Keyspace,
     now: Time,
@@ -116,7 +116,7 @@ pub(super) fn run(
 
 fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
     let name = args.first().copied().unwrap_or_default();
-    // Only a bare name is looked for, so nobody reaches `client|id` by that spelling.
+    // Only names without `|` match: `client|id` in one word is an unknown command.
     let same = |command: &&Command| command.name.as_bytes().eq_ignore_ascii_case(name);
     let Some(command) = COMMANDS.iter().filter(|c| !c.name.contains('|')).find(same) else {
         return Err(unknown_command(name, &args[args.len().min(1)..]));
@@ -140,7 +140,7 @@ pub(super) fn wrong_arity(name: &str) -> Failure {
     Failure::new(format!("ERR wrong number of arguments for '{name}' command"))
 }
 
-/// As much of `word` as Redis puts into an error: up to a NUL, and at most `limit` bytes.
+/// The part of `word` that Redis puts into an error: up to a NUL, and at most `limit` bytes.
 pub(super) fn excerpt(word: &[u8], limit: usize) -> &[u8] {
     let text = word.split(|byte| *byte == 0).next().unwrap_or_default();
     &text[..text.len().min(limit)]
@@ -168,7 +168,7 @@ fn unknown_subcommand(container: &str, word: &[u8]) -> Failure {
     Failure::new(parts.concat())
 }
 
-/// A container without a subcommand never gets past its arity.
+/// Never runs: a container without a subcommand fails the check of its arity.
 fn container(call: &mut Call<'_>) -> Answer {
     Err(unknown_command(call.args[0], &call.args[1..]))
 }
@@ -181,7 +181,7 @@ fn ping(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// A number as Redis reads one: the way it would print it, so neither `+5` nor `05`.
+/// A number as Redis reads it: only in the form in which Redis prints it, so neither `+5` nor `05`.
 pub(super) fn integer(text: &[u8]) -> Result<i64, Failure> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
     parsed.filter(|value| value.to_string().as_bytes() == text).ok_or_else(Failure::not_an_integer)

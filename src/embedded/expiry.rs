@@ -1,4 +1,4 @@
-//! Times to live: reading them and changing them.
+//! The commands that read and change times to live.
 
 use super::command::{Call, excerpt, integer};
 use super::keyspace::Database;
@@ -17,7 +17,7 @@ pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::Integer(if millis < 0 { millis } else { rounded }))
 }
 
-/// Milliseconds left; -1 for a key that never expires and -2 for none.
+/// The remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
 pub(super) fn remaining_ms(database: &mut Database, now_ms: i64, key: &[u8]) -> i64 {
     match database.find(now_ms, key).map(|entry| entry.expires_at_ms) {
         None => -2,
@@ -34,7 +34,7 @@ pub(super) fn pexpire(call: &mut Call<'_>) -> Answer {
     change(call, "pexpire", 1)
 }
 
-/// `EXPIRE key seconds [NX | XX | GT | LT]` and its twin in milliseconds.
+/// `EXPIRE key seconds [NX | XX | GT | LT]`, and the same in milliseconds.
 fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
     let conditions = Conditions::parse(&call.args[3..])?;
     let amount = integer(call.args[2])?;
@@ -44,7 +44,7 @@ fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
     Ok(OwnedReply::Integer(changed.into()))
 }
 
-/// Gives the key `millis` more to live and says whether it did; a time that has passed deletes it.
+/// Sets the remaining time to live. Returns whether it did. A time that has passed deletes the key.
 pub(super) fn set_remaining(
     database: &mut Database,
     now_ms: i64,
@@ -65,7 +65,7 @@ pub(super) fn set_remaining(
     Ok(true)
 }
 
-/// What a change of the time to live depends on.
+/// The conditions for changing a time to live.
 #[derive(Default)]
 pub(super) struct Conditions {
     if_none: bool,
@@ -101,7 +101,7 @@ impl Conditions {
         Ok(conditions)
     }
 
-    /// A key without a time to live counts as living for ever.
+    /// A key that does not expire counts as one with an infinite time to live.
     fn allow(&self, when: i64, current: Option<i64>) -> bool {
         let greater = current.is_some_and(|current| when > current);
         let less = current.is_none_or(|current| when < current);

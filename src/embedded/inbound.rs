@@ -1,19 +1,19 @@
-//! From the bytes that a client sent to the words of its commands.
+//! Parses the bytes that a client sent into the words of its commands.
 
 use crate::resp::{Decoder, Reply};
 
-/// The longest command typed by hand, in bytes: 64 KiB, as in Redis.
+/// The longest inline command, in bytes: 64 KiB, as in Redis.
 const INLINE_MAX: usize = 64 * 1024;
 
-/// What one connection has received and not yet run.
+/// The bytes that one connection has received and whose commands were not run yet.
 ///
-/// A command is an array of bulk strings, or, for whoever talks to the node with `nc`, a line of
-/// words (without the quotes that Redis would also understand there). The limits of
-/// [`crate::resp`] hold for commands too: a node in this process takes no value above 64 KiB.
+/// A command is an array of bulk strings or an inline command: a line of words, as typed into `nc`
+/// (without quotes, which Redis also supports). The limits of [`crate::resp`] also apply to
+/// commands: an embedded node accepts no value above 64 KiB.
 #[derive(Debug)]
 pub(super) struct Inbound {
     bytes: Vec<u8>,
-    /// Where the first command begins that has not been run.
+    /// The start of the first command that was not run.
     start: usize,
     decoder: Decoder,
 }
@@ -23,16 +23,16 @@ impl Inbound {
         Self { bytes: Vec::new(), start: 0, decoder: Decoder::new() }
     }
 
-    /// Takes what arrived.
+    /// Appends bytes that have arrived.
     pub(super) fn receive(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.start);
         self.start = 0;
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Calls `run` with the words of each command that has arrived whole, until it says `false`.
+    /// Calls `run` with the words of each complete command, until it returns `false`.
     ///
-    /// The error is what is wrong with the bytes; nothing that follows them can be understood.
+    /// An error says what is wrong with the bytes. The bytes after them cannot be understood.
     pub(super) fn each_command(
         &mut self,
         mut run: impl FnMut(&[&[u8]]) -> bool,
@@ -47,7 +47,7 @@ impl Inbound {
                 _ => words_of_line(input)?,
             };
             let Some((words, used)) = next else { break };
-            // An empty line or array is no command, and gets no reply.
+            // An empty line or array is no command and gets no reply.
             let go_on = words.is_empty() || run(&words);
             self.start += used;
             if !go_on {
@@ -61,7 +61,7 @@ impl Inbound {
 /// The name of a command and its arguments.
 type Words<'a> = Vec<&'a [u8]>;
 
-/// A null array counts as an empty one. It is the only other thing that begins with a `*`.
+/// A null array, the only other value that begins with `*`, counts as an empty array.
 fn words_of_array(reply: Reply<'_>) -> Result<Words<'_>, String> {
     let Reply::Array(elements) = reply else { return Ok(Vec::new()) };
     elements
@@ -73,7 +73,7 @@ fn words_of_array(reply: Reply<'_>) -> Result<Words<'_>, String> {
         .collect()
 }
 
-/// The words of the line that `input` begins with and the line's length, its end included.
+/// The words of the first line of `input`, and the length of this line with its end.
 fn words_of_line(input: &[u8]) -> Result<Option<(Words<'_>, usize)>, String> {
     let end = input.iter().take(INLINE_MAX).position(|byte| *byte == b'\n');
     match end {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_the_same_however_they_were_cut_up() {
+    fn commands_do_not_depend_on_how_the_bytes_were_split() {
         let bytes = b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\nPING\r\n\r\n*0\r\n*-1\r\n*1\r\n$4\r\nQUIT\r\n";
         let whole = commands(&[bytes]).unwrap();
         assert_eq!(whole, ["GET,k", "PING", "QUIT"]);
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_command_is_named() {
+    fn bytes_that_are_no_command_are_an_error_that_says_why() {
         assert!(commands(&[b"*1\r\n:4\r\n"]).unwrap_err().contains("expected '$'"));
         assert!(commands(&[b"*x\r\n"]).is_err());
         assert!(commands(&[&[b'a'; INLINE_MAX]]).unwrap_err().contains("too big"));
     }
 
     #[test]
-    fn a_command_that_says_stop_is_the_last_one_run() {
+    fn no_command_runs_after_one_that_returned_false() {
         let mut inbound = Inbound::new();
         inbound.receive(b"QUIT\r\nPING\r\n");
         let mut seen = 0;

@@ -1,11 +1,10 @@
-//! `INFO`: what a node says about itself, in Redis' sections and field names.
+//! `INFO`, with the section and field names of Redis.
 
 use super::command::Call;
 use super::keyspace::DATABASES;
 use super::reply::{Answer, OwnedReply};
 
-/// The sections, in the order in which they are shown. Only the fields that a client of a lock has
-/// a use for are there.
+/// The sections in the order of the reply. They have only the fields that a lock client uses.
 const SECTIONS: [(&str, Section); 6] = [
     ("server", server),
     ("memory", |_| "maxmemory:0\r\nmaxmemory_policy:noeviction\r\n".to_owned()),

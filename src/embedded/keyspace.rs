@@ -1,17 +1,17 @@
-//! The pure model of one node: its keys, its clock's milliseconds, its scripts.
+//! The pure model of one node: its keys and its scripts.
 //!
-//! No socket, no clock, no entropy: [`Keyspace::execute`] takes the time and a command and returns
-//! the reply. The embedded server puts it on a socket, a simulator calls it directly, and a
-//! conformance test holds it against redis-server 7.0.15, reply by reply.
+//! It has no socket, no clock and no randomness: [`Keyspace::execute`] takes the time and a command
+//! and returns the reply. The embedded server runs it behind a socket, the simulator calls it
+//! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
 //!
-//! It knows the commands that this library and the tests around it use, as strings and (to have a
-//! value of another type in a lock's place) lists that can only be pushed to. Expiry is exact:
-//! Redis counts whole milliseconds, and so does the model, from the [`Time`] it is given. A key
-//! set at millisecond `t` with `PX p` is there up to and including `t + p` and gone after it.
+//! It knows the commands that this library and its tests use. Values are strings or lists; lists
+//! can only be pushed to, and exist so that a key of a lock can have a value of another type.
+//! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
+//! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
 //!
-//! Where it differs from Redis on purpose: it has no calendar (`EXAT` and `PXAT` are refused with
-//! an error that says so), it runs no Lua but this library's own scripts, `DBSIZE` never counts a
-//! key that has expired, and `CLIENT LIST` shows the asking connection only.
+//! Intended differences from Redis: it has no wall clock (`EXAT` and `PXAT` are errors), it runs no
+//! Lua but this library's own scripts, `DBSIZE` does not count expired keys, and `CLIENT LIST`
+//! lists only the connection that sends it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -22,10 +22,10 @@ use super::reply::{Failure, OwnedReply};
 use super::session::ConnectionState;
 use crate::clock::Time;
 
-/// How many numbered databases a node has, as in Redis unless configured otherwise.
+/// The number of databases, as in Redis by default.
 pub(super) const DATABASES: usize = 16;
 
-/// Below this many keys nobody looks for expired ones that were never asked for again.
+/// Expired keys are swept only in databases with at least this many keys.
 const SWEEP_MIN: usize = 1024;
 
 /// One node: sixteen databases, a script cache and an identity.
@@ -36,13 +36,13 @@ pub struct Keyspace {
     pub(super) scripts: BTreeSet<&'static str>,
     databases: Vec<Database>,
     clients: i64,
-    /// The ids of the connections there are, and of those that are to be closed.
+    /// The ids of all connections, and of those that are to be closed.
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
 }
 
 impl Keyspace {
-    /// An empty node that came up at `options`' starting time.
+    /// An empty node.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let started = options.started;
@@ -58,7 +58,7 @@ impl Keyspace {
         }
     }
 
-    /// A new connection: its own id, database 0, RESP2, authenticated only if no password is asked.
+    /// A new connection: a new id, database 0, RESP2, authenticated if there is no password.
     #[must_use]
     pub fn connect(&mut self) -> ConnectionState {
         self.clients += 1;
@@ -66,18 +66,18 @@ impl Keyspace {
         ConnectionState::new(self.clients, self.options.password.is_none())
     }
 
-    /// A connection is gone.
+    /// A connection was closed.
     pub fn disconnect(&mut self, session: &ConnectionState) {
         self.connected.remove(&session.id);
     }
 
-    /// The id of a connection that is to be closed, as `CLIENT KILL` asked: whatever it still
-    /// delivers is not to be run.
+    /// The id of a connection that the caller must close because of `CLIENT KILL`. Commands that it
+    /// still delivers must not be run.
     pub fn poll_killed(&mut self) -> Option<i64> {
         self.killed.pop()
     }
 
-    /// Has this connection closed. Says whether it is there.
+    /// Marks a connection to be closed. Returns whether it exists.
     pub(super) fn kill(&mut self, id: i64) -> bool {
         let is_there = self.connected.remove(&id);
         self.killed.extend(is_there.then_some(id));
@@ -86,9 +86,9 @@ impl Keyspace {
 
     /// Runs one command and returns its reply.
     ///
-    /// `args` is the command's name and its arguments. `now` must never go back from one call to
-    /// the next, as far as keys with a time to live are concerned: a key that was gone stays gone
-    /// only if something looked at it meanwhile, exactly as when a Redis host's clock is set back.
+    /// `args` is the command's name and its arguments. `now` must not go back: an expired key is
+    /// removed only when a command looks at it, so with an earlier time it may exist again, as in
+    /// Redis when the host's clock is set back.
     pub fn execute(
         &mut self,
         now: Time,
@@ -98,14 +98,14 @@ impl Keyspace {
         command::run(self, now, session, args).unwrap_or_else(OwnedReply::from)
     }
 
-    /// Forgets every cached script, as `SCRIPT FLUSH` does.
+    /// Removes all scripts from the cache, as `SCRIPT FLUSH` does.
     pub fn flush_scripts(&mut self) {
         self.scripts.clear();
     }
 
-    /// The node went down and came up again at `now` with another run id: no script is cached, the
-    /// uptime counts from zero, and the keys are there only if `keep_data` (as from a perfect
-    /// append-only file). Its connections are gone: drop their states and [`connect`] anew.
+    /// Restarts the node at `now` with another run id: no script is cached, the uptime counts from
+    /// zero, and the keys are kept only with `keep_data` (as with an append-only file that lost
+    /// nothing). All connections are closed: drop their states and [`connect`] again.
     ///
     /// [`connect`]: Keyspace::connect
     pub fn restart(&mut self, now: Time, keep_data: bool, new_run_id: impl Into<String>) {
@@ -121,7 +121,7 @@ impl Keyspace {
         }
     }
 
-    /// Every key that is there at `now`, by database and then by name.
+    /// All keys that exist at `now`, ordered by database and name.
     pub fn live_keys(&self, now: Time) -> impl Iterator<Item = LiveKey<'_>> {
         let now_ms = millis(now);
         self.databases.iter().enumerate().flat_map(move |(database, keys)| {
@@ -138,7 +138,7 @@ impl Keyspace {
         })
     }
 
-    /// How long the node says it has been up.
+    /// The uptime that the node reports.
     pub(super) fn uptime(&self, now: Time) -> Duration {
         self.options.uptime.saturating_add(now.since(self.started))
     }
@@ -152,21 +152,21 @@ impl Keyspace {
     }
 }
 
-/// A key that has not expired, as [`Keyspace::live_keys`] shows it.
+/// A key that has not expired: see [`Keyspace::live_keys`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveKey<'a> {
-    /// The number of the database that holds it.
+    /// The number of its database.
     pub database: usize,
     /// Its name.
     pub key: &'a [u8],
-    /// Its value, unless that is no string.
+    /// Its value, if that is a string.
     pub value: Option<&'a [u8]>,
-    /// What is left of its time to live, in whole milliseconds; `None` if it has none.
+    /// Its remaining time to live, in whole milliseconds; `None` if it does not expire.
     pub remaining: Option<Duration>,
 }
 
-/// The node's own clock: whole milliseconds, as Redis counts them.
+/// The node's clock in whole milliseconds, as in Redis.
 pub(super) fn millis(now: Time) -> i64 {
     i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
@@ -179,7 +179,7 @@ pub(super) struct Database {
 }
 
 impl Database {
-    /// The key's entry. One that has expired is removed by the look.
+    /// The entry of a key. Removes it if it has expired.
     pub(super) fn find(&mut self, now_ms: i64, key: &[u8]) -> Option<&mut Entry> {
         if self.entries.get(key).is_some_and(|entry| !entry.lives_at(now_ms)) {
             self.entries.remove(key);
@@ -187,7 +187,7 @@ impl Database {
         self.entries.get_mut(key)
     }
 
-    /// The key's value if it is a string, which everything but `DEL` and `EXPIRE` asks for.
+    /// The value of a key, which must be a string.
     pub(super) fn string(&mut self, now_ms: i64, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
         match self.find(now_ms, key) {
             None => Ok(None),
@@ -195,10 +195,10 @@ impl Database {
         }
     }
 
-    /// Sets the key, whatever was there.
+    /// Sets a key and replaces its old value.
     ///
-    /// Keys that nobody asks for again would pile up, since only a look removes an expired one. So
-    /// whenever the database has doubled, the expired ones are swept out: constant time per key.
+    /// [`find`](Self::find) removes only the expired keys that are looked up. So whenever the
+    /// number of keys has doubled, all expired keys are removed: constant time per key.
     pub(super) fn insert(&mut self, now_ms: i64, key: &[u8], entry: Entry) {
         if self.entries.len() >= self.sweep_at.max(SWEEP_MIN) {
             self.sweep(now_ms);
@@ -207,7 +207,7 @@ impl Database {
         self.entries.insert(key.to_vec(), entry);
     }
 
-    /// Removes the key and says whether it was there.
+    /// Removes a key. Returns whether it existed.
     pub(super) fn remove(&mut self, now_ms: i64, key: &[u8]) -> bool {
         self.find(now_ms, key).is_some() && self.entries.remove(key).is_some()
     }
@@ -217,7 +217,7 @@ impl Database {
         self.sweep_at = 0;
     }
 
-    /// Drops what has expired, and says how many keys there are and how many of them expire.
+    /// The number of keys, and how many of them expire. Removes expired keys first.
     pub(super) fn census(&mut self, now_ms: i64) -> (usize, usize) {
         self.sweep(now_ms);
         let expiring = self.entries.values().filter(|entry| entry.expires_at_ms.is_some()).count();
@@ -229,7 +229,7 @@ impl Database {
     }
 }
 
-/// A value and the last millisecond in which it is there, if it has one.
+/// A value, and the last millisecond in which it exists, if it expires.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) value: Value,
@@ -237,13 +237,13 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Redis' own rule (`keyIsExpired`): gone once the clock shows more than the time it was given.
+    /// As in Redis (`keyIsExpired`): expired when the clock is past this millisecond.
     fn lives_at(&self, now_ms: i64) -> bool {
         self.expires_at_ms.is_none_or(|when| now_ms <= when)
     }
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Debug)]
 pub(super) enum Value {
     String(Vec<u8>),
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_lives_through_its_last_millisecond_and_no_longer() {
+    fn a_key_exists_until_the_end_of_its_last_millisecond() {
         let mut node = Keyspace::new(Options::new());
         let mut session = node.connect();
         let mut run = |now, args: &[&[u8]]| node.execute(now, &mut session, args);
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn live_keys_leaves_out_what_has_expired_without_being_asked_for() {
+    fn live_keys_omits_expired_keys_that_no_command_has_looked_up() {
         let mut node = Keyspace::new(Options::new());
         let mut session = node.connect();
         node.execute(at(0), &mut session, &[b"SET", b"short", b"1", b"PX", b"10"]);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_nobody_asks_for_again_do_not_pile_up() {
+    fn expired_keys_that_are_never_looked_up_are_removed() {
         let mut node = Keyspace::new(Options::new());
         let mut session = node.connect();
         for n in 0..20_000_u64 {
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_takes_scripts_and_uptime_and_keys_only_if_they_were_not_kept() {
+    fn a_restart_resets_scripts_and_uptime_and_removes_keys_unless_they_are_kept() {
         let mut node = Keyspace::new(Options::new().uptime(Duration::from_secs(100)));
         let mut session = node.connect();
         node.execute(at(0), &mut session, &[b"SET", b"k", b"v"]);

@@ -1,10 +1,10 @@
-//! Redis-like nodes inside the process, for trying the library and for testing programs.
+//! Redis-like nodes inside the process, for tests and for trying the library without a server.
 //!
-//! [`Nodes`] starts as many as asked for, each on a port of 127.0.0.1, and lets a test do to them
-//! what operations does to real ones: stop, restart without their keys, freeze. They speak RESP2
-//! and RESP3 and know the commands that this library sends and the usual ones that a person would
-//! type into `redis-cli`. They run no Lua but this library's own scripts, keep nothing on disk,
-//! take no value above 64 KiB, and are no substitute for Redis or Valkey in production.
+//! [`Nodes`] starts any number of nodes, each on a port of 127.0.0.1. A test can stop a node,
+//! restart it without its keys, or pause it, and see what its program does then. The nodes speak
+//! RESP2 and RESP3, and know the commands that this library sends and the usual ones for
+//! `redis-cli`. They run no Lua but this library's own scripts, keep nothing on disk and accept no
+//! value above 64 KiB. They are no substitute for Redis or Valkey in production.
 //!
 //! ```
 //! use std::time::Duration;
@@ -17,29 +17,28 @@
 //! let client = LockClient::new(nodes.urls())?;
 //! let ttl = Duration::from_secs(10);
 //!
-//! nodes.stop(0); // a minority is down: locks can still be had
-//! let lock = client.try_lock("orders:42", ttl)?.expect("nobody else wants it");
+//! nodes.stop(0); // a minority is down: locks can still be acquired
+//! let lock = client.try_lock("orders:42", ttl)?.expect("the lock is free");
 //! lock.release()?;
 //!
-//! nodes.pause(1); // no majority answers any more: that is an error, not "taken"
+//! nodes.pause(1); // no majority replies: an error, and not "the lock is held"
 //! assert!(client.try_lock("orders:42", ttl).is_err());
 //!
 //! nodes.resume(1);
-//! nodes.restart(0)?; // back, on the same port, without its keys
+//! nodes.restart(0)?; // on the same port, without its keys
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Under the socket lies a model of one node that is a function from time and command to reply. A
-//! conformance test holds that model against a redis-server 7.0.15, reply by reply, so what a test
-//! sees here it would see there.
+//! Behind the socket is a model of one node: a function from time and command to reply. A
+//! conformance test compares this model with a redis-server 7.0.15, reply by reply.
 //!
-//! | file | what it knows |
+//! | file | contents |
 //! |---|---|
-//! | `nodes.rs`, `server.rs` | several nodes; one node's thread and sockets |
+//! | `nodes.rs`, `server.rs` | the public API; the thread and the sockets of one node |
 //! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs`, `options.rs` | the model: keys, times to live, identity |
-//! | `command.rs` | the table of commands and the refusals before one runs |
+//! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `strings.rs`, `expiry.rs`, `scripts.rs`, `claims.rs`, `session.rs`, `info.rs` | the commands |
 
 mod claims;
@@ -58,7 +57,7 @@ mod strings;
 
 pub use nodes::{Nodes, NodesBuilder};
 
-/// The pure model of a node, for a simulator and for the test that holds it against Redis.
+/// The pure model of a node, for the simulator and for the conformance test.
 pub(crate) mod model {
     pub use super::keyspace::{Keyspace, LiveKey};
     pub use super::options::Options;

@@ -1,4 +1,4 @@
-//! Several nodes, and what may happen to them.
+//! The public API: several nodes, which can be stopped, restarted and paused.
 
 use std::fmt;
 use std::io;
@@ -8,14 +8,24 @@ use std::time::Duration;
 use super::options::Options;
 use super::server::Server;
 
-/// How long a node claims to have been up when it is first started: 30 days.
+/// The uptime that a node reports when it is first started: 30 days.
 ///
-/// A client that guards against masters which lost their keys in a restart leaves a node out until
-/// it has been up for longer than any lock may live. Nodes that were just started for a test never
-/// lost a lock, so they say that they have been there for long.
+/// A client with a restart guard does not count a node until it has been up for longer than any
+/// lock may live, because a restart may have lost keys. Nodes that were just started for a test
+/// never lost a key, so they report a long uptime.
 const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// What the nodes are like; [`Nodes::builder`] makes one.
+/// The settings of nodes that are to be started: see [`Nodes::builder`].
+///
+/// ```
+/// use redlatch::embedded::Nodes;
+///
+/// # fn main() -> std::io::Result<()> {
+/// let nodes = Nodes::builder().password("secret").start(1)?;
+/// assert_eq!(nodes.urls()[0], format!("redis://:secret@127.0.0.1:{}", nodes.port(0)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct NodesBuilder {
     password: Option<String>,
@@ -25,31 +35,31 @@ pub struct NodesBuilder {
 }
 
 impl NodesBuilder {
-    /// The password that every node asks for, with the user name `default`. None unless set.
-    /// [`Nodes::urls`] contains it.
+    /// The password of every node, for the user `default`. Default: no password. [`Nodes::urls`]
+    /// contains it.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
         self
     }
 
-    /// How long the nodes say they have been up when [`start`](NodesBuilder::start) returns: 30
-    /// days unless set, so that a client which distrusts freshly started nodes trusts these.
+    /// The uptime that the nodes report when [`start`](NodesBuilder::start) returns. Default: 30
+    /// days, so that a client with a restart guard counts them at once.
     #[must_use]
     pub fn uptime(mut self, uptime: Duration) -> Self {
         self.uptime = uptime;
         self
     }
 
-    /// How long a node says it has been up right after [`Nodes::restart`]: zero unless set, which
-    /// is the truth.
+    /// The uptime that a node reports immediately after [`Nodes::restart`]. Default: zero.
     #[must_use]
     pub fn uptime_after_restart(mut self, uptime: Duration) -> Self {
         self.uptime_after_restart = uptime;
         self
     }
 
-    /// The Redis version that the nodes report: `7.0.15` unless set. What they do does not change.
+    /// The Redis version that the nodes report. Default: `7.0.15`. It does not change their
+    /// behaviour.
     #[must_use]
     pub fn redis_version(mut self, version: impl Into<String>) -> Self {
         self.redis_version = Some(version.into());
@@ -60,7 +70,7 @@ impl NodesBuilder {
     ///
     /// # Errors
     ///
-    /// When the operating system has no port, descriptor, thread or random bytes to give.
+    /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(self, count: usize) -> io::Result<Nodes> {
         let nodes: io::Result<Vec<_>> = (0..count)
             .map(|_| {
@@ -95,11 +105,27 @@ impl fmt::Debug for NodesBuilder {
     }
 }
 
-/// Redis-like nodes inside this process, each a thread of its own behind a port of 127.0.0.1.
+/// Redis-like nodes inside this process. Each has a thread and a port of 127.0.0.1.
 ///
-/// All of them stop when the value is dropped. Every method takes `&self`, so one thread can take
-/// nodes down while others hold locks on them. Methods that take an index panic if there is no
-/// such node.
+/// All nodes stop when the value is dropped. Every method takes `&self`, so a thread can stop nodes
+/// while other threads hold locks on them. A method that takes the index of a node panics if there
+/// is no such node.
+///
+/// ```
+/// use redlatch::LockClient;
+/// use redlatch::embedded::Nodes;
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let nodes = Nodes::start(3)?;
+/// let client = LockClient::new(nodes.urls())?;
+/// let lock = client.lock("orders:42", Duration::from_secs(10))?;
+///
+/// nodes.restart(0)?; // node 0 has lost the key of the lock
+/// assert!(lock.ensure_held().is_ok()); // the lock is still valid on a majority
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct Nodes {
     nodes: Vec<Node>,
@@ -115,22 +141,22 @@ struct Node {
 
 impl Node {
     fn server(&self) -> MutexGuard<'_, Option<Server>> {
-        // A node is up or down whatever happened to the thread that last looked.
+        // A panic of another thread leaves the node up or down: both are valid states.
         self.server.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Nodes {
-    /// Starts `count` nodes with the default settings.
+    /// Starts `count` nodes with the default settings, each on a free port of 127.0.0.1.
     ///
     /// # Errors
     ///
-    /// When the operating system has no port, descriptor, thread or random bytes to give.
+    /// The operating system could not provide a port, a descriptor, a thread or random bytes.
     pub fn start(count: usize) -> io::Result<Self> {
         Self::builder().start(count)
     }
 
-    /// Settings for nodes that are to be started.
+    /// The settings for nodes that are to be started.
     #[must_use]
     pub fn builder() -> NodesBuilder {
         NodesBuilder {
@@ -141,25 +167,25 @@ impl Nodes {
         }
     }
 
-    /// How many nodes there are, running or not.
+    /// The number of nodes, running or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes at all.
+    /// Are there no nodes?
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// The node's port, which it keeps for as long as this value lives.
+    /// The port of a node. It stays the same when the node restarts.
     #[must_use]
     pub fn port(&self, node: usize) -> u16 {
         self.nodes[node].port
     }
 
-    /// The nodes' addresses, `redis://127.0.0.1:PORT`, with the password if there is one.
+    /// The URLs of all nodes, `redis://127.0.0.1:PORT`, with the password if there is one.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         let user = match &self.settings.password {
@@ -170,40 +196,41 @@ impl Nodes {
         self.nodes.iter().map(url).collect()
     }
 
-    /// Takes the node down: its connections are cut, its port refuses new ones, its keys are gone.
-    /// Does nothing if it is down.
+    /// Stops a node: it closes its connections, its port refuses new ones, and its keys are lost.
+    /// Does nothing if the node is down.
     pub fn stop(&self, node: usize) {
         drop(self.nodes[node].server().take());
     }
 
-    /// Takes the node down, if it is up, and starts it again on the same port: empty, with another
-    /// run id and an uptime of zero (unless [`NodesBuilder::uptime_after_restart`] says otherwise).
+    /// Stops a node, if it is up, and starts it on the same port: without keys, with another run id
+    /// and with the uptime of [`NodesBuilder::uptime_after_restart`].
     ///
     /// # Errors
     ///
-    /// When the node does not come up again, for instance because another process has taken the
-    /// port while it was down. It stays down then.
+    /// The node could not start, for instance because another process has taken the port while the
+    /// node was down. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
         let Node { port, .. } = self.nodes[node];
         let mut server = self.nodes[node].server();
-        // The old server must have let go of the port before the new one can have it.
+        // The old server must close the port before the new one opens it.
         drop(server.take());
         let options = self.settings.options(self.settings.uptime_after_restart);
         *server = Some(Server::start(port, options)?);
         Ok(())
     }
 
-    /// Makes the node fall silent, like a process that got SIGSTOP: connections and bytes are
-    /// still accepted, and nothing is read or answered until [`resume`](Nodes::resume). Nothing
-    /// is answered any more once this returns. Does nothing if the node is down.
+    /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still
+    /// accepted, but nothing is read and no reply is sent until [`resume`](Nodes::resume). No reply
+    /// is sent after this returns. Does nothing if the node is down.
     pub fn pause(&self, node: usize) {
         if let Some(server) = &*self.nodes[node].server() {
             server.pause();
         }
     }
 
-    /// Lets a paused node go on: it reads and answers everything that was sent meanwhile. Its
-    /// clock did not stand still. Does nothing if the node is down or not paused.
+    /// Ends the pause of a node: it runs all commands that were sent meanwhile and replies to them.
+    /// Its clock has not stopped, so keys may have expired. Does nothing if the node is down or not
+    /// paused.
     pub fn resume(&self, node: usize) {
         if let Some(server) = &*self.nodes[node].server() {
             server.resume();
@@ -211,7 +238,7 @@ impl Nodes {
     }
 }
 
-/// The text with everything but letters, digits and `-._~` as `%XX`.
+/// Escapes all bytes except letters, digits and `-._~` as `%XX`.
 fn percent_encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {

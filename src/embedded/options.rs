@@ -1,4 +1,4 @@
-//! How a node introduces itself.
+//! The settings of one node: its identity and its password.
 
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Options {
         }
     }
 
-    /// Asks every connection for this password (user `default`), as `requirepass` does.
+    /// Requires this password (user `default`), as `requirepass` does.
     #[must_use]
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.password = Some(password.into());
@@ -39,14 +39,14 @@ impl Options {
     }
 
     /// The run id in `INFO`: forty hexadecimal digits, different for every start of every server.
-    /// The model draws no entropy, so whoever runs several nodes gives each its own.
+    /// The model has no source of randomness, so the caller must set a different one for each node.
     #[must_use]
     pub fn run_id(mut self, run_id: impl Into<String>) -> Self {
         self.run_id = run_id.into();
         self
     }
 
-    /// The version that `INFO` and `HELLO` report. What the commands do stays as in 7.0.15.
+    /// The version that `INFO` and `HELLO` report. The commands always behave as in 7.0.15.
     #[must_use]
     pub fn redis_version(mut self, version: impl Into<String>) -> Self {
         self.redis_version = version.into();
@@ -60,14 +60,14 @@ impl Options {
         self
     }
 
-    /// How long the node had been up at [`started`](Options::started) already.
+    /// The uptime of the node at [`started`](Options::started).
     #[must_use]
     pub fn uptime(mut self, uptime: Duration) -> Self {
         self.uptime = uptime;
         self
     }
 
-    /// When the node was made; its uptime counts on from here.
+    /// When the node was started. Its uptime counts from here.
     #[must_use]
     pub fn started(mut self, started: Time) -> Self {
         self.started = started;

@@ -1,35 +1,35 @@
-//! What a node answers, as owned values, and how it looks on the wire.
+//! Replies of a node as owned values, and their encoding.
 
-/// The version of the protocol that a connection speaks; `HELLO` changes it.
+/// The protocol version of a connection, which `HELLO` changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Protocol {
-    /// RESP2, which every connection starts with.
+    /// RESP2, the version of a new connection.
     #[default]
     Resp2,
-    /// RESP3: maps, a null of its own, verbatim strings.
+    /// RESP3: with maps, a separate null, and verbatim strings.
     Resp3,
 }
 
-/// A node's answer to one command.
+/// A node's reply to one command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OwnedReply {
-    /// `+OK` and its like.
+    /// A simple string such as `+OK`.
     Simple(&'static str),
-    /// An error: its code, a space, its text. Holds no line break.
+    /// An error: its code, a space, its text. Has no line break.
     Error(Vec<u8>),
     /// A signed integer.
     Integer(i64),
-    /// A string of bytes.
+    /// A bulk string.
     Bulk(Vec<u8>),
-    /// Text for people, such as `INFO`'s: a bulk string in RESP2, a verbatim string in RESP3.
+    /// Text for people, such as `INFO`: a bulk string in RESP2, a verbatim string in RESP3.
     Text(String),
-    /// "Nothing": a null bulk string in RESP2.
+    /// Null: a null bulk string in RESP2.
     Null,
-    /// A list of replies.
+    /// An array of replies.
     Array(Vec<OwnedReply>),
-    /// Pairs: a flat array in RESP2, a map in RESP3.
+    /// A map: a flat array in RESP2.
     Map(Vec<(OwnedReply, OwnedReply)>),
 }
 
@@ -40,7 +40,7 @@ impl OwnedReply {
         Self::Bulk(bytes.into())
     }
 
-    /// Appends the reply to `out` as it goes over a connection that speaks `protocol`.
+    /// Appends the reply to `out`, encoded in `protocol`.
     pub fn encode(&self, protocol: Protocol, out: &mut Vec<u8>) {
         let resp3 = protocol == Protocol::Resp3;
         match self {
@@ -81,16 +81,16 @@ fn blob(out: &mut Vec<u8>, kind: u8, parts: &[&[u8]]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What a command comes to: a reply, or an error reply that ends it early.
+/// The result of a command: a reply, or an error reply.
 pub(super) type Answer = Result<OwnedReply, Failure>;
 
-/// An error reply on its way out.
+/// An error reply.
 #[derive(Debug)]
 pub(super) struct Failure(Vec<u8>);
 
 impl Failure {
-    /// An error whose text begins with its code. A line break that a client smuggled into the text
-    /// would end the reply early, so it becomes a space, as in Redis.
+    /// An error whose text begins with its code. A line break in the text, which may come from a
+    /// client, would end the reply early, so it becomes a space, as in Redis.
     pub(super) fn new(text: impl Into<Vec<u8>>) -> Self {
         let mut text = text.into();
         for byte in &mut text {
@@ -117,7 +117,7 @@ impl Failure {
         Self::new(format!("ERR invalid expire time in '{command}' command"))
     }
 
-    /// The same error as the client sees it when a script's line `line` ran into it.
+    /// The same error as a script reports it that raised it in line `line`.
     pub(super) fn in_script(mut self, sha1: &str, line: u32) -> Self {
         let place = format!(" script: {sha1}, on @user_script:{line}.");
         self.0.extend_from_slice(place.as_bytes());
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_reply_looks_as_redis_writes_it_in_both_protocols() {
+    fn each_reply_is_encoded_as_redis_does_in_both_protocols() {
         let pair = (OwnedReply::bulk("a"), OwnedReply::Integer(-1));
         let list = vec![OwnedReply::Null, OwnedReply::OK];
         let table = [
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_never_spans_lines() {
+    fn an_error_reply_has_no_line_breaks() {
         let reply = OwnedReply::from(Failure::new("ERR a\r\n+OK\r\nb"));
         assert_eq!(encoded(&reply, Protocol::Resp2), "-ERR a  +OK  b\r\n");
     }

@@ -1,8 +1,8 @@
 //! The script cache, and this library's own scripts in Rust.
 //!
-//! A node in this process has no Lua. It knows the scripts of [`crate::node::script`] by their
-//! source and by their SHA-1 and does what they do; the conformance test holds each of them against
-//! the Lua that a real server runs. Any other source is refused in words that say so.
+//! An embedded node has no Lua. It knows the scripts of [`crate::node::script`] by their source and
+//! their SHA-1, and has a Rust version of each, which the conformance test compares with the Lua in
+//! a real server. Any other source is an error that says so.
 
 use super::claims;
 use super::command::{Call, integer};
@@ -21,7 +21,7 @@ pub(super) fn eval(call: &mut Call<'_>) -> Answer {
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
 pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
     let unknown = || Failure::new("NOSCRIPT No matching script. Please use EVAL.");
-    // What cannot be a digest is refused before the number of keys is looked at.
+    // A text that cannot be a digest is refused before the number of keys is parsed.
     if call.args[1].len() != 40 {
         return Err(unknown());
     }
@@ -88,10 +88,10 @@ impl<'a> Words<'a> {
     }
 }
 
-/// An error and the line of the script that it came from.
+/// An error, and the line of the script that raised it.
 pub(super) type Raised = (Failure, u32);
 
-/// What a script answers.
+/// The result of a script.
 pub(super) type Outcome = Result<OwnedReply, Raised>;
 
 fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {

@@ -1,9 +1,9 @@
-//! One node on a loopback port: a thread, a poll, and the model behind it.
+//! One node on a loopback port: a thread with a poll and the model.
 //!
-//! The thread owns everything. Whoever holds the [`Server`] speaks to it through a channel and
-//! wakes its poll; when the channel closes, the thread ends and takes listener and connections
-//! with it. While it is paused it waits on the channel alone, so the kernel goes on accepting
-//! connections and bytes and nothing answers, which is what a stopped process looks like.
+//! The thread owns all sockets. The [`Server`] sends it orders through a channel and wakes its
+//! poll. When the channel is closed, the thread ends and closes the listener and the connections.
+//! While it is paused, it waits on the channel only: the kernel still accepts connections and
+//! bytes, and no reply is sent, as with a stopped process.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -25,8 +25,8 @@ const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
-/// How many bytes of replies may wait for a client that does not read before the node stops
-/// running its commands: 1 MiB.
+/// The limit of pending replies to a client that does not read, in bytes: 1 MiB. Above it, the node
+/// runs no more commands of this client.
 const UNREAD_MAX: usize = 1024 * 1024;
 
 /// A running node.
@@ -38,17 +38,17 @@ pub(super) struct Server {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the holder of a [`Server`] asks of its thread.
+/// An order to the thread of a [`Server`].
 #[derive(Debug)]
 enum Control {
-    /// Answer nothing from now on, and say when "now" is.
+    /// Send no more replies, and confirm this on the channel.
     Pause(Sender<()>),
     Resume,
 }
 
 impl Server {
-    /// Starts a node on `port` of the loopback address; port 0 is any free one. It gets a run id
-    /// of its own, and its uptime counts from now.
+    /// Starts a node on `port` of the loopback address, or on any free port if that is 0. It gets a
+    /// random run id, and its uptime counts from now.
     pub(super) fn start(port: u16, options: Options) -> io::Result<Self> {
         let mut listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         let port = listener.local_addr()?.port();
@@ -75,11 +75,11 @@ impl Server {
         self.port
     }
 
-    /// Returns when the node has fallen silent.
+    /// Returns when the node is silent.
     pub(super) fn pause(&self) {
         let (done, wait) = bounded(1);
         self.order(Control::Pause(done));
-        // An error means that the thread is gone, and that is silent enough.
+        // An error means that the thread has ended: the node is silent too.
         let _ = wait.recv();
     }
 
@@ -89,14 +89,14 @@ impl Server {
 
     fn order(&self, order: Control) {
         if let Some(control) = &self.control {
-            // Both fail only once the thread is gone.
+            // Both fail only if the thread has ended.
             let _ = control.send(order);
             let _ = self.waker.wake();
         }
     }
 }
 
-/// Cuts every connection, closes the port and waits until that is done.
+/// Closes all connections and the port, and waits until that is done.
 impl Drop for Server {
     fn drop(&mut self) {
         self.control = None;
@@ -108,14 +108,14 @@ impl Drop for Server {
     }
 }
 
-/// Forty hexadecimal digits, as Redis makes up for every start of a server.
+/// Forty random hexadecimal digits, as Redis draws at each start.
 fn random_run_id() -> io::Result<String> {
     let mut bytes = [0; 20];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What the node's thread owns.
+/// The state of the node's thread.
 struct Node {
     poll: Poll,
     listener: TcpListener,
@@ -126,7 +126,7 @@ struct Node {
 }
 
 impl Node {
-    /// The main loop: it ends when the holder of the [`Server`] lets go of the channel.
+    /// The main loop. It ends when the [`Server`] closes the channel.
     fn run(mut self) {
         let mut events = Events::with_capacity(256);
         loop {
@@ -138,7 +138,7 @@ impl Node {
             for event in &events {
                 match event.token() {
                     LISTENER => self.accept(),
-                    WAKER if self.obey().is_none() => return,
+                    WAKER if self.process_orders().is_none() => return,
                     WAKER => {}
                     connection => self.serve(connection),
                 }
@@ -146,8 +146,9 @@ impl Node {
         }
     }
 
-    /// Does what was ordered, which may take as long as a pause lasts. `None`: it is over.
-    fn obey(&mut self) -> Option<()> {
+    /// Carries out the pending orders; a pause lasts until the next order. `None` if the channel is
+    /// closed.
+    fn process_orders(&mut self) -> Option<()> {
         let mut paused = false;
         loop {
             let order = if paused {
@@ -162,7 +163,7 @@ impl Node {
             match order {
                 Control::Pause(done) => {
                     paused = true;
-                    // Whoever asked may have given up waiting.
+                    // It fails if the caller no longer waits.
                     let _ = done.send(());
                 }
                 Control::Resume => paused = false,
@@ -170,14 +171,14 @@ impl Node {
         }
     }
 
-    /// Accepts until there is nothing more to accept, or until it fails: a connection that the
-    /// process has no descriptor for stays in the kernel's queue until the next one comes.
+    /// Accepts connections until there are no more, or until an error: without a free descriptor,
+    /// the connection stays in the kernel's queue until the next event.
     fn accept(&mut self) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let token = Token(self.next_connection);
             self.next_connection += 1;
             let interest = Interest::READABLE.add(Interest::WRITABLE);
-            // A failure concerns this connection alone: it is closed when dropped here.
+            // An error concerns this connection only, which is closed by dropping it.
             let _ = stream.set_nodelay(true);
             if self.poll.registry().register(&mut stream, token, interest).is_ok() {
                 let connection = Connection {
@@ -218,15 +219,15 @@ struct Connection {
     inbound: Inbound,
     /// Encoded replies that the kernel has not taken yet.
     outbound: Vec<u8>,
-    /// Commands may be left in `inbound` because too many replies were waiting.
+    /// `inbound` may contain commands that were not run because too many replies were pending.
     interrupted: bool,
-    /// The client sent what is no command, and was told so.
+    /// The client sent bytes that are no command, and the error was sent.
     refused: bool,
 }
 
 impl Connection {
-    /// Reads, runs and answers until the kernel has nothing to give or takes nothing any more.
-    /// Says whether the connection goes on.
+    /// Reads and runs commands and writes replies until the socket would block. Returns whether the
+    /// connection stays open.
     fn progress(&mut self, keyspace: &mut Keyspace) -> io::Result<bool> {
         let mut chunk = [0; 16 * 1024];
         loop {
@@ -235,7 +236,7 @@ impl Connection {
                 return Ok(false);
             }
             if self.outbound.len() > UNREAD_MAX {
-                // The event that says that the client reads again brings us back here.
+                // When the client reads again, a writable event calls this again.
                 return Ok(true);
             }
             if std::mem::take(&mut self.interrupted) {

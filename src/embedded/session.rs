@@ -1,10 +1,10 @@
-//! What a node knows about one connection, and the commands that change it.
+//! The state of one connection, and the commands that change it.
 
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
 use super::reply::{Answer, Failure, OwnedReply, Protocol};
 
-/// One connection's state: everything that is gone when it closes.
+/// The state of one connection.
 #[derive(Clone, Debug)]
 pub struct ConnectionState {
     pub(super) id: i64,
@@ -21,13 +21,13 @@ impl ConnectionState {
         Self { id, name, database, protocol, authenticated, closing: false }
     }
 
-    /// What the node calls the connection.
+    /// The id of the connection, as in `CLIENT ID`.
     #[must_use]
     pub fn id(&self) -> i64 {
         self.id
     }
 
-    /// The protocol to encode replies in, the one to `HELLO` included.
+    /// The protocol of the replies, also of the reply to the `HELLO` that changes it.
     #[must_use]
     pub fn protocol(&self) -> Protocol {
         self.protocol
@@ -39,26 +39,26 @@ impl ConnectionState {
         self.database
     }
 
-    /// The name that the client gave the connection; empty if none.
+    /// The connection's name, set by `CLIENT SETNAME`; empty if there is none.
     #[must_use]
     pub fn name(&self) -> &[u8] {
         &self.name
     }
 
-    /// Whether the connection may use commands other than those that authenticate it.
+    /// May the connection use commands other than those that authenticate it?
     #[must_use]
     pub fn is_authenticated(&self) -> bool {
         self.authenticated
     }
 
-    /// Whether the client said `QUIT`: the reply is the last thing on this connection.
+    /// Has the client sent `QUIT`? Then the connection is closed after the reply.
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing
     }
 }
 
-/// The only user there is.
+/// The only user.
 const USER: &[u8] = b"default";
 
 /// `AUTH [username] password`
@@ -74,7 +74,7 @@ pub(super) fn auth(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// A wrong password changes nothing: who was authenticated stays so.
+/// A wrong password changes nothing: an authenticated connection stays authenticated.
 fn authenticate(call: &mut Call<'_>, user: &[u8], password: &[u8]) -> Answer {
     let expected = call.keyspace.options.password.as_deref();
     if user != USER || expected.is_some_and(|expected| expected.as_bytes() != password) {
@@ -149,7 +149,7 @@ fn introduction(call: &Call<'_>) -> OwnedReply {
 /// `SELECT index`
 pub(super) fn select(call: &mut Call<'_>) -> Answer {
     let index = integer(call.args[1])?;
-    // Redis reads a C int here, and has words of its own for a number that is none.
+    // Redis reads a C int here, and has a separate error for other numbers.
     i32::try_from(index).map_err(|_| {
         let (min, max) = (i32::MIN, i32::MAX);
         Failure::new(format!("ERR value is out of range, value must between {min} and {max}"))
@@ -159,7 +159,7 @@ pub(super) fn select(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::OK)
 }
 
-/// `CLIENT SETNAME name`; an empty one takes the name away.
+/// `CLIENT SETNAME name`; an empty name removes it.
 pub(super) fn client_setname(call: &mut Call<'_>) -> Answer {
     check_name(call.args[2])?;
     call.session.name = call.args[2].to_vec();
@@ -182,8 +182,8 @@ pub(super) fn client_id(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::Integer(call.session.id))
 }
 
-/// `CLIENT KILL ID id`, and the older form with an address, which nobody has here. The connection
-/// that asks stays.
+/// `CLIENT KILL ID id`, and the older form with an address, which matches no connection here. A
+/// connection cannot kill itself.
 pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     match call.args {
         [_, _, _] => Err(Failure::new("ERR No such client")),
@@ -197,7 +197,7 @@ pub(super) fn client_kill(call: &mut Call<'_>) -> Answer {
     }
 }
 
-/// `CLIENT LIST`, of which the asking connection is the only line.
+/// `CLIENT LIST`, which lists only the connection that sends it.
 pub(super) fn client_list(call: &mut Call<'_>) -> Answer {
     match call.args {
         [_, _] => Ok(describe(call, "client|list")),
@@ -225,7 +225,7 @@ pub(super) fn quit(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::OK)
 }
 
-/// `RESET`: the connection is as it was when it was made, its id apart.
+/// `RESET`: resets everything but the connection's id.
 pub(super) fn reset(call: &mut Call<'_>) -> Answer {
     let open = call.keyspace.options.password.is_none();
     *call.session = ConnectionState::new(call.session.id, open);

@@ -1,4 +1,4 @@
-//! The commands on keys as such: `SET`, `GET`, `DEL` and their neighbours.
+//! The commands on keys and values: `SET`, `GET`, `DEL` and others.
 
 use super::command::{Call, integer};
 use super::keyspace::{Entry, Value};
@@ -43,7 +43,7 @@ enum Unit {
     UnixMillis,
 }
 
-/// What follows key and value in `SET`.
+/// The options of `SET`.
 #[derive(Default)]
 struct SetOptions<'a> {
     condition: Option<Condition>,
@@ -72,7 +72,7 @@ impl<'a> SetOptions<'a> {
         Ok(options)
     }
 
-    /// `NX NX` is as good as `NX`; only the two together make no sense.
+    /// `NX NX` is allowed; `NX XX` is not.
     fn set_condition(&mut self, condition: Condition) -> Result<(), Failure> {
         if self.condition.is_some_and(|other| other != condition) {
             return Err(Failure::syntax());
@@ -81,7 +81,7 @@ impl<'a> SetOptions<'a> {
         Ok(())
     }
 
-    /// Of `PX 5 PX 6` the last counts; two different units are refused.
+    /// In `PX 5 PX 6` the last counts; two different units are refused.
     fn set_ttl(&mut self, unit: Unit, text: Option<&&'a [u8]>) -> Result<(), Failure> {
         let other_unit = self.ttl.is_some_and(|(before, _)| before != unit);
         match text {
@@ -103,7 +103,7 @@ impl<'a> SetOptions<'a> {
             Unit::UnixSeconds | Unit::UnixMillis if millis.is_none() => None,
             Unit::UnixSeconds | Unit::UnixMillis => {
                 return Err(Failure::new(
-                    "ERR embedded nodes have no calendar, so they do not know EXAT and PXAT",
+                    "ERR embedded nodes have no wall clock, so they do not support EXAT and PXAT",
                 ));
             }
         };
@@ -142,14 +142,14 @@ pub(super) fn del(call: &mut Call<'_>) -> Answer {
     Ok(count(keys.iter().filter(|key| database.remove(now_ms, key)).count()))
 }
 
-/// `EXISTS key [key ...]`: a key that is named twice counts twice.
+/// `EXISTS key [key ...]`: a repeated key counts again.
 pub(super) fn exists(call: &mut Call<'_>) -> Answer {
     let (keys, now_ms) = (&call.args[1..], call.now_ms);
     let database = call.database();
     Ok(count(keys.iter().filter(|key| database.find(now_ms, key).is_some()).count()))
 }
 
-/// `LPUSH key value [value ...]`, the one way to a value that is not a string.
+/// `LPUSH key value [value ...]`, the only command that makes a value that is no string.
 pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
     let (key, values, now_ms) = (call.args[1], &call.args[2..], call.now_ms);
     let pushed = values.iter().rev().map(|value| value.to_vec());

@@ -1,4 +1,4 @@
-//! What the errors of several operations have in common.
+//! Errors that several operations share.
 
 use crate::engine::quorum;
 use crate::node::{NodeAnswer, NodeReport, OTHER_PROCESS};
@@ -6,8 +6,8 @@ use std::error::Error;
 use std::time::Duration;
 use std::{fmt, io};
 
-/// Too few nodes gave an answer that counts. Says of each node what it said, or why it said
-/// nothing.
+/// Too few nodes gave an answer that counts. Has a report from each node: its answer, or why there
+/// is none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoQuorum {
     reports: Vec<NodeReport>,
@@ -18,7 +18,7 @@ impl NoQuorum {
         Self { reports }
     }
 
-    /// One report of each node, in the order of the configuration.
+    /// One report for each node, in the order of the configuration.
     #[must_use]
     pub fn reports(&self) -> &[NodeReport] {
         &self.reports
@@ -30,7 +30,7 @@ impl NoQuorum {
         quorum(self.reports.len())
     }
 
-    /// How many nodes gave an answer that counts, be it a refusal.
+    /// How many nodes gave an answer that counts. A refusal counts.
     #[must_use]
     pub fn answered(&self) -> usize {
         let counts = |report: &&NodeReport| {
@@ -58,12 +58,12 @@ impl Error for NoQuorum {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockLost {
-    /// The time has passed for which it was granted.
+    /// Its validity has passed.
     Expired,
-    /// So many nodes have lost its key or given it to another that the rest is no majority.
+    /// A majority of the nodes no longer has its key: they lost it, or granted the lock to another
+    /// client.
     Gone,
-    /// This is a forked child of the process that took the lock. That one may hold it still, or
-    /// have given it back.
+    /// This is a forked child of the process that acquired the lock. That one may still hold it.
     OtherProcess,
 }
 
@@ -71,9 +71,9 @@ impl fmt::Display for LockLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "the lock is lost: its validity has passed",
-            Self::Gone => "the lock is lost: no majority of nodes holds it any more",
+            Self::Gone => "the lock is lost: a majority of the nodes no longer has its key",
             Self::OtherProcess => {
-                "the lock is not held here: another process took it, which forked this one"
+                "the lock is not held here: the process that forked this one acquired it"
             }
         })
     }
@@ -81,35 +81,35 @@ impl fmt::Display for LockLost {
 
 impl Error for LockLost {}
 
-/// Why a resource's name cannot be used.
+/// Why a resource's name, a set of names or an owner's label cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResourceError {
-    /// It has no bytes.
+    /// The name is empty.
     Empty,
-    /// It has too many bytes, the key prefix included.
+    /// The name has too many bytes, the key prefix included.
     TooLong {
         /// How many it has.
         length: usize,
-        /// How many are possible.
+        /// The most that it may have.
         most: usize,
     },
-    /// It ends in `:redlatch:fence`, as the keys of fencing counters do.
+    /// The name ends in `:redlatch:fence`, as the keys of fencing counters do.
     Reserved,
-    /// Several resources were asked for, and there are none of them.
+    /// The set of resources is empty.
     None,
-    /// Too many resources were asked for at once.
+    /// The set has too many resources.
     TooMany {
-        /// How many.
+        /// How many it has, as far as they were counted.
         count: usize,
-        /// How many are possible.
+        /// The most that it may have.
         most: usize,
     },
     /// The owner's label has too many bytes.
     OwnerTooLong {
         /// How many it has.
         length: usize,
-        /// How many are possible.
+        /// The most that it may have.
         most: usize,
     },
 }
@@ -117,16 +117,16 @@ pub enum ResourceError {
 impl fmt::Display for ResourceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("the resource has no name"),
+            Self::Empty => f.write_str("the resource's name is empty"),
             Self::TooLong { length, most } => {
                 write!(f, "the resource's name has {length} bytes, more than {most}")
             }
             Self::Reserved => {
                 f.write_str("the resource's name ends in \":redlatch:fence\", as counters' keys do")
             }
-            Self::None => f.write_str("no resource was named"),
+            Self::None => f.write_str("the set of resources is empty"),
             Self::TooMany { count, most } => {
-                write!(f, "{count} resources at once are more than {most}")
+                write!(f, "{count} resources in one set are more than {most}")
             }
             Self::OwnerTooLong { length, most } => {
                 write!(f, "the owner's label has {length} bytes, more than {most}")
@@ -141,32 +141,33 @@ impl Error for ResourceError {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TtlError {
-    /// Clock drift and the least validity would leave nothing of it.
+    /// Too short: clock drift and the least validity leave nothing of it.
     TooShort {
         /// The ttl.
         ttl: Duration,
-        /// The shortest that is possible with these settings.
+        /// The shortest ttl that these settings allow.
         shortest: Duration,
     },
-    /// It is longer than `Builder::max_ttl` allows.
+    /// Longer than [`Builder::max_ttl`](crate::Builder::max_ttl).
     TooLong {
         /// The ttl.
         ttl: Duration,
-        /// What is allowed.
+        /// The longest ttl that the setting allows.
         max_ttl: Duration,
     },
-    /// The lock is to be kept alive, and the ttl has no room for three rounds of `node_timeout`.
+    /// Too short for a lock that is kept alive: three rounds of `node_timeout` must fit into its
+    /// validity.
     TooShortToKeep {
         /// The ttl.
         ttl: Duration,
-        /// The shortest that is possible with these settings.
+        /// The shortest ttl that these settings allow.
         shortest: Duration,
     },
-    /// The lock is to be kept alive, and would be held for longer than it may be from the start.
+    /// Longer than the lock may be held, for a lock that is kept alive.
     BeyondHold {
         /// The ttl.
         ttl: Duration,
-        /// For how long it may be held.
+        /// For how long the lock may be held.
         max_hold: Duration,
     },
 }
@@ -182,7 +183,7 @@ impl fmt::Display for TtlError {
             }
             Self::TooShortToKeep { ttl, shortest } => write!(
                 f,
-                "a ttl of {ttl:?} is too short to be renewed: at least {shortest:?} is needed"
+                "a ttl of {ttl:?} is too short to be kept alive: at least {shortest:?} is needed"
             ),
             Self::BeyondHold { ttl, max_hold } => {
                 write!(f, "a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")
@@ -193,8 +194,8 @@ impl fmt::Display for TtlError {
 
 impl Error for TtlError {}
 
-/// The operating system had no thread to give to the one that watches over locks, or that one is in
-/// another process, of which this is a forked child.
+/// A thread of the client could not be started: the one that keeps locks alive, or the one that
+/// calls callbacks. Or this is a forked child, and the thread is in its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnError {
     kind: io::ErrorKind,
@@ -220,7 +221,7 @@ impl SpawnError {
 
 impl fmt::Display for SpawnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no thread to watch over locks: {}", self.why)
+        write!(f, "no thread for locks that are kept alive or watched: {}", self.why)
     }
 }
 

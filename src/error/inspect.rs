@@ -1,19 +1,19 @@
-//! Errors of looking at locks, and of taking them away by force.
+//! Errors of inspecting locks and of releasing them by force.
 
 use super::{NoQuorum, OTHER_PROCESS, ResourceError};
 use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-/// Why a lock could not be looked at.
+/// Why a lock could not be inspected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InspectError {
     /// The resource's name cannot be used.
     Resource(ResourceError),
-    /// Too few nodes answered to know.
+    /// Too few nodes answered to know the lock's state.
     NoQuorum(NoQuorum),
-    /// This is a forked child of the process that built the client, which works in that one only.
+    /// This is a forked child of the process that built the client, which works only there.
     OtherProcess,
 }
 
@@ -37,19 +37,20 @@ impl Error for InspectError {
     }
 }
 
-/// Why a lock was not taken away by force.
+/// Why a lock was not released by force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
-    /// What is there is no lock: no string, an empty one or one without a ttl, or one that is
-    /// longer than any lock's. Nothing was removed.
+    /// The key's value is no lock: it is not a string, is empty, has no ttl, or is longer than any
+    /// lock's value. Nothing was removed.
     NotALock {
-        /// The nodes that hold it.
+        /// The nodes that have such a value.
         urls: Vec<Arc<str>>,
     },
-    /// Too few nodes answered to know. Those that did have removed what was seen.
+    /// Too few nodes answered to know the result. Those that did answer have removed the value that
+    /// was seen.
     NoQuorum(NoQuorum),
-    /// This is a forked child of the process that built the client, which works in that one only.
+    /// This is a forked child of the process that built the client, which works only there.
     OtherProcess,
 }
 
@@ -57,7 +58,7 @@ impl fmt::Display for ForceReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotALock { urls } => {
-                write!(f, "what is there is no lock, and was not removed: {}", urls.join(", "))
+                write!(f, "the key's value is no lock and was not removed: {}", urls.join(", "))
             }
             Self::NoQuorum(error) => error.fmt(f),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::node_url::NodeUrl;
+use std::error::Error;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,19 +36,19 @@ impl Error for Caused {
 
 fn no_quorum() -> NoQuorum {
     let server = ServerError::parse(b"LOADING the dataset", None);
-    let problems = [NodeError::Server(server), NodeError::Protocol(ProtocolError::TooDeep)];
-    let report = |problem| NodeReport {
-        url: "redis://a:6379/0".into(),
-        answer: NodeAnswer::Failed(problem),
-    };
-    NoQuorum::new(problems.into_iter().map(report).collect())
+    let errors = [NodeError::Server(server), NodeError::Protocol(ProtocolError::TooDeep)];
+    let report =
+        |error| NodeReport { url: "redis://a:6379/0".into(), answer: NodeAnswer::Failed(error) };
+    NoQuorum::new(errors.into_iter().map(report).collect())
 }
 
 fn configuration() -> Vec<Box<dyn Error>> {
     let bad = NodeUrl::parse("redis://").expect_err("there is no host");
     vec![
-        Box::new(bad.fault().clone()),
+        Box::new(bad.kind().clone()),
         Box::new(bad.clone()),
+        Box::new(ConfigError::NodeList { variable: None, error: NodeListError::Url(bad.clone()) }),
+        Box::new(NodeListError::NotSet),
         Box::new(ConfigError::Url(bad)),
         Box::new(ConfigError::NoNodes),
         Box::new(ConfigError::TooManyNodes(65)),
@@ -77,6 +78,7 @@ fn locking() -> Vec<Box<dyn Error>> {
         Box::new(LockError::Spawn(no_thread)),
         Box::new(SpawnError::elsewhere()),
         Box::new(LockError::TooManyKept { kept: 2, most: 2, ttl, round: took }),
+        Box::new(LockError::Cancelled),
         Box::new(LockError::OtherProcess),
     ]
 }
@@ -135,9 +137,38 @@ fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
     let error = ConfigError::System(io::Error::other(Caused));
     assert_eq!(
         chain(&error),
-        ["no sockets can be polled, or not by a thread: no more descriptors", "the root of it"]
+        [
+            "the sockets' poll or I/O thread could not be created: no more descriptors",
+            "the root of it"
+        ]
     );
     let error = LockError::NoQuorum(no_quorum());
     assert!(error.to_string().contains("LOADING the dataset"), "{error}");
     assert_eq!(chain(&error).len(), 1);
+}
+
+#[test]
+fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
+    type Combined = super::Error;
+    let server = NodeError::Server(ServerError::parse(b"NOPERM no", None));
+    let spawn = SpawnError::new(&io::Error::other(Caused));
+    let token = crate::fencing::FencingToken::try_from(0_u64).unwrap_err();
+    let pairs: Vec<(String, Combined)> = vec![
+        (ConfigError::NoNodes.to_string(), ConfigError::NoNodes.into()),
+        (LockError::Cancelled.to_string(), LockError::Cancelled.into()),
+        (ExtendError::OtherProcess.to_string(), ExtendError::OtherProcess.into()),
+        (ReleaseError::OtherProcess.to_string(), ReleaseError::OtherProcess.into()),
+        (InspectError::OtherProcess.to_string(), InspectError::OtherProcess.into()),
+        (ForceReleaseError::OtherProcess.to_string(), ForceReleaseError::OtherProcess.into()),
+        (LockLost::Gone.to_string(), LockLost::Gone.into()),
+        (no_quorum().to_string(), no_quorum().into()),
+        (server.to_string(), server.into()),
+        (spawn.to_string(), spawn.into()),
+        (token.to_string(), token.into()),
+    ];
+    for (text, combined) in pairs {
+        assert_eq!(chain(&combined), [text]);
+    }
+    let combined = Combined::from(ConfigError::System(io::Error::other(Caused)));
+    assert_eq!(chain(&combined)[1..], ["the root of it"]);
 }

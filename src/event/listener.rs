@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 thread_local! {
     /// Is this thread in a callback? Without a destructor, so it is there as long as the thread is.
-    static IS_TELLING: Cell<bool> = const { Cell::new(false) };
+    static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What is called with each event.
@@ -28,53 +28,57 @@ pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 pub(crate) struct Listener {
     callback: Arc<Callback>,
     /// What has changed about the nodes, and was not told yet.
-    mailbox: Arc<ChangeQueue>,
+    node_changes: Arc<ChangeQueue>,
     /// Where it is told. A callback may fork, and the child has nothing to tell.
-    origin: Arc<OwnerProcess>,
+    owner_process: Arc<OwnerProcess>,
 }
 
 impl Listener {
     pub(crate) fn new(callback: Arc<Callback>) -> Self {
-        Self { callback, mailbox: Arc::default(), origin: Arc::new(OwnerProcess::here()) }
+        Self {
+            callback,
+            node_changes: Arc::default(),
+            owner_process: Arc::new(OwnerProcess::here()),
+        }
     }
 
-    /// The same for one client, whose nodes have a mailbox of their own.
-    pub(crate) fn of_client(&self, origin: &Arc<OwnerProcess>) -> Self {
-        let (callback, origin) = (Arc::clone(&self.callback), Arc::clone(origin));
-        Self { callback, mailbox: Arc::default(), origin }
+    /// The same for one client, whose nodes have a node_changes of their own.
+    pub(crate) fn of_client(&self, owner_process: &Arc<OwnerProcess>) -> Self {
+        let (callback, owner_process) = (Arc::clone(&self.callback), Arc::clone(owner_process));
+        Self { callback, node_changes: Arc::default(), owner_process }
     }
 
     /// Where to leave what changes about the nodes.
-    pub(crate) fn mailbox(&self) -> Arc<ChangeQueue> {
-        Arc::clone(&self.mailbox)
+    pub(crate) fn node_changes(&self) -> Arc<ChangeQueue> {
+        Arc::clone(&self.node_changes)
     }
 
     /// Is this thread in a callback? What it does there is not told, or telling it might never end;
     /// and it does not stand in line, where it might stand behind itself.
-    pub(crate) fn is_telling() -> bool {
-        IS_TELLING.get()
+    pub(crate) fn is_in_callback() -> bool {
+        IS_IN_CALLBACK.get()
     }
 
     /// Tells an event, after what has changed about the nodes until now.
-    pub(crate) fn tell(&self, event: &Event<'_>) {
-        if !Self::is_telling() {
-            self.tell_changes();
-            if !self.origin.is_known_forked() {
+    pub(crate) fn emit(&self, event: &Event<'_>) {
+        if !Self::is_in_callback() {
+            self.emit_node_changes();
+            if !self.owner_process.is_known_forked() {
                 self.call(event);
             }
         }
     }
 
     /// Tells what has changed about the nodes.
-    pub(crate) fn tell_changes(&self) {
-        if Self::is_telling() {
+    pub(crate) fn emit_node_changes(&self) {
+        if Self::is_in_callback() {
             return;
         }
-        self.mailbox.drain(|change| {
+        self.node_changes.drain(|change| {
             let url = &*change.url;
             self.call(&match &change.state {
                 NodeState::Up => Event::NodeUp { url },
-                NodeState::Down(problem) => Event::NodeDown { url, problem },
+                NodeState::Down(error) => Event::NodeDown { url, error },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });
@@ -84,7 +88,7 @@ impl Listener {
     fn call(&self, event: &Event<'_>) -> bool {
         let _telling = Telling::begin();
         (self.callback)(event);
-        !self.origin.is_forked()
+        !self.owner_process.is_forked()
     }
 }
 
@@ -93,14 +97,14 @@ struct Telling;
 
 impl Telling {
     fn begin() -> Self {
-        IS_TELLING.set(true);
+        IS_IN_CALLBACK.set(true);
         Self
     }
 }
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        IS_TELLING.set(false);
+        IS_IN_CALLBACK.set(false);
     }
 }
 

@@ -1,14 +1,14 @@
 //! Events as lines for a log.
 
 use super::Event;
-use crate::guard::Released;
 use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::released::Released;
 use std::fmt;
 
 impl fmt::Display for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.resource(), self.url()) {
-            (Some(resource), _) => write!(f, "'{}' ", resource.escape_ascii())?,
+            (Some(resource), _) => write!(f, "'{resource}' ")?,
             (None, url) => write!(f, "{} ", url.unwrap_or_default())?,
         }
         match self {
@@ -51,7 +51,7 @@ impl fmt::Display for Event<'_> {
                 write!(f, "released: held {held:.1?}{how}")
             }
             Self::NodeUp { .. } => f.write_str("is up"),
-            Self::NodeDown { problem, .. } => write!(f, "is down: {problem}"),
+            Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
         }
     }

@@ -4,7 +4,7 @@ use super::LockGuard;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Rules, Ttl};
 use crate::error::{ExtendError, LockLost, NoQuorum, SpawnError};
-use crate::watchdog::{CapacityShare, SharedLease};
+use crate::watchdog::SharedLease;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -35,16 +35,16 @@ impl LockGuard {
         &self,
         callback: impl FnOnce(LockLost) + Send + 'static,
     ) -> Result<(), SpawnError> {
-        if self.client.is_forked() {
+        if self.core.is_forked() {
             return Err(SpawnError::elsewhere());
         }
-        self.client.start_notifier()?;
+        self.core.start_notifier()?;
         let hold = self.hold.get_or_init(|| {
             let gone = self.is_gone.then_some(LockLost::Gone);
             Arc::new(SharedLease::new(self.lease.clone(), gone))
         });
         if hold.tell(Box::new(callback)) {
-            self.client.look_at(Arc::clone(hold));
+            self.core.watch_for_loss(Arc::clone(hold));
         }
         Ok(())
     }
@@ -54,7 +54,7 @@ impl LockGuard {
     /// Needs no thread but the caller's. If that overslept, `Some` says so.
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<LockLost> {
-        if self.client.is_forked() {
+        if self.core.is_forked() {
             return Some(LockLost::OtherProcess);
         }
         if let Some(hold) = self.hold.get() {
@@ -74,32 +74,15 @@ impl LockGuard {
         }
     }
 
-    /// The guard of a lock that the watchdog knows of.
-    pub(crate) fn sharing(mut self, hold: Arc<SharedLease>) -> Self {
-        self.hold = hold.into();
-        self
-    }
-
-    /// The same, with what keeping it alive takes.
-    pub(crate) fn counting(mut self, share: Arc<CapacityShare>) -> Self {
-        self.share = Some(share);
-        self
-    }
-
-    /// When the lock was asked for.
-    pub(crate) fn since(&self) -> Time {
-        self.lease.since
-    }
-
-    /// How long ago that was.
+    /// How long ago the lock was asked for.
     pub(crate) fn age(&self, now: Time) -> Duration {
         now.since(self.lease.since)
     }
 
     /// This thread gives the lock up when it has done something, and no other can.
     pub(crate) fn bind_to_this_thread(&self) {
-        if let Some(place) = &self.place {
-            place.tenure().bind_to_this_thread();
+        if let Some(head) = &self.head {
+            head.handle().bind_to_this_thread();
         }
     }
 
@@ -120,7 +103,7 @@ impl LockGuard {
         };
         hold.begin(now, ttl, begin).map_err(ExtendError::Lost)?;
         let (extend, is_sent) = begun.expect("what has begun is there");
-        let (outcome, last) = self.client.run(extend);
+        let (outcome, last) = self.core.run(extend);
         let error = match &outcome {
             Extended::HeldTooLong(held) => {
                 let max_hold = rules.hold_max.unwrap_or(Duration::MAX);
@@ -135,8 +118,8 @@ impl LockGuard {
         };
         let settled =
             if is_sent { hold.settle(clock::now(), outcome) } else { hold.check(clock::now()) };
-        if let Some(place) = &self.place {
-            place.hold(match settled {
+        if let Some(head) = &self.head {
+            head.set_key_expiry(match settled {
                 Ok(_) => hold.expires_at(rules),
                 // Those in line need not wait for the guard.
                 Err(_) => hold.valid_until(),
@@ -144,7 +127,7 @@ impl LockGuard {
         }
         if let Err(lost) = settled {
             // It would do so by itself only when the validity is over.
-            self.client.look_at(Arc::clone(hold));
+            self.core.watch_for_loss(Arc::clone(hold));
             return Err(ExtendError::Lost(lost));
         }
         error.map_or(Ok(()), Err)
@@ -154,7 +137,8 @@ impl LockGuard {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::LockClient;
+    use crate::config::Builder;
+    use crate::core::Core;
     use crate::engine::{Lease, NodeSet, Token};
 
     fn ttl(millis: u64) -> Ttl {
@@ -164,7 +148,8 @@ mod tests {
     /// A lock of a minute that the watchdog shares, and that may not be held for longer. Its node
     /// is not there, so nothing is ever sent.
     fn guard() -> LockGuard {
-        let client = LockClient::new(["redis://127.0.0.1:1"]).unwrap();
+        let settings = Builder::new().node("redis://127.0.0.1:1").check().unwrap();
+        let core = Arc::new(Core::new(settings).unwrap());
         let (now, ttl) = (clock::now(), ttl(60_000));
         let lease = Lease {
             key: Arc::from(*b"key"),
@@ -178,14 +163,15 @@ mod tests {
             nodes: NodeSet::EMPTY,
         };
         let hold = Arc::new(SharedLease::new(lease.clone(), None));
-        LockGuard::new(client, lease, 0, None, Some(Duration::from_secs(60))).sharing(hold)
+        let mut guard = LockGuard::new(core, lease, None, Some(Duration::from_secs(60)));
+        guard.hold = hold.into();
+        guard
     }
 
     #[test]
     fn an_extension_that_is_refused_before_anything_is_sent_changes_nothing() {
         let mut guard = guard();
-        let rules =
-            Arc::new(Rules { hold_max: guard.max_hold, ..(**guard.client.rules()).clone() });
+        let rules = Arc::new(Rules { hold_max: guard.max_hold, ..(*guard.core.rules).clone() });
         let hold = Arc::clone(guard.hold.get().unwrap());
         let refused = guard.extend_shared(&hold, &rules, ttl(1_000_000));
         assert!(matches!(refused, Err(ExtendError::HeldTooLong { .. })), "{refused:?}");

@@ -31,7 +31,7 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
 }
 
 fn held(owner: &str, left: Option<u64>) -> LockState {
-    let owner = Some(owner.as_bytes().to_vec());
+    let owner = Some(Label(owner.as_bytes().to_vec()));
     LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis) })
 }
 

@@ -1,85 +1,92 @@
-//! Many requests of one thread at a time: left for the one who drives, so that they are written to
-//! each node together, and collected as they are decided, so that others can follow meanwhile.
+//! Several requests of one thread at a time. They go through the inbox, so that they are written to
+//! each node together, and they are collected as they are decided, so that the thread can begin
+//! others meanwhile.
 //!
-//! Whoever puts the driver down calls one of those who wait, and a thread with many requests waits
-//! in one place only. So its seats stand behind a leader: a call to any of them, or an outcome, is
-//! a call to that.
+//! A leader that steps down promotes one follower, and a thread with several requests can wait at
+//! one follower only. So each request has a follower of its own, and each of these passes a
+//! promotion or an outcome on to the one where the thread waits.
 
 use super::follower::Follower;
-use super::leader_followers::{Drive, LeaderFollowers, Wake};
+use super::leader_followers::{EventLoop, LeaderFollowers, Wake};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The seats of a thread that has many requests at a time, used again and again.
+/// The followers of a thread that has several requests at a time. They are used again.
 pub(super) struct Batch<O> {
-    leader: Arc<Follower<O>>,
-    seats: Vec<Arc<Follower<O>>>,
-    /// The numbers of those whose requests are not decided.
+    /// Where the thread waits.
+    waits_at: Arc<Follower<O>>,
+    /// One for each request. Their index is the number of the request.
+    followers: Vec<Arc<Follower<O>>>,
+    /// The numbers of the requests that are not decided.
     open: Vec<usize>,
-    /// The numbers of the others.
+    /// The numbers that can be used again.
     free: Vec<usize>,
 }
 
 impl<O> Batch<O> {
-    /// No requests yet. `turn` knows where to find the thread.
-    pub(super) fn new<D: Drive<Outcome = O>, W: Wake>(turn: &LeaderFollowers<D, W>) -> Self {
-        let leader = turn.lock_seats().take();
-        Self { leader, seats: Vec::new(), open: Vec::new(), free: Vec::new() }
+    /// No requests yet.
+    pub(super) fn new<E: EventLoop<Outcome = O>, W: Wake>(shared: &LeaderFollowers<E, W>) -> Self {
+        let waits_at = shared.lock_followers().join();
+        Self { waits_at, followers: Vec::new(), open: Vec::new(), free: Vec::new() }
     }
 
-    /// Leaves a request, and hands out its number: no other that is open has the same. It is sent
-    /// before whatever is left after it, and perhaps only when this is [collected](Self::collect),
-    /// which must follow without delay.
+    /// Puts a request into the inbox and returns its number, which no other open request has. It is
+    /// sent before later requests of this thread, but perhaps only when the thread calls
+    /// [`collect`](Self::collect), which must follow without delay.
     ///
     /// # Panics
     ///
-    /// The driver panicked.
-    pub(super) fn begin<D, W>(&mut self, turn: &LeaderFollowers<D, W>, request: D::Request) -> usize
+    /// The event loop panicked.
+    pub(super) fn begin<E, W>(
+        &mut self,
+        shared: &LeaderFollowers<E, W>,
+        request: E::Request,
+    ) -> usize
     where
-        D: Drive<Outcome = O>,
+        E: EventLoop<Outcome = O>,
         W: Wake,
     {
-        turn.expect_sound();
+        shared.expect_not_poisoned();
         let number = self.free.pop().unwrap_or_else(|| {
-            self.seats.push(Arc::new(Follower::behind(&self.leader)));
-            self.seats.len() - 1
+            self.followers.push(Arc::new(Follower::that_waits_at(&self.waits_at)));
+            self.followers.len() - 1
         });
-        turn.open(request, Arc::clone(&self.seats[number]));
+        shared.open(request, Arc::clone(&self.followers[number]));
         self.open.push(number);
         number
     }
 
-    /// Is there a request that is not decided? Then this is to be [collected](Self::collect) again
-    /// without delay: the thread may be the one who was called to drive for all.
+    /// Is there a request that is not decided? Then the thread must call
+    /// [`collect`](Self::collect) again without delay, because it may have been promoted.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// Waits until a request is decided, if any is open, and tells of each that is, by its number,
-    /// what it came to. Answers whether there was any; where a thread of its own drives, it waits
-    /// for no longer than `limit` after the last call.
+    /// Waits until a request is decided, if any is open, and calls `each` with the number and the
+    /// outcome of each that is. Returns whether there was any. With an I/O thread, it gives up when
+    /// nothing has been delivered for `limit`.
     ///
     /// # Panics
     ///
-    /// The driver panicked, in this thread or in another.
-    pub(super) fn collect<D, W>(
+    /// The event loop panicked, in this thread or in another.
+    pub(super) fn collect<E, W>(
         &mut self,
-        turn: &LeaderFollowers<D, W>,
+        shared: &LeaderFollowers<E, W>,
         limit: Duration,
         mut each: impl FnMut(usize, O),
     ) -> bool
     where
-        D: Drive<Outcome = O>,
+        E: EventLoop<Outcome = O>,
         W: Wake,
     {
         if !self.is_open() {
             return false;
         }
-        let Self { leader, seats, open, free } = self;
-        let collected = turn.attend(leader, limit, &mut || {
+        let Self { waits_at, followers, open, free } = self;
+        let collected = shared.lead_or_follow(waits_at, limit, &mut || {
             let before = open.len();
-            open.retain(|&number| match seats[number].take() {
+            open.retain(|&number| match followers[number].take_outcome() {
                 Some(outcome) => {
                     free.push(number);
                     each(number, outcome);
@@ -92,10 +99,10 @@ impl<O> Batch<O> {
         collected.is_some()
     }
 
-    /// Waits no longer for this request: what it comes to after all is for nobody.
+    /// Stops waiting for this request. An outcome that is delivered later is ignored.
     pub(super) fn abandon(&mut self, number: usize) {
         self.open.retain(|other| *other != number);
-        self.seats[number] = Arc::new(Follower::behind(&self.leader));
+        self.followers[number] = Arc::new(Follower::that_waits_at(&self.waits_at));
         self.free.push(number);
     }
 }

@@ -1,11 +1,12 @@
-//! Where the one who drives leaves what has changed about the nodes, for whoever has put the driver
-//! down: those who are told may use the client, and must not find its driver taken by themselves.
+//! The queue between the leader, which notices changes of the nodes' states, and the threads that
+//! report them to the listener. A change is reported only by a thread that is not the leader: the
+//! listener may use the client, which would otherwise wait for its own thread.
 
 use crate::node::{Changes, NodeChange};
 use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Changes that are still to be told, in their order.
+/// Changes that are not yet reported, in their order.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeQueue {
     state: Mutex<State>,
@@ -14,8 +15,8 @@ pub(crate) struct ChangeQueue {
 #[derive(Debug, Default)]
 struct State {
     changes: Changes,
-    /// Is somebody telling one? Two at a time would tell them in any order.
-    is_telling: bool,
+    /// Is a thread reporting a change? Two at a time could report them in the wrong order.
+    is_reporting: bool,
 }
 
 impl ChangeQueue {
@@ -23,15 +24,17 @@ impl ChangeQueue {
         self.lock().changes.push(change);
     }
 
-    /// Tells what there is, one after another, unless another thread is at it: that one tells what
-    /// comes meanwhile as well. If `tell` panics, the rest is for the next who comes. To be called
-    /// when nothing is held and nothing owed: `tell` may use the client. It says whether this is
-    /// still the same process: in a forked child, a thread that is not there may have the lock.
-    pub(crate) fn drain(&self, mut tell: impl FnMut(&NodeChange) -> bool) {
+    /// Calls `report` for each change in turn, unless another thread is doing so: that thread also
+    /// reports the changes that come meanwhile. If `report` panics, the next call reports the rest.
+    ///
+    /// The caller must hold no lock of the client, because `report` may use it. `report` returns
+    /// whether this is still the same process: in a forked child, the mutex may be held by a thread
+    /// that does not exist there, so it is not touched again.
+    pub(crate) fn drain(&self, mut report: impl FnMut(&NodeChange) -> bool) {
         while let Some(change) = self.begin() {
-            let telling = Telling(self);
-            if !tell(&change) {
-                mem::forget(telling);
+            let reporting = Reporting(self);
+            if !report(&change) {
+                mem::forget(reporting);
                 return;
             }
         }
@@ -39,8 +42,8 @@ impl ChangeQueue {
 
     fn begin(&self) -> Option<NodeChange> {
         let mut state = self.lock();
-        let change = if state.is_telling { None } else { state.changes.pop() };
-        state.is_telling |= change.is_some();
+        let change = if state.is_reporting { None } else { state.changes.pop() };
+        state.is_reporting |= change.is_some();
         change
     }
 
@@ -49,12 +52,12 @@ impl ChangeQueue {
     }
 }
 
-/// One change that is being told.
-struct Telling<'a>(&'a ChangeQueue);
+/// A change is being reported.
+struct Reporting<'a>(&'a ChangeQueue);
 
-impl Drop for Telling<'_> {
+impl Drop for Reporting<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_telling = false;
+        self.0.lock().is_reporting = false;
     }
 }
 
@@ -64,37 +67,37 @@ mod tests {
     use crate::node::NodeState;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    fn change(name: &str) -> NodeChange {
+    fn node_change(name: &str) -> NodeChange {
         NodeChange { url: name.into(), state: NodeState::Up }
     }
 
-    fn told(mailbox: &ChangeQueue) -> Vec<String> {
-        let mut told = Vec::new();
-        mailbox.drain(|change| {
-            told.push(change.url.to_string());
+    fn reported(changes: &ChangeQueue) -> Vec<String> {
+        let mut reported = Vec::new();
+        changes.drain(|change| {
+            reported.push(change.url.to_string());
             true
         });
-        told
+        reported
     }
 
     #[test]
-    fn each_change_is_told_once_and_in_order() {
-        let mailbox = ChangeQueue::default();
-        ["a", "b"].iter().for_each(|name| mailbox.push(change(name)));
-        assert_eq!(told(&mailbox), ["a", "b"]);
-        assert_eq!(told(&mailbox), [""; 0]);
+    fn each_change_is_reported_once_and_in_order() {
+        let changes = ChangeQueue::default();
+        ["a", "b"].iter().for_each(|name| changes.push(node_change(name)));
+        assert_eq!(reported(&changes), ["a", "b"]);
+        assert_eq!(reported(&changes), [""; 0]);
     }
 
     #[test]
-    fn who_comes_while_another_tells_leaves_it_to_that_one() {
-        let mailbox = ChangeQueue::default();
-        mailbox.push(change("a"));
+    fn a_change_that_comes_during_a_report_is_reported_by_the_same_call() {
+        let changes = ChangeQueue::default();
+        changes.push(node_change("a"));
         let mut all = Vec::new();
-        mailbox.drain(|told_now| {
-            all.push(told_now.url.to_string());
+        changes.drain(|change| {
+            all.push(change.url.to_string());
             if all.len() == 1 {
-                mailbox.push(change("b"));
-                assert_eq!(told(&mailbox), [""; 0]);
+                changes.push(node_change("b"));
+                assert_eq!(reported(&changes), [""; 0]);
             }
             true
         });
@@ -102,11 +105,11 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_costs_no_other_change() {
-        let mailbox = ChangeQueue::default();
-        ["a", "b"].iter().for_each(|name| mailbox.push(change(name)));
-        let panicked = catch_unwind(AssertUnwindSafe(|| mailbox.drain(|_| panic!("on purpose"))));
+    fn a_panic_of_the_callback_loses_no_other_change() {
+        let changes = ChangeQueue::default();
+        ["a", "b"].iter().for_each(|name| changes.push(node_change(name)));
+        let panicked = catch_unwind(AssertUnwindSafe(|| changes.drain(|_| panic!("on purpose"))));
         assert!(panicked.is_err());
-        assert_eq!(told(&mailbox), ["b"]);
+        assert_eq!(reported(&changes), ["b"]);
     }
 }

@@ -1,74 +1,76 @@
-//! Where a thread waits for what its request comes to.
+//! A thread that waits for the outcome of its request, or to be promoted to leader.
 
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait_while};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place for one thread at a time, used for one request after another.
+/// Used by one thread at a time, for one request after another.
 pub(super) struct Follower<O> {
     state: Mutex<FollowerState<O>>,
     changed: Condvar,
-    /// Where the thread waits that wants this outcome and others at the same time.
-    leader: Option<Arc<Self>>,
+    /// The follower to promote instead, for a thread with several requests: it waits at that one
+    /// only.
+    waits_at: Option<Arc<Self>>,
 }
 
 struct FollowerState<O> {
     outcome: Option<O>,
-    is_called: bool,
-    /// Does somebody wait here? If not, waking would be a system call for nothing.
-    is_taken: bool,
+    is_promoted: bool,
+    /// Does a thread wait? If not, a wake-up would be a needless system call.
+    is_waiting: bool,
 }
 
 impl<O> Follower<O> {
     pub(super) fn new() -> Self {
-        let state = FollowerState { outcome: None, is_called: false, is_taken: false };
-        Self { state: Mutex::new(state), changed: Condvar::new(), leader: None }
+        let state = FollowerState { outcome: None, is_promoted: false, is_waiting: false };
+        Self { state: Mutex::new(state), changed: Condvar::new(), waits_at: None }
     }
 
-    /// A place for one of many requests of a thread that waits for all of them at `leader`.
-    pub(super) fn behind(leader: &Arc<Self>) -> Self {
-        Self { leader: Some(Arc::clone(leader)), ..Self::new() }
+    /// The follower for one of several requests of a thread, which waits at `other` for all of
+    /// them.
+    pub(super) fn that_waits_at(other: &Arc<Self>) -> Self {
+        Self { waits_at: Some(Arc::clone(other)), ..Self::new() }
     }
 
-    /// Hands over the outcome.
-    pub(super) fn hand(&self, outcome: O) {
+    pub(super) fn deliver(&self, outcome: O) {
         self.wake(|state| state.outcome = Some(outcome));
     }
 
-    /// Calls the one who waits here to drive. One call too many does no harm.
-    pub(super) fn call(&self) {
-        self.wake(|state| state.is_called = true);
+    /// Wakes the thread to become the leader. A thread that is promoted although there is a leader
+    /// goes on waiting.
+    pub(super) fn promote(&self) {
+        self.wake(|state| state.is_promoted = true);
     }
 
     fn wake(&self, change: impl FnOnce(&mut FollowerState<O>)) {
         let mut state = self.lock();
         change(&mut state);
-        let is_taken = state.is_taken;
+        let is_waiting = state.is_waiting;
         drop(state);
-        if is_taken {
+        if is_waiting {
             self.changed.notify_one();
         }
-        if let Some(leader) = &self.leader {
-            leader.call();
+        if let Some(other) = &self.waits_at {
+            other.promote();
         }
     }
 
-    /// The outcome, if it is there.
-    pub(super) fn take(&self) -> Option<O> {
+    /// The outcome, if it was delivered.
+    pub(super) fn take_outcome(&self) -> Option<O> {
         self.lock().outcome.take()
     }
 
-    /// Waits until the outcome is there, or to be called, for as long as there is a limit. Answers
-    /// whether one of them has come.
+    /// Waits for the outcome or a promotion, for at most `limit` if there is one. Returns whether
+    /// either has come.
     pub(super) fn wait(&self, limit: Option<Duration>) -> bool {
         let mut state = self.lock();
-        state.is_taken = true;
-        let is_early = |state: &mut FollowerState<O>| state.outcome.is_none() && !state.is_called;
+        state.is_waiting = true;
+        let is_early = |state: &mut FollowerState<O>| state.outcome.is_none() && !state.is_promoted;
         state = wait_while(&self.changed, state, limit, is_early);
-        state.is_taken = false;
-        let is_called = std::mem::take(&mut state.is_called);
-        is_called || state.outcome.is_some()
+        state.is_waiting = false;
+        let is_promoted = std::mem::take(&mut state.is_promoted);
+        is_promoted || state.outcome.is_some()
     }
 
     fn lock(&self) -> MutexGuard<'_, FollowerState<O>> {
@@ -76,10 +78,10 @@ impl<O> Follower<O> {
     }
 }
 
-/// The seats of those who wait for one outcome each.
+/// The followers of all threads.
 pub(super) struct Followers<O> {
     all: Vec<Arc<Follower<O>>>,
-    /// Those that nobody uses, for the next who come.
+    /// Those that no thread uses. They are used again.
     free: Vec<Arc<Follower<O>>>,
 }
 
@@ -88,26 +90,27 @@ impl<O> Followers<O> {
         Self { all: Vec::new(), free: Vec::new() }
     }
 
-    pub(super) fn take(&mut self) -> Arc<Follower<O>> {
+    pub(super) fn join(&mut self) -> Arc<Follower<O>> {
         self.free.pop().unwrap_or_else(|| {
-            let seat = Arc::new(Follower::new());
-            self.all.push(Arc::clone(&seat));
-            seat
+            let follower = Arc::new(Follower::new());
+            self.all.push(Arc::clone(&follower));
+            follower
         })
     }
 
-    pub(super) fn give_back(&mut self, seat: Arc<Follower<O>>) {
-        self.free.push(seat);
+    /// The thread has its outcome.
+    pub(super) fn leave(&mut self, follower: Arc<Follower<O>>) {
+        self.free.push(follower);
     }
 
-    /// Whoever sat here has left without an outcome. It may still come, so nobody else sits here.
-    pub(super) fn remove(&mut self, seat: &Arc<Follower<O>>) {
-        self.all.retain(|other| !Arc::ptr_eq(other, seat));
+    /// The thread has given up waiting. Its outcome may still be delivered, so this follower is not
+    /// used again.
+    pub(super) fn remove(&mut self, follower: &Arc<Follower<O>>) {
+        self.all.retain(|other| !Arc::ptr_eq(other, follower));
     }
 
-    /// Calls whoever waits.
-    pub(super) fn call_all(&self) {
-        self.all.iter().for_each(|seat| seat.call());
+    pub(super) fn promote_all(&self) {
+        self.all.iter().for_each(|follower| follower.promote());
     }
 }
 

@@ -1,9 +1,9 @@
-//! Where requests are left for the one who drives.
+//! The queue of jobs for the leader.
 
 use crossbeam_channel::{Receiver, Sender};
 
-/// A queue that takes from many and is never full: whoever leaves something here waits for it or
-/// has just given back a lock, so there is no more in it than there are threads and guards.
+/// An unbounded queue with many producers. A producer waits for its request or has just released a
+/// lock, so the queue is never longer than the number of threads and lock guards.
 #[derive(Debug)]
 pub(super) struct Inbox<T> {
     sender: Sender<T>,
@@ -17,7 +17,7 @@ impl<T> Inbox<T> {
     }
 
     pub(super) fn push(&self, item: T) {
-        // It fails only when there is no receiver, and there is one as long as there is a sender.
+        // It fails only without a receiver, and the receiver lives as long as this sender.
         let _ = self.sender.send(item);
     }
 

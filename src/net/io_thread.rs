@@ -1,18 +1,18 @@
-//! A thread that drives the connections, for clients that want one.
+//! A thread that leads all the time, for clients that are configured to have one.
 //!
-//! It is asleep in the poll whenever nothing is asked and nothing arrives. It runs nothing of the
-//! caller's, so that nothing holds it up but the scheduler and signal handlers. It ends when it is
-//! told to, having waited for the removals that were written, unless somebody else still has a
-//! share in the connections.
+//! It sleeps in the poll while there is no request and nothing arrives. It runs no code of the
+//! user, so only the scheduler and signal handlers can delay it. It ends when it is
+//! [closed](LeaderFollowers::close). If it has the last reference to the connections by then, it
+//! waits for the replies to the removals that were written.
 
-use super::leader_followers::{Drive, LeaderFollowers, Wake};
+use super::leader_followers::{EventLoop, LeaderFollowers, Wake};
 use crossbeam_channel::{Receiver, bounded};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
-/// The thread. Dropping this waits for it to end, but no longer than it should take.
+/// The thread. Dropping this waits until the thread has ended, but for at most `patience`.
 #[derive(Debug)]
 pub(super) struct IoThread {
     ended: Receiver<Infallible>,
@@ -20,31 +20,31 @@ pub(super) struct IoThread {
 }
 
 impl IoThread {
-    /// Has a thread drive. It should take no longer than `patience` to end when it is
-    /// [told to](LeaderFollowers::close).
-    pub(super) fn start<D, W>(
-        turn: &Arc<LeaderFollowers<D, W>>,
+    /// Starts the thread. It should take at most `patience` to end after it is
+    /// [closed](LeaderFollowers::close).
+    pub(super) fn start<E, W>(
+        shared: &Arc<LeaderFollowers<E, W>>,
         patience: Duration,
     ) -> io::Result<Self>
     where
-        D: Drive<Request: Send, Outcome: Send> + Send + 'static,
+        E: EventLoop<Request: Send, Outcome: Send> + Send + 'static,
         W: Wake + Send + Sync + 'static,
     {
         let (ends, ended) = bounded(0);
-        let turn = Arc::clone(turn);
-        let serve = move || {
-            turn.serve();
-            drop(turn);
+        let shared = Arc::clone(shared);
+        let run = move || {
+            shared.run();
+            drop(shared);
             drop(ends);
         };
-        thread::Builder::new().name("redlatch-io".to_owned()).spawn(serve)?;
+        thread::Builder::new().name("redlatch-io".to_owned()).spawn(run)?;
         Ok(Self { ended, patience })
     }
 }
 
 impl Drop for IoThread {
     fn drop(&mut self) {
-        // Nothing is ever sent: it hears that the other end is gone, or that it takes too long.
+        // Nothing is ever sent: this returns when the sender is dropped or the time is over.
         let _ = self.ended.recv_timeout(self.patience);
     }
 }

@@ -1,80 +1,87 @@
-//! The driver in the hands of a thread, and how it is put down: see [`turn`](super::turn).
+//! The leader, and how it steps down: see [`leader_followers`](super::leader_followers).
 
-use super::leader_followers::{Drive, LeaderFollowers, Wake};
+use super::leader_followers::{EventLoop, LeaderFollowers, Wake};
 use super::sync::{LeaderLockGuard, Ordering, fence, panicking};
 use std::ops::{Deref, DerefMut};
 
-/// The driver in the hands of a thread. It is put down properly however the thread leaves.
-pub(super) struct Leader<'a, D: Drive, W: Wake>(PanicGuard<'a, D, W>);
+/// A thread's right to run the event loop. When this is dropped, the thread steps down: it empties
+/// the inbox, releases the leader lock and promotes a follower.
+pub(super) struct Leader<'a, E: EventLoop, W: Wake>(PanicGuard<'a, E, W>);
 
-impl<'a, D: Drive, W: Wake> Leader<'a, D, W> {
-    pub(super) fn new(turn: &'a LeaderFollowers<D, W>, driver: LeaderLockGuard<'a, D>) -> Self {
-        Self(PanicGuard { turn, driver: Some(driver), was_panicking: panicking() })
+impl<'a, E: EventLoop, W: Wake> Leader<'a, E, W> {
+    pub(super) fn new(
+        shared: &'a LeaderFollowers<E, W>,
+        event_loop: LeaderLockGuard<'a, E>,
+    ) -> Self {
+        let was_panicking = panicking();
+        Self(PanicGuard { shared, event_loop: Some(event_loop), was_panicking })
     }
 }
 
-/// What sees to it that a driver which panicked, be it while it was put down, is never taken again.
-struct PanicGuard<'a, D: Drive, W: Wake> {
-    turn: &'a LeaderFollowers<D, W>,
-    driver: Option<LeaderLockGuard<'a, D>>,
-    /// Was the thread panicking already, and is it dropping a guard on its way?
+/// Poisons an event loop that panicked, also if it panics while the leader steps down.
+struct PanicGuard<'a, E: EventLoop, W: Wake> {
+    shared: &'a LeaderFollowers<E, W>,
+    event_loop: Option<LeaderLockGuard<'a, E>>,
+    /// Was the thread panicking before it became the leader? Then it drops a lock guard while it
+    /// unwinds, and the panic is not the event loop's.
     was_panicking: bool,
 }
 
-impl<D: Drive, W: Wake> PanicGuard<'_, D, W> {
-    fn is_broken(&self) -> bool {
+impl<E: EventLoop, W: Wake> PanicGuard<'_, E, W> {
+    fn has_panicked(&self) -> bool {
         panicking() && !self.was_panicking
     }
 }
 
-impl<D: Drive, W: Wake> Drop for PanicGuard<'_, D, W> {
+impl<E: EventLoop, W: Wake> Drop for PanicGuard<'_, E, W> {
     fn drop(&mut self) {
-        if self.is_broken() {
-            // The driver is still in these hands: nobody takes it before this is known.
-            self.turn.is_broken.store(true, Ordering::SeqCst);
-            self.driver.iter_mut().for_each(|driver| driver.abandon());
-            self.turn.lock_seats().call_all();
+        if self.has_panicked() {
+            // The leader lock is still held, so no thread becomes the leader before the flag is
+            // set.
+            self.shared.is_poisoned.store(true, Ordering::SeqCst);
+            self.event_loop.iter_mut().for_each(|event_loop| event_loop.set_poisoned());
+            self.shared.lock_followers().promote_all();
         }
     }
 }
 
-impl<D: Drive, W: Wake> Drop for Leader<'_, D, W> {
+impl<E: EventLoop, W: Wake> Drop for Leader<'_, E, W> {
     fn drop(&mut self) {
-        if self.0.is_broken() {
+        if self.0.has_panicked() {
             return;
         }
-        let PanicGuard { turn, driver: taken, .. } = &mut self.0;
-        while let Some(driver) = taken {
-            turn.is_asleep.store(false, Ordering::SeqCst);
-            turn.clear_inbox(driver);
-            // Also what the last answers have called for, such as a key to be put back or a script
-            // to be sent by its source: nobody may come for long who would write it.
-            driver.flush();
-            let next = driver.waiter().cloned();
-            *taken = None;
-            if let Some(seat) = next {
-                seat.call();
+        let PanicGuard { shared, event_loop: locked, .. } = &mut self.0;
+        while let Some(event_loop) = locked {
+            shared.is_asleep.store(false, Ordering::SeqCst);
+            shared.empty_inbox(event_loop);
+            // Also writes what the last replies have caused, such as a key to be restored or a
+            // script to be sent by its source: there may be no other leader for a long time.
+            event_loop.flush();
+            let next = event_loop.next_follower().cloned();
+            *locked = None;
+            if let Some(follower) = next {
+                follower.promote();
             }
-            // What was left in the inbox since it was cleared is ours to see to, unless somebody
-            // has taken the driver: then it is theirs.
+            // A job that was put into the inbox after it was emptied is left to the next leader. If
+            // there is none, this thread leads again.
             fence(Ordering::SeqCst);
-            if !turn.inbox.is_empty() {
-                *taken = turn.take_driver();
+            if !shared.inbox.is_empty() {
+                *locked = shared.try_lock_event_loop();
             }
         }
     }
 }
 
-impl<D: Drive, W: Wake> Deref for Leader<'_, D, W> {
-    type Target = D;
+impl<E: EventLoop, W: Wake> Deref for Leader<'_, E, W> {
+    type Target = E;
 
-    fn deref(&self) -> &D {
-        self.0.driver.as_deref().expect("it is put down only when this is dropped")
+    fn deref(&self) -> &E {
+        self.0.event_loop.as_deref().expect("only dropping the leader releases the lock")
     }
 }
 
-impl<D: Drive, W: Wake> DerefMut for Leader<'_, D, W> {
-    fn deref_mut(&mut self) -> &mut D {
-        self.0.driver.as_deref_mut().expect("it is put down only when this is dropped")
+impl<E: EventLoop, W: Wake> DerefMut for Leader<'_, E, W> {
+    fn deref_mut(&mut self) -> &mut E {
+        self.0.event_loop.as_deref_mut().expect("only dropping the leader releases the lock")
     }
 }

@@ -1,36 +1,54 @@
-//! Whose turn it is to drive.
+//! The Leader/Followers pattern: which thread runs the event loop.
 //!
-//! Unless the client has a [thread for it](super::service), the callers do this themselves. All
-//! threads of a client share one driver, which has the sockets; whoever needs an answer and finds
-//! the driver free takes it and drives, for everybody: it opens the rounds that others have left in
-//! the inbox, writes and reads for all of them, and hands out what they came to. Whoever finds the
-//! driver taken leaves its request in the inbox, wakes the driver if it sleeps, and parks on its
-//! seat. When the one who drives has its own outcome, it puts the driver down and calls one of
-//! those who still wait.
+//! All threads of a client share one event loop, which has the sockets of all nodes. One thread at
+//! a time is the *leader* and runs the loop on behalf of all; the others are *followers*, which
+//! wait. A thread that needs a reply becomes the leader if there is none. Otherwise it puts its
+//! request into the inbox, wakes the leader if that sleeps, and waits as a follower. The leader
+//! takes the requests out of the inbox, writes and reads for everybody, and delivers each outcome
+//! to its follower. When it has its own outcome, it *promotes* one of the remaining followers and
+//! returns to its caller.
+//!
+//! No thread besides the callers is needed, and an uncontended request is written and its replies
+//! are read by the thread that makes it, without a switch to another thread.
 //!
 //! ```text
-//!   submit ──▶ driver free? ── yes ──▶ drive until my outcome is there ──▶ put down, call the next
-//!                   │ no                        ▲
-//!                   ▼                           │ called, and the driver is free
-//!              inbox, wake ──▶ park on my seat ─┴──▶ outcome handed to me
+//!                 is there a leader?
+//!   submit ──▶ no ───────────────────▶ LEADER: run the event loop until my outcome is there
+//!                 │ yes                   ▲                          │
+//!                 ▼                       │ promoted                 ▼
+//!              inbox, wake the leader ──▶ FOLLOWER: wait    release the leader lock,
+//!                                         │                 promote a follower, return
+//!                                         ▼
+//!                                      outcome delivered, return
 //! ```
 //!
-//! Two things must stay true. What a thread leaves in the inbox is sent before what it sends later:
-//! a removal must not be overtaken by the same thread's next attempt, so whoever takes the driver
-//! clears the inbox first. And whoever puts the driver down looks at the inbox and at those who
-//! wait *afterwards*, and whoever leaves something in the inbox tries to take the driver
-//! *afterwards*. One of the two then sees the other, and nothing is left lying.
+//! Source: D. C. Schmidt, C. O'Ryan, M. Kircher, I. Pyarali, F. Buschmann, "Leader/Followers: A
+//! Design Pattern for Efficient Multi-threaded Event Demultiplexing and Dispatching", in D. C.
+//! Schmidt, M. Stal, H. Rohnert, F. Buschmann, *Pattern-Oriented Software Architecture, Volume 2*
+//! (POSA2), Wiley, 2000. There, each thread of a pool processes the event that it has received and
+//! promotes a follower first. Here, the leader processes the events of all requests and promotes a
+//! follower when its own request is decided.
 //!
-//! Where there is a thread for it, that one takes the driver once and for all, and the callers
-//! never do: they leave their requests in the inbox and park. A driver cannot be taken away from a
-//! thread that is stopped, by a signal handler say, and then nobody is served; so they wait no
-//! longer than their request says, and leave without an outcome.
+//! Two invariants:
 //!
-//! A driver that panics, which only a mistake in this crate can make it do, may have lost count of
-//! what was asked and answered. It is never used again: whoever waits for it or comes later panics
-//! as well, as with a poisoned mutex, and nobody is left waiting.
+//! - A request is sent before later requests of the same thread: a removal must not be overtaken by
+//!   the next attempt of its thread. So a new leader empties the inbox before it opens a request of
+//!   its own.
+//! - No request stays in the inbox, and no follower waits, while there is no leader. So a leader
+//!   looks at the inbox and at the followers *after* it has released the leader lock, and a thread
+//!   tries to become the leader *after* it has put something into the inbox. At least one of the
+//!   two sees the other.
+//!
+//! With an [I/O thread](super::io_thread), that thread is the leader until the client is dropped,
+//! and callers are always followers. The event loop cannot be taken away from an I/O thread that is
+//! stopped, for example by a signal handler, and then nobody gets a reply. So these followers wait
+//! no longer than the time limit of their request, and return without an outcome after that.
+//!
+//! A panic of the event loop, which only a bug of this crate can cause, poisons it as a panic
+//! poisons a mutex: the state of requests and replies may be wrong, so the loop is never used
+//! again. Each thread that waits for it or calls it later panics as well, so nobody waits for ever.
 
-pub(super) use super::drive::{Drive, Wake};
+pub(super) use super::event_loop::{EventLoop, Wake};
 use super::follower::{Follower, Followers};
 use super::inbox::Inbox;
 use super::leader::Leader;
@@ -42,179 +60,182 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub(super) enum Job<D: Drive> {
-    Open(D::Request, Arc<Follower<D::Outcome>>),
-    Post(D::Request),
-    /// The thread that drives is to end.
+/// A message to the leader.
+pub(super) enum Job<E: EventLoop> {
+    /// Send this request and deliver its outcome to the follower.
+    Open(E::Request, Arc<Follower<E::Outcome>>),
+    /// Send this request, whose outcome nobody wants.
+    Post(E::Request),
+    /// End the I/O thread.
     Close,
 }
 
-/// The driver, and those who want it.
-pub(super) struct LeaderFollowers<D: Drive, W> {
-    driver: LeaderLock<D>,
-    pub(super) inbox: Inbox<Job<D>>,
-    seats: Mutex<Followers<D::Outcome>>,
+/// The event loop, and the threads that share it.
+pub(super) struct LeaderFollowers<E: EventLoop, W> {
+    /// Held by the leader.
+    event_loop: LeaderLock<E>,
+    pub(super) inbox: Inbox<Job<E>>,
+    followers: Mutex<Followers<E::Outcome>>,
     waker: W,
-    /// Does a thread of its own drive?
-    is_served: bool,
+    /// Is an I/O thread the leader?
+    has_io_thread: bool,
     is_closed: AtomicBool,
-    /// Is the driver asleep, or about to be?
+    /// Is the leader asleep, or about to sleep?
     pub(super) is_asleep: AtomicBool,
-    /// Has the driver panicked?
-    pub(super) is_broken: AtomicBool,
+    /// Has the event loop panicked?
+    pub(super) is_poisoned: AtomicBool,
 }
 
-impl<D: Drive, W: Wake> LeaderFollowers<D, W> {
-    /// A driver for those who call, or if it `is_served` for the thread that
-    /// [serves](Self::serve) them.
-    pub(super) fn new(driver: D, waker: W, is_served: bool) -> Self {
+impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
+    /// An event loop that the callers run themselves, or, with `has_io_thread`, one that a thread
+    /// runs which calls [`run`](Self::run).
+    pub(super) fn new(event_loop: E, waker: W, has_io_thread: bool) -> Self {
         Self {
-            driver: LeaderLock::new(driver),
+            event_loop: LeaderLock::new(event_loop),
             inbox: Inbox::new(),
-            seats: Mutex::new(Followers::new()),
+            followers: Mutex::new(Followers::new()),
             waker,
-            is_served,
+            has_io_thread,
             is_closed: AtomicBool::new(false),
             is_asleep: AtomicBool::new(false),
-            is_broken: AtomicBool::new(false),
+            is_poisoned: AtomicBool::new(false),
         }
     }
 
-    /// Drives for all, until [told](Self::close) to end.
-    pub(super) fn serve(&self) {
-        if let Some(driving) = self.begin() {
-            self.drive(driving, &mut || self.is_closed.load(Ordering::SeqCst).then_some(()));
+    /// Runs the event loop in the I/O thread until [`close`](Self::close) is called.
+    pub(super) fn run(&self) {
+        if let Some(leader) = self.try_become_leader() {
+            self.lead(leader, &mut || self.is_closed.load(Ordering::SeqCst).then_some(()));
         }
     }
 
-    /// Tells the thread that [serves](Self::serve) to do what has been left for it, and to end.
+    /// Ends [`run`](Self::run), after it has processed everything in the inbox.
     pub(super) fn close(&self) {
-        self.leave(Job::Close);
+        self.send_to_leader(Job::Close);
     }
 
-    /// Puts a request to the nodes and waits for what it comes to; where a thread of its own
-    /// drives, for no longer than `limit`, after which there is no outcome.
+    /// Sends a request to the nodes and waits for its outcome. With an I/O thread, it waits for at
+    /// most `limit`, and returns `None` after that.
     ///
     /// # Panics
     ///
-    /// The driver panicked, in this thread or in another.
-    pub(super) fn submit(&self, request: D::Request, limit: Duration) -> Option<D::Outcome> {
-        self.expect_sound();
-        let seat = self.lock_seats().take();
-        let outcome = self.submit_from(request, &seat, limit);
-        let mut seats = self.lock_seats();
+    /// The event loop panicked, in this thread or in another.
+    pub(super) fn submit(&self, request: E::Request, limit: Duration) -> Option<E::Outcome> {
+        self.expect_not_poisoned();
+        let follower = self.lock_followers().join();
+        let outcome = self.submit_as(&follower, request, limit);
+        let mut followers = self.lock_followers();
         if outcome.is_some() {
-            seats.give_back(seat);
+            followers.leave(follower);
         } else {
-            seats.remove(&seat);
+            followers.remove(&follower);
         }
         outcome
     }
 
-    fn submit_from(
+    fn submit_as(
         &self,
-        request: D::Request,
-        seat: &Arc<Follower<D::Outcome>>,
+        follower: &Arc<Follower<E::Outcome>>,
+        request: E::Request,
         limit: Duration,
-    ) -> Option<D::Outcome> {
-        if let Some(mut driving) = self.take_turn() {
-            self.clear_inbox(&mut driving);
-            driving.look();
-            driving.open(request, Arc::clone(seat));
-            return Some(self.drive(driving, &mut || seat.take()));
+    ) -> Option<E::Outcome> {
+        if let Some(mut leader) = self.try_lead() {
+            self.empty_inbox(&mut leader);
+            leader.catch_up();
+            leader.open(request, Arc::clone(follower));
+            return Some(self.lead(leader, &mut || follower.take_outcome()));
         }
-        self.leave(Job::Open(request, Arc::clone(seat)));
-        self.wait(seat, limit, &mut || seat.take())
+        self.send_to_leader(Job::Open(request, Arc::clone(follower)));
+        self.follow(follower, limit, &mut || follower.take_outcome())
     }
 
-    /// Leaves a request for whoever drives next. Its outcome goes to `seat`, and whoever wants it
-    /// must [`attend`](Self::attend) without delay: it may be the one who is called to drive for
-    /// all.
-    pub(super) fn open(&self, request: D::Request, seat: Arc<Follower<D::Outcome>>) {
-        self.leave(Job::Open(request, seat));
+    /// Puts a request into the inbox. Its outcome is delivered to `follower`. The caller must then
+    /// call [`lead_or_follow`](Self::lead_or_follow) without delay, because this follower may be
+    /// the one that is promoted.
+    pub(super) fn open(&self, request: E::Request, follower: Arc<Follower<E::Outcome>>) {
+        self.send_to_leader(Job::Open(request, follower));
     }
 
-    /// Drives, or waits to be called at `seat`, until `done` has what was left requests for; where
-    /// a thread of its own drives, for no longer than `limit` after the last call.
+    /// Leads, or waits as `follower`, until `done` returns a result. With an I/O thread, it returns
+    /// `None` when nothing has been delivered for `limit`.
     ///
     /// # Panics
     ///
-    /// The driver panicked, in this thread or in another.
-    pub(super) fn attend<T>(
+    /// The event loop panicked, in this thread or in another.
+    pub(super) fn lead_or_follow<T>(
         &self,
-        seat: &Follower<D::Outcome>,
+        follower: &Follower<E::Outcome>,
         limit: Duration,
         done: &mut impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        if let Some(mut driving) = self.take_turn() {
-            driving.look();
-            return Some(self.drive(driving, done));
+        if let Some(mut leader) = self.try_lead() {
+            leader.catch_up();
+            return Some(self.lead(leader, done));
         }
-        self.wait(seat, limit, done)
+        self.follow(follower, limit, done)
     }
 
-    fn wait<T>(
+    fn follow<T>(
         &self,
-        seat: &Follower<D::Outcome>,
+        follower: &Follower<E::Outcome>,
         limit: Duration,
         done: &mut impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        // Whoever may be called to drive must be there when that happens.
-        let limit = self.is_served.then_some(limit);
+        // A follower that may be promoted must still be waiting when that happens: no limit.
+        let limit = self.has_io_thread.then_some(limit);
         loop {
-            if let Some(driving) = self.take_turn() {
-                return Some(self.drive(driving, done));
+            if let Some(leader) = self.try_lead() {
+                return Some(self.lead(leader, done));
             }
-            // Whoever breaks the driver says so first, and calls every seat afterwards.
-            self.expect_sound();
-            let is_called = seat.wait(limit);
+            // A panicking leader sets the flag first and wakes all followers afterwards.
+            self.expect_not_poisoned();
+            let is_woken = follower.wait(limit);
             let result = done();
-            if result.is_some() || !is_called {
+            if result.is_some() || !is_woken {
                 return result;
             }
         }
     }
 
-    pub(super) fn expect_sound(&self) {
-        let is_broken = self.is_broken.load(Ordering::SeqCst);
-        assert!(!is_broken, "the thread that drove for all threads of this client panicked");
+    pub(super) fn expect_not_poisoned(&self) {
+        let is_poisoned = self.is_poisoned.load(Ordering::SeqCst);
+        assert!(!is_poisoned, "the thread that led all threads of this client panicked");
     }
 
-    pub(super) fn lock_seats(&self) -> MutexGuard<'_, Followers<D::Outcome>> {
-        self.seats.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock_followers(&self) -> MutexGuard<'_, Followers<E::Outcome>> {
+        self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request that nobody waits for. Does not wait for the driver either, and does nothing
-    /// if that has panicked.
-    pub(super) fn post(&self, request: D::Request) {
-        match self.take_turn() {
-            Some(mut driving) => {
-                self.clear_inbox(&mut driving);
-                driving.post(request);
-                driving.flush();
+    /// Sends a request whose outcome nobody wants. Does not wait for the leader, and does nothing
+    /// if the event loop panicked.
+    pub(super) fn post(&self, request: E::Request) {
+        match self.try_lead() {
+            Some(mut leader) => {
+                self.empty_inbox(&mut leader);
+                leader.post(request);
+                leader.flush();
             }
-            None if self.is_broken.load(Ordering::SeqCst) => {}
+            None if self.is_poisoned.load(Ordering::SeqCst) => {}
             None => {
-                self.leave(Job::Post(request));
-                // If the driver has been put down meanwhile, taking it up and putting it down again
-                // clears the inbox.
-                drop(self.take_turn());
+                self.send_to_leader(Job::Post(request));
+                // If the leader has left meanwhile: a leader that steps down empties the inbox.
+                drop(self.try_lead());
             }
         }
     }
 
-    fn drive<T>(&self, mut driving: Leader<'_, D, W>, done: &mut impl FnMut() -> Option<T>) -> T {
+    fn lead<T>(&self, mut leader: Leader<'_, E, W>, done: &mut impl FnMut() -> Option<T>) -> T {
         loop {
-            // Clearing the inbox may decide rounds at once, our own among them, and then there is
-            // nothing to wait for: only now is it certain that the outcome is still to come.
-            self.clear_inbox(&mut driving);
+            // Emptying the inbox may decide rounds at once, also the leader's own. So `done` must
+            // be asked after it and before `run_once`, which may sleep.
+            self.empty_inbox(&mut leader);
             if let Some(result) = done() {
                 return result;
             }
-            driving.step(|| {
+            leader.run_once(|| {
                 self.is_asleep.store(true, Ordering::SeqCst);
-                // Either this sees what was left in the inbox, or the one who leaves something
-                // there sees that the driver is asleep.
+                // Either this thread sees the job in the inbox, or the thread that put it there
+                // sees that the leader is asleep.
                 fence(Ordering::SeqCst);
                 self.inbox.is_empty()
             });
@@ -222,7 +243,7 @@ impl<D: Drive, W: Wake> LeaderFollowers<D, W> {
         }
     }
 
-    fn leave(&self, job: Job<D>) {
+    fn send_to_leader(&self, job: Job<E>) {
         self.inbox.push(job);
         fence(Ordering::SeqCst);
         if self.is_asleep.swap(false, Ordering::SeqCst) {
@@ -230,34 +251,34 @@ impl<D: Drive, W: Wake> LeaderFollowers<D, W> {
         }
     }
 
-    pub(super) fn clear_inbox(&self, driver: &mut D) {
+    pub(super) fn empty_inbox(&self, event_loop: &mut E) {
         while let Some(job) = self.inbox.pop() {
             match job {
-                Job::Open(request, seat) => driver.open(request, seat),
-                Job::Post(request) => driver.post(request),
+                Job::Open(request, follower) => event_loop.open(request, follower),
+                Job::Post(request) => event_loop.post(request),
                 Job::Close => self.is_closed.store(true, Ordering::SeqCst),
             }
         }
     }
 
-    /// The driver, for one of the callers.
-    fn take_turn(&self) -> Option<Leader<'_, D, W>> {
-        if self.is_served { None } else { self.begin() }
+    /// Makes a caller the leader, if there is no leader and no I/O thread.
+    fn try_lead(&self) -> Option<Leader<'_, E, W>> {
+        if self.has_io_thread { None } else { self.try_become_leader() }
     }
 
-    fn begin(&self) -> Option<Leader<'_, D, W>> {
-        let driver = self.take_driver()?;
-        Some(Leader::new(self, driver))
+    fn try_become_leader(&self) -> Option<Leader<'_, E, W>> {
+        let event_loop = self.try_lock_event_loop()?;
+        Some(Leader::new(self, event_loop))
     }
 
-    pub(super) fn take_driver(&self) -> Option<LeaderLockGuard<'_, D>> {
-        let driver = self.driver.try_take()?;
-        // Only now: what breaks while somebody has it is known before it can be taken.
-        if self.is_broken.load(Ordering::SeqCst) { None } else { Some(driver) }
+    pub(super) fn try_lock_event_loop(&self) -> Option<LeaderLockGuard<'_, E>> {
+        let event_loop = self.event_loop.try_lock()?;
+        // After locking: a leader that panics sets the flag before it releases the lock.
+        if self.is_poisoned.load(Ordering::SeqCst) { None } else { Some(event_loop) }
     }
 }
 
-impl<D: Drive, W> fmt::Debug for LeaderFollowers<D, W> {
+impl<E: EventLoop, W> fmt::Debug for LeaderFollowers<E, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LeaderFollowers").finish_non_exhaustive()
     }

@@ -1,117 +1,122 @@
-//! Sockets: the only place that knows of any.
+//! The sockets. No other module uses `mio` or `std::net` for the connections of a client.
 //!
-//! All threads of a client share one [`Net`]: N connections, one poll. A thread gives it a request
-//! and gets what the request came to.
+//! All threads of a client share one [`Net`]: N connections and one poll. A thread submits a
+//! request and gets its outcome. There is no thread in the background by default: one of the
+//! callers, the leader, runs the event loop for all (see [`leader_followers`]).
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `turn`, `hands` | which thread reads and writes for all |
-//! | `inbox`, `seat` | where the others leave what they want, and wait |
-//! | `service` | a thread that drives, for clients that want one |
-//! | `batch` | many requests of one thread at a time |
-//! | `drive` | what is driven: a trait, so that a model can take its place |
-//! | `driver` | the poll, all sockets, the rounds that run over them |
-//! | `link` | one node's socket, kept in step with what its session wants |
-//! | `mailbox` | what has changed about the nodes, for those who listen |
+//! | `leader_followers`, `leader` | Leader/Followers: which thread runs the event loop |
+//! | `inbox`, `follower` | the other threads' requests, and where these threads wait |
+//! | `io_thread` | a thread that leads all the time, for clients that are configured to have one |
+//! | `batch` | several requests of one thread at a time |
+//! | `event_loop` | what the leader runs: a trait, so that a test can run a model instead |
+//! | `socket_loop` | the event loop: the poll, all sockets, and the rounds over them |
+//! | `connection` | the socket of one node, opened and closed as its session requires |
+//! | `change_queue` | changes of the nodes' states that are not yet reported |
 //! | `stream` | the kinds of socket |
-//! | `resolver` | names, away from the thread that drives |
+//! | `resolver` | name resolution outside the leader's thread |
+//! | `sync` | synchronisation primitives, which a model checker replaces |
 
 mod batch;
 mod change_queue;
-mod drive;
-mod driver;
+mod connection;
+mod event_loop;
 mod follower;
 mod inbox;
 mod io_thread;
 mod leader;
 mod leader_followers;
-mod link;
 mod resolver;
+mod socket_loop;
 mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
-pub(crate) use driver::Delivery;
+pub(crate) use socket_loop::Delivery;
 
 use crate::clock::{self, Time};
 use crate::engine::{Request, Verb};
 use crate::node::{NodeError, NodeStatus, Phase, Returns, Rounds, Session};
 use crate::node_url::Address;
 use batch::Batch;
-use driver::{Driver, LINGER_ROUNDS};
 use io_thread::IoThread;
 use leader_followers::{LeaderFollowers, Wake};
 use mio::Waker;
+use socket_loop::{LINGER_ROUNDS, SocketLoop};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long after its deadline a round is waited for at most, where a thread of its own drives: it
-/// ends the round at its deadline if it is not stopped, and this is what the scheduler may add.
+/// With an I/O thread, a caller waits for its round until the deadline of the round and this much
+/// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the
+/// scheduler.
 const MARGIN: Duration = Duration::from_millis(20);
 
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
 pub(crate) struct Net {
-    turn: Arc<LeaderFollowers<Driver, Arc<Waker>>>,
-    /// Dropped after what it drives. `None` if the callers drive.
-    service: Option<IoThread>,
-    /// What the nodes are called, in their order.
+    event_loop: Arc<LeaderFollowers<SocketLoop, Arc<Waker>>>,
+    /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
+    /// thread then has the last.
+    io_thread: Option<IoThread>,
+    /// The nodes' names, in the nodes' order.
     names: Vec<Arc<str>>,
 }
 
 impl Net {
-    /// Connections to these nodes, made when they are needed. When this is dropped, it waits for up
-    /// to `patience` for the nodes to answer that they have removed what they were told to. What
-    /// changes about the nodes is left in the mailbox, if there is one; a node that has been silent
-    /// for `patience` is slow. If it `is_served`, a thread of its own drives.
+    /// Connections to these nodes, each made when it is first needed.
+    ///
+    /// When this is dropped, it waits for up to `patience` for the nodes' replies to the removals
+    /// that were sent. Changes of the nodes' states are put into `changes`, if it is given; a node
+    /// that has been silent for `patience` is slow. With `has_io_thread`, an I/O thread leads.
     ///
     /// # Errors
     ///
-    /// The operating system had no poll to give, or no thread.
+    /// The operating system could not create a poll or a thread.
     pub(crate) fn new(
         nodes: Vec<(Address, Session)>,
         wait_for_all: bool,
         patience: Duration,
-        mailbox: Option<Arc<ChangeQueue>>,
-        is_served: bool,
+        changes: Option<Arc<ChangeQueue>>,
+        has_io_thread: bool,
     ) -> io::Result<Self> {
         let (addresses, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
         let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
-        if mailbox.is_some() {
+        if changes.is_some() {
             rounds.watch(patience);
         }
-        let links = driver::links(addresses);
-        let (driver, waker) = Driver::new(links, rounds, patience, mailbox)?;
-        let turn = Arc::new(LeaderFollowers::new(driver, waker, is_served));
-        // The driver lingers before that thread ends.
+        let connections = socket_loop::connections(addresses);
+        let (socket_loop, waker) = SocketLoop::new(connections, rounds, patience, changes)?;
+        let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
+        // The event loop lingers before the I/O thread ends.
         let longest = patience * LINGER_ROUNDS + MARGIN;
-        let service = is_served.then(|| IoThread::start(&turn, longest)).transpose()?;
-        Ok(Self { turn, service, names })
+        let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
+        Ok(Self { event_loop, io_thread, names })
     }
 
-    /// Puts a request to all nodes and waits until it is decided, or until its deadline.
+    /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> Delivery {
         let (verb, limit) = (request.verb, limit(&request));
-        self.turn.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
+        self.event_loop.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
 
-    /// Writes a request to all nodes without waiting for anything.
+    /// Sends a request to all nodes without waiting for replies.
     pub(crate) fn post(&self, request: Request) {
-        self.turn.post(request);
+        self.event_loop.post(request);
     }
 }
 
 impl Net {
-    /// What is known of the nodes where nobody can ask.
+    /// The nodes' statuses where no node can be asked.
     pub(crate) fn unknown(&self, problem: &NodeError) -> Vec<NodeStatus> {
         let names = self.names.iter();
         names.map(|name| NodeStatus::unknown(Arc::clone(name), problem.clone())).collect()
     }
 
-    /// What a request comes to that the thread which drives has not come back with.
+    /// The outcome of a request that the I/O thread has not delivered in time.
     fn undelivered(&self, verb: Verb) -> Delivery {
         let problem = NodeError::TimedOut(Phase::Queued);
         let is_ping = verb == Verb::Ping;
@@ -122,54 +127,56 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        if self.service.is_some() {
-            self.turn.close();
+        if self.io_thread.is_some() {
+            self.event_loop.close();
         }
     }
 }
 
-/// For how long to wait for a request.
+/// How long a caller waits for a request at most.
 fn limit(request: &Request) -> Duration {
     request.deadline.since(clock::now()).saturating_add(MARGIN)
 }
 
-/// Many requests of one thread at a time: begun one after another, and collected as they are
+/// Several requests of one thread at a time: begun one after another, and collected as they are
 /// decided.
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
     batch: Batch<Delivery>,
-    /// What is not decided, by its number: until when to wait for it, and what it is.
+    /// The requests that are not decided, by number: when to stop waiting, and the verb.
     limits: HashMap<usize, (Time, Verb)>,
 }
 
 impl Requests {
     pub(crate) fn new(net: Arc<Net>) -> Self {
-        Self { batch: Batch::new(&net.turn), net, limits: HashMap::new() }
+        Self { batch: Batch::new(&net.event_loop), net, limits: HashMap::new() }
     }
 
-    /// Puts a request to all nodes, ahead of whatever is asked from now on, and hands out its
-    /// number. Does not wait, and [`collect`](Self::collect) must follow without delay.
+    /// Sends a request to all nodes, before all later requests of this thread, and returns its
+    /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
         let limit = (request.deadline.after(MARGIN), request.verb);
-        let number = self.batch.begin(&self.net.turn, request);
+        let number = self.batch.begin(&self.net.event_loop, request);
         self.limits.insert(number, limit);
         number
     }
 
-    /// Waits until one of them is decided, or its deadline has come, and tells of each that is, by
-    /// its number, what it came to. To be called again without delay as long as any is not.
+    /// Waits until a request is decided or its deadline has passed, and calls `each` with the
+    /// number and the outcome of each such request. Must be called again without delay while any
+    /// request is undecided.
     pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, Delivery)) {
         let Self { net, batch, limits } = self;
         let Some(first) = limits.values().map(|(limit, _)| *limit).min() else { return };
-        let is_any = batch.collect(&net.turn, first.since(clock::now()), |number, delivery| {
-            limits.remove(&number);
-            each(number, delivery);
-        });
+        let is_any =
+            batch.collect(&net.event_loop, first.since(clock::now()), |number, delivery| {
+                limits.remove(&number);
+                each(number, delivery);
+            });
         if is_any {
             return;
         }
-        // The thread that drives has not come back with the first, nor with any other.
+        // The I/O thread has delivered no outcome in time.
         let now = clock::now();
         limits.retain(|&number, (limit, verb)| {
             let is_over = *limit <= now;
@@ -184,7 +191,7 @@ impl Requests {
 
 impl Wake for Arc<Waker> {
     fn wake(&self) {
-        // It fails only where the poll is gone, and then nobody sleeps in it.
+        // It fails only without a poll, and then no thread sleeps in it.
         let _ = Waker::wake(self);
     }
 }

@@ -1,8 +1,8 @@
-//! Turning names into addresses, away from the thread that drives.
+//! Resolves host names outside the leader's thread.
 //!
-//! The operating system's resolver blocks, for many seconds if its servers do not answer. So a
-//! lookup runs on a short-lived thread of its own, at most one per node, and the driver is woken
-//! when it is done. A lookup that outlives the patience of those who wanted it serves the next
+//! The operating system's resolver blocks, for many seconds if its DNS servers do not answer. So
+//! each lookup runs on a short-lived thread of its own, at most one per node, and wakes the leader
+//! when it is done. A lookup that takes longer than the request that started it is used by the next
 //! connection.
 
 use crossbeam_channel::{Receiver, Sender};
@@ -12,13 +12,13 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 
-/// What a lookup found.
+/// The result of a lookup.
 pub(super) type Found = io::Result<Vec<SocketAddr>>;
 
-/// A lookup that is done, and the node it was for.
+/// The index of a node, and the result of the lookup for it.
 type Lookup = (usize, Found);
 
-/// Starts lookups and collects what they found.
+/// Starts lookups and collects their results.
 #[derive(Debug)]
 pub(super) struct Resolver {
     sender: Sender<Lookup>,
@@ -32,12 +32,12 @@ impl Resolver {
         Self { sender, receiver, waker }
     }
 
-    /// Begins to look up `host` for the node at `index`.
+    /// Starts to look up `host` for the node at `index`.
     pub(super) fn look_up(&self, index: usize, host: &str, port: u16) -> io::Result<()> {
         let (host, results, waker) = (host.to_owned(), self.sender.clone(), self.waker.clone());
         let lookup = move || {
             let found = (host.as_str(), port).to_socket_addrs().map(Iterator::collect);
-            // If the client is gone by now, nobody wants to know.
+            // It fails if the client was dropped meanwhile.
             if results.send((index, found)).is_ok() {
                 let _ = waker.wake();
             }
@@ -45,7 +45,7 @@ impl Resolver {
         thread::Builder::new().name("redlatch-resolver".to_owned()).spawn(lookup).map(drop)
     }
 
-    /// The next lookup that is done.
+    /// The next result.
     pub(super) fn poll(&self) -> Option<(usize, Found)> {
         self.receiver.try_recv().ok()
     }

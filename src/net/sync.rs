@@ -1,5 +1,5 @@
-//! What `turn` and `seat` synchronise with. A model checker puts its own in this file's place: see
-//! tests/leader_model.
+//! The synchronisation primitives of `leader_followers`, `leader` and `follower`.
+//! tests/leader_model replaces this file by primitives that its model checker can see into.
 
 pub(super) use std::sync::atomic::{AtomicBool, Ordering, fence};
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ pub(super) use std::thread::panicking;
 use std::sync::TryLockError;
 use std::time::Duration;
 
-/// Waits as long as `is_early`, or for so long.
+/// Waits while `is_early` returns true, for at most `limit` if there is one.
 pub(super) fn wait_while<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
@@ -24,11 +24,10 @@ pub(super) fn wait_while<'a, T>(
     }
 }
 
-/// What one thread may have at a time, and nobody waits for.
+/// A mutex that can only be tried: no thread ever waits for it. The leader holds it.
 #[derive(Debug)]
 pub(super) struct LeaderLock<T>(Mutex<T>);
 
-/// The baton in somebody's hands.
 pub(super) type LeaderLockGuard<'a, T> = MutexGuard<'a, T>;
 
 impl<T> LeaderLock<T> {
@@ -36,10 +35,11 @@ impl<T> LeaderLock<T> {
         Self(Mutex::new(value))
     }
 
-    /// Takes it, if nobody has it. Whether one who had it panicked is for the caller to know.
-    pub(super) fn try_take(&self) -> Option<LeaderLockGuard<'_, T>> {
+    /// Locks it if it is free. A panic of an earlier holder is ignored: `LeaderFollowers` has a
+    /// flag for that.
+    pub(super) fn try_lock(&self) -> Option<LeaderLockGuard<'_, T>> {
         match self.0.try_lock() {
-            Ok(taken) => Some(taken),
+            Ok(locked) => Some(locked),
             Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }

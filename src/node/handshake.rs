@@ -9,11 +9,19 @@
 //! | `HELLO 3` | RESP2 is spoken, as before version 6; not used if it is for want of a password |
 //! | `SELECT` | the node is not used |
 //! | `CLIENT SETNAME` | the connection has no name |
-//! | `INFO server` | identity, version and uptime stay unknown; not used while it is too busy |
+//! | `INFO server` | asked again if the error may be a stray; then version and uptime are unknown |
 //! | `CLIENT KILL ID` | what the connection before still delivers is carried out |
 //!
-//! The last is written when the others have been answered, and only if a connection to this run of
-//! the server was given up with commands unanswered: see `former.rs`.
+//! A server that is too busy to answer `INFO` is not used until it can.
+//!
+//! `INFO` is the last of the commands that are written at once. So an error that nobody asked for
+//! either takes the place of its answer, or shifts the answers behind it, which do not fit then. If
+//! it took the place of `INFO`'s answer for good, nobody would know of which run of the server this
+//! connection's number is, and the connection could not be ended later. Asked again, the client
+//! reads the answer to the first `INFO`.
+//!
+//! `CLIENT KILL ID` is written when the others have been answered, and only if a connection to this
+//! run of the server was given up with commands unanswered: see `former.rs`.
 //!
 //! No lock command is written before the greeting is answered: in a wrong database, or with another
 //! user's rights, it would do harm.
@@ -74,6 +82,10 @@ enum Stage {
     End,
 }
 
+/// How often a server is asked who it is. One that answers with an odd error so often has no other
+/// answer.
+const INFO_MAX: u8 = 3;
+
 const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
 
 /// A greeting that has been written and is being answered.
@@ -81,6 +93,8 @@ const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::Set
 pub struct Handshake {
     stages: [bool; STAGES.len()],
     next: usize,
+    /// How often the server was asked who it is.
+    infos: u8,
     identity: Identity,
     former: Former,
     /// The first answer that makes the node unusable.
@@ -109,7 +123,7 @@ impl Handshake {
             None => stages[Stage::SetName as usize] = false,
         }
         encode_command(out, &[b"INFO", b"server"]);
-        Self { stages, next: 0, identity: Identity::default(), former, problem: None }
+        Self { stages, next: 0, infos: 1, identity: Identity::default(), former, problem: None }
     }
 
     /// Takes the next answer, and appends to `out` what is to be said next. `Ok(None)` as long as
@@ -128,7 +142,15 @@ impl Handshake {
         let stage = self.stage();
         self.next += 1;
         match reply {
-            Reply::Error(text) => self.refused(stage, ServerError::parse(text, secret)),
+            Reply::Error(text) => {
+                let error = ServerError::parse(text, secret);
+                let is_unproven = stage == Stage::Info && !former::is_refusal(error.kind);
+                self.refused(stage, error);
+                if is_unproven && self.problem.is_none() && self.infos < INFO_MAX {
+                    self.ask_who_it_is_again(out);
+                    return Ok(None);
+                }
+            }
             _ => self.granted(stage, reply, secret)?,
         }
         match stage {
@@ -176,6 +198,12 @@ impl Handshake {
         STAGES.get(self.next).copied().unwrap_or(Stage::End)
     }
 
+    fn ask_who_it_is_again(&mut self, out: &mut Vec<u8>) {
+        self.infos += 1;
+        self.next = Stage::Info as usize;
+        encode_command(out, &[b"INFO", b"server"]);
+    }
+
     fn refused(&mut self, stage: Stage, error: ServerError) {
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
@@ -218,7 +246,9 @@ impl Handshake {
                 self.identity.connection = introduction.connection;
                 Ok(())
             }
-            (Stage::End, Reply::Integer(_) | Reply::Simple(b"OK")) => Ok(()),
+            // How many it has ended. Nothing else: what the greeting was answered with may come
+            // twice, and must not pass for the end of a connection.
+            (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
                 let connection = self.identity.connection;
                 let identity = Identity::from_info(text).presentable(secret);

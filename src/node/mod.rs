@@ -36,6 +36,7 @@ pub use node_error::{NodeError, OtherProtocol, Phase};
 pub use pending_releases::DEBTS_MAX;
 pub use report::{KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
 pub use rounds::{Returns, Rounds};
+pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};
 

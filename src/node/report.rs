@@ -42,9 +42,9 @@ impl fmt::Display for NodeAnswer {
         match self {
             Self::Granted => f.write_str("granted"),
             Self::Refused => f.write_str("refused"),
-            Self::Failed(problem) => problem.fmt(f),
+            Self::Failed(error) => error.fmt(f),
             Self::NotAsked => f.write_str("was not asked: it was never told of this lock"),
-            Self::Pending => f.write_str("had not answered yet when it was decided"),
+            Self::Pending => f.write_str("no reply yet (a majority had already answered)"),
         }
     }
 }
@@ -96,7 +96,7 @@ pub struct NodeStatus {
 
 impl NodeStatus {
     /// What is known of a node that cannot be asked.
-    pub(crate) fn unknown(url: Arc<str>, problem: NodeError) -> Self {
+    pub(crate) fn unknown(url: Arc<str>, error: NodeError) -> Self {
         Self {
             url,
             is_connected: false,
@@ -105,7 +105,7 @@ impl NodeStatus {
             uptime: None,
             quarantine: None,
             round_trip: None,
-            last_error: Some(problem),
+            last_error: Some(error),
         }
     }
 }

@@ -77,7 +77,7 @@ fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
 /// Would this character act on a terminal or a log, turn the order of the text around it, or not be
 /// seen at all? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
 /// bidirectional text, and characters of no width.
-fn is_unseen(character: char) -> bool {
+pub(crate) fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(
             character,

@@ -6,28 +6,28 @@ use std::fmt;
 /// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// A URL that does not name a node. Shows the URL without the parts that may be secret.
+/// A URL that is no node's. Its text shows the URL without the parts that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUrlError {
     shown: String,
-    fault: NodeUrlErrorKind,
+    kind: NodeUrlErrorKind,
 }
 
 impl NodeUrlError {
-    pub(super) fn new(url: &str, fault: NodeUrlErrorKind) -> Self {
-        Self { shown: redact(url), fault }
+    pub(super) fn new(url: &str, kind: NodeUrlErrorKind) -> Self {
+        Self { shown: redact(url), kind }
     }
 
     /// What is wrong.
     #[must_use]
-    pub fn fault(&self) -> &NodeUrlErrorKind {
-        &self.fault
+    pub fn kind(&self) -> &NodeUrlErrorKind {
+        &self.kind
     }
 }
 
 impl fmt::Display for NodeUrlError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bad node url '{}': {}", self.shown, self.fault)
+        write!(f, "bad node url '{}': {}", self.shown, self.kind)
     }
 }
 
@@ -39,19 +39,19 @@ impl Error for NodeUrlError {}
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
-    /// The scheme is neither `redis` nor `unix`.
+    /// The scheme is none of `redis`, `valkey` and `unix`.
     UnknownScheme(String),
-    /// The scheme is `rediss`.
-    TlsNotBuiltIn,
-    /// The scheme is `unix`, and this platform is not Unix.
+    /// The scheme is `rediss` or `valkeys`.
+    TlsUnsupported,
+    /// The scheme is `unix`, and this platform has no Unix sockets.
     NoUnixSockets,
     /// There is a control character, such as a line break or NUL.
     ControlCharacter,
-    /// There is a `#`, which starts nothing that is of use here.
+    /// There is a `#`. A node's URL has no fragment.
     Fragment,
     /// There is a raw `/` or `?` in the user or password.
     UnescapedCredentials,
-    /// What stands before the `@` has no colon, and may be a user or a password.
+    /// The part before the `@` has no colon: it may be a user or a password.
     AmbiguousCredentials,
     /// A percent sign is not followed by two hexadecimal digits.
     BadPercentEscape,
@@ -67,10 +67,10 @@ pub enum NodeUrlErrorKind {
     UnexpectedHost,
     /// The path of a `unix` URL is empty, contains NUL, or is not UTF-8.
     BadPath,
-    /// There is an option that the scheme does not have. Its name, or nothing if that may be
-    /// something else than a name.
+    /// There is an option that the scheme does not have. Its name, or nothing if that may be more
+    /// than a name.
     UnknownOption(String),
-    /// Something is said twice, such as the database in the path and as an option.
+    /// Something is given twice, such as the database in the path and as an option.
     RepeatedOption(&'static str),
 }
 
@@ -85,11 +85,14 @@ impl NodeUrlErrorKind {
 impl fmt::Display for NodeUrlErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Self::MissingScheme => "no scheme, expected redis:// or unix://",
+            Self::MissingScheme => "no scheme, expected redis://, valkey:// or unix://",
             Self::UnknownScheme(scheme) => {
-                return write!(f, "unknown scheme '{scheme}', expected redis:// or unix://");
+                return write!(
+                    f,
+                    "unknown scheme '{scheme}', expected redis://, valkey:// or unix://"
+                );
             }
-            Self::TlsNotBuiltIn => "TLS is not built in, so rediss:// cannot be used",
+            Self::TlsUnsupported => "TLS is not supported: use redis:// or valkey://",
             Self::NoUnixSockets => "unix:// can be used on Unix platforms only",
             Self::ControlCharacter => "control character",
             Self::Fragment => "'#' has to be written as %23",
@@ -117,9 +120,9 @@ impl fmt::Display for NodeUrlErrorKind {
 
 impl Error for NodeUrlErrorKind {}
 
-/// What may be shown of a URL that need not even be one: never what stands before its last `@`,
-/// nor where a password ends up when somebody forgets to write the `@` or to encode what is in
-/// front of it. When in doubt, less is shown.
+/// The part of a text that may be shown, which should be a URL and need not be: nothing before its
+/// last `@`, nor where a password ends up if the `@` is missing or a character before it is not
+/// encoded. When in doubt, less is shown.
 pub(crate) fn redact(url: &str) -> String {
     let (scheme, rest) = match super::split_scheme(url) {
         Some((scheme, rest)) => (format!("{scheme}://"), rest),

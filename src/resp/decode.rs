@@ -20,21 +20,20 @@ use super::{CRLF, Elements, LINE_MAX, ProtocolError, REPLY_MAX, Reply};
 
 /// Decodes the replies of one stream of bytes, one by one, as the bytes come in.
 ///
-/// The bytes stay with the caller. The decoder remembers which of those that it was shown need no
-/// second look.
+/// The caller keeps the bytes. The decoder remembers how many of them it has scanned already.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    /// Bytes of the reply that lie behind: whole lines and whole bodies.
+    /// Bytes of the reply that are scanned: whole lines and whole bodies.
     scanned: usize,
-    /// No carriage return or line feed of the current line stands before this byte: where to go on
-    /// looking for the CRLF.
+    /// The current line has no carriage return or line feed before this byte: the search for the
+    /// CRLF continues here.
     searched: usize,
     /// Where the reply itself starts, behind its attributes.
     value: usize,
     /// The string whose header has been scanned and whose body has not.
     body: Option<Body>,
     levels: Levels,
-    /// The fault that ended the stream.
+    /// The error that ended the stream.
     failed: Option<ProtocolError>,
 }
 
@@ -47,13 +46,13 @@ impl Decoder {
 
     /// The next reply and the number of bytes that it takes, or `None` if it is not complete.
     ///
-    /// `input` starts at the first byte of the reply that has not been handed out yet, and extends
-    /// what was passed to the call before. When a reply is handed out, the caller drops its bytes.
+    /// `input` starts at the first byte of the first reply that was not returned yet, and extends
+    /// the `input` of the call before. After a reply is returned, the caller drops its bytes.
     ///
     /// # Errors
     ///
-    /// When the bytes are not RESP, or exceed a limit. The stream cannot be trusted any more:
-    /// every further call returns the same error.
+    /// The bytes are not RESP, or exceed a limit. Every further call returns the same error,
+    /// because the rest of the stream cannot be understood.
     pub fn decode<'a>(
         &mut self,
         input: &'a [u8],
@@ -75,8 +74,8 @@ impl Decoder {
     }
 
     /// The first byte of the value that has begun and is not complete, or of the attribute before
-    /// it; `None` if nothing has begun. `input` is what [`decode`](Self::decode) has just answered
-    /// `None` for.
+    /// it; `None` if nothing has begun. `input` is the one for which [`decode`](Self::decode) has
+    /// just returned `None`.
     #[must_use]
     pub fn begun(&self, input: &[u8]) -> Option<u8> {
         let is_within = self.body.is_some() || !self.levels.is_outermost();
@@ -129,16 +128,16 @@ impl Decoder {
         }
     }
 
-    /// The line that starts at `start`, without its CRLF, once it is there. A carriage return or
-    /// line feed by itself is an error as soon as it shows: waiting for a CRLF behind it would let
-    /// a server that sends none pass for one that is slow.
+    /// The line that starts at `start`, without its CRLF, if it is complete. A single carriage
+    /// return or line feed is an error at once: waiting for a CRLF after it would make a server
+    /// that sends none look slow.
     fn scan_line<'a>(
         &mut self,
         input: &'a [u8],
         start: usize,
     ) -> Result<Option<&'a [u8]>, ProtocolError> {
-        // The line and its CRLF end here or earlier, or it is one limit or the other that is hit.
-        // Nothing beyond is looked at, so the outcome does not depend on how much has arrived.
+        // The line and its CRLF must end at or before this limit. Nothing after it is looked at, so
+        // the result does not depend on how much has arrived.
         let (limit, fault) = match start + LINE_MAX + CRLF.len() {
             limit @ 0..=REPLY_MAX => (limit, ProtocolError::LineTooLong),
             _ => (REPLY_MAX, ProtocolError::ReplyTooLarge),
@@ -147,7 +146,7 @@ impl Decoder {
         let from = self.searched.max(start);
         let unseen = window.get(from..).unwrap_or_default();
         let found = unseen.iter().position(|byte| CRLF.contains(byte));
-        // A carriage return that is the last byte so far may be the first half of the CRLF.
+        // A carriage return as the last byte so far may be the first half of the CRLF.
         let end = found.map_or(window.len(), |found| from + found);
         match window.get(end..).unwrap_or_default() {
             [] | [b'\r'] if window.len() == limit => Err(fault),
@@ -184,17 +183,17 @@ impl Decoder {
     }
 }
 
-/// Decodes the first reply of `input`: what a new [`Decoder`] makes of it.
+/// Decodes the first reply of `input` with a new [`Decoder`].
 ///
 /// # Errors
 ///
-/// When the bytes are not RESP, or exceed a limit.
+/// The bytes are not RESP, or exceed a limit.
 pub fn decode(input: &[u8]) -> Result<Option<(Reply<'_>, usize)>, ProtocolError> {
     Decoder::new().decode(input)
 }
 
-/// Reads a reply whose bytes, without attributes before it, have been scanned. So the errors that
-/// it could return have been returned already.
+/// Reads a reply whose bytes, without attributes before it, were scanned. Errors that it could
+/// return were already returned by the scan.
 fn read(bytes: &[u8]) -> Result<Reply<'_>, ProtocolError> {
     let line_end = bytes.windows(CRLF.len()).position(|pair| pair == CRLF).unwrap_or(bytes.len());
     let (type_byte, line) = (bytes[0], &bytes[1..line_end]);
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_in_front_are_part_of_what_is_used() {
+    fn attributes_before_a_reply_count_as_bytes_used() {
         let bytes = b"|1\r\n+a\r\n:1\r\n|0\r\n:7\r\n+next\r\n";
         assert_eq!(decode(bytes), Ok(Some((Reply::Integer(7), 20))));
         assert_eq!(decode(&bytes[..16]), Ok(None));
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_carriage_return_or_line_feed_is_an_error_before_the_line_has_an_end() {
+    fn a_bare_carriage_return_or_line_feed_is_an_error_before_the_line_ends() {
         assert_eq!(decode(b"+O\r"), Ok(None), "it may be the first half of the CRLF");
         assert_eq!(decode(b"+O\rK"), Err(ProtocolError::BareCarriageReturn));
         assert_eq!(decode(b"+O\r\r"), Err(ProtocolError::BareCarriageReturn));
@@ -279,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_that_a_line_may_have_is_judged_alike_whether_or_not_more_follows() {
+    fn a_line_at_the_limit_has_the_same_result_whether_or_not_more_follows() {
         let line = |end: &[u8]| [b"+", &[b'x'; LINE_MAX][..], end].concat();
         for (end, fault) in [
             (&b"x\r"[..], ProtocolError::LineTooLong),
@@ -293,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_input_than_before_is_waited_for() {
+    fn a_shorter_input_than_before_is_incomplete() {
         let mut decoder = Decoder::new();
         assert_eq!(decoder.decode(b"*2\r\n:1\r\n:"), Ok(None));
         assert_eq!(decoder.decode(b"*2"), Ok(None));

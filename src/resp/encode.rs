@@ -2,12 +2,12 @@
 
 use super::CRLF;
 
-/// Appends a command: an array of bulk strings, which is the one form that servers take for all
-/// arguments, whatever bytes are in them.
+/// Appends a command as an array of bulk strings. Servers accept this form for arguments of any
+/// bytes.
 ///
-/// `out` grows if it must and keeps its capacity, so a buffer that is reused stops allocating.
-/// There is no limit on the arguments here; servers take up to 512 MiB each. A command without
-/// arguments is an empty array, to which servers do not reply.
+/// `out` keeps its capacity, so a buffer that is used again stops allocating. There is no limit on
+/// the arguments here; servers take up to 512 MiB each. A command without arguments is an empty
+/// array, to which servers do not reply.
 pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
     header(out, b'*', args.len());
     for arg in args {
@@ -18,7 +18,7 @@ pub fn encode_command(out: &mut Vec<u8>, args: &[&[u8]]) {
 }
 
 fn header(out: &mut Vec<u8>, type_byte: u8, mut count: usize) {
-    // Written from the back, since the last digit is the first one known. 20 digits take u64::MAX.
+    // Written backwards, because the last digit is known first. u64::MAX has 20 digits.
     let mut line = [0; 1 + 20 + 2];
     let mut start = line.len() - CRLF.len();
     line[start..].copy_from_slice(CRLF);

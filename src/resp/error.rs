@@ -1,22 +1,22 @@
-//! What can be wrong with the bytes of a reply.
+//! Errors in the bytes of a reply.
 
 use std::error::Error;
 use std::fmt;
 
 use super::{BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, REPLY_MAX};
 
-/// Why the bytes that a server sent are not RESP, or are more of it than is accepted.
+/// Why the bytes that a server sent are not valid RESP, or exceed a limit.
 ///
-/// Where a variant carries a `u8`, it is the type byte of the value that is at fault.
+/// The `u8` of a variant is the type byte of the faulty value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProtocolError {
     /// A value starts with this byte, which is no type of RESP2 or RESP3.
     UnknownType(u8),
-    /// A carriage return stands inside a line, with no line feed behind it. Reported as soon as the
-    /// byte behind it is there.
+    /// A line contains a carriage return that no line feed follows. Reported as soon as the next
+    /// byte has arrived.
     BareCarriageReturn,
-    /// A line feed stands inside a line, with no carriage return before it. Reported at once.
+    /// A line contains a line feed without a carriage return before it. Reported at once.
     BareLineFeed,
     /// A line has more than [`LINE_MAX`] bytes.
     LineTooLong,
@@ -25,12 +25,12 @@ pub enum ProtocolError {
     BadLength(u8),
     /// The header announces a body of more than [`BULK_MAX`] bytes.
     BulkTooLong {
-        /// The length that was announced; `u64::MAX` if that or more.
+        /// The announced length, at most `u64::MAX`.
         length: u64,
     },
     /// The header announces more than [`ELEMENTS_MAX`] elements or pairs.
     TooManyElements {
-        /// The count that was announced; `u64::MAX` if that or more.
+        /// The announced count, at most `u64::MAX`.
         count: u64,
     },
     /// Aggregates nest deeper than [`DEPTH_MAX`].
@@ -46,15 +46,15 @@ pub enum ProtocolError {
     BadDouble,
     /// A boolean is neither `t` nor `f`.
     BadBoolean,
-    /// Something stands between the type byte of a null and its CRLF.
+    /// There are bytes between the type byte of a null and its CRLF.
     BadNull,
     /// A big number is not a decimal number, has leading zeros, or is `-0`.
     BadBigNumber,
     /// A verbatim string does not start with three bytes of format and a colon.
     BadVerbatim,
-    /// A push has no elements, so nothing says what it is about.
+    /// A push has no elements, so its kind is unknown.
     EmptyPush,
-    /// A push stands inside another value.
+    /// A push is inside another value.
     NestedPush,
     /// A string or aggregate of unknown length, sent in pieces.
     Streamed(u8),

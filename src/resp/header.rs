@@ -1,4 +1,4 @@
-//! What one line says: a value that is complete with it, or how much of what follows.
+//! One line: a complete value, or the header of a value that follows.
 
 use super::{BULK_MAX, ELEMENTS_MAX, ProtocolError, Reply, number};
 
@@ -16,12 +16,13 @@ pub(super) enum Header<'a> {
     Items(usize),
 }
 
-/// Refuses a byte that starts no value, before the line that it starts has an end.
+/// Refuses a byte that is no type byte, before its line is complete.
 pub(super) fn check_type(byte: u8) -> Result<(), ProtocolError> {
     if TYPES.contains(&byte) { Ok(()) } else { Err(ProtocolError::UnknownType(byte)) }
 }
 
-/// Reads a line, given without type byte and CRLF. Whatever it announces is within the limits.
+/// Reads a line without its type byte and CRLF. The returned lengths and counts are within the
+/// limits.
 pub(super) fn header(type_byte: u8, line: &[u8]) -> Result<Header<'_>, ProtocolError> {
     let value = match type_byte {
         b'+' => Reply::Simple(line),
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn announcements_up_to_the_limits_pass() {
+    fn lengths_and_counts_up_to_the_limits_are_accepted() {
         assert_eq!(header(b'$', b"65536"), Ok(Header::Body(BULK_MAX)));
         assert_eq!(header(b'$', b"65537"), Err(ProtocolError::BulkTooLong { length: 65537 }));
         assert_eq!(header(b'*', b"64"), Ok(Header::Items(ELEMENTS_MAX)));
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn only_strings_and_arrays_have_an_old_null() {
+    fn only_bulk_strings_and_arrays_have_a_resp2_null() {
         assert_eq!(header(b'$', b"-1"), Ok(Header::Value(Reply::Null)));
         assert_eq!(header(b'*', b"-1"), Ok(Header::Value(Reply::NullArray)));
         for byte in *b"!=~>%|" {
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_values_are_refused_by_name() {
+    fn streamed_values_have_an_error_of_their_own() {
         for byte in *b"$!=*~>%|" {
             assert_eq!(header(byte, b"?"), Err(ProtocolError::Streamed(byte)));
         }

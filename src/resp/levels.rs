@@ -1,20 +1,20 @@
-//! Where in a nested reply the decoder is: how many values each open aggregate still misses.
+//! The decoder's position in a nested reply: how many values each open aggregate still needs.
 
 use super::{DEPTH_MAX, ProtocolError};
 
-/// How far one look at the input has led.
+/// The result of scanning one header or body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// More bytes are needed.
     Starved,
-    /// A header was scanned; what it announces comes next.
+    /// A header was scanned; its body or its elements follow.
     Opened,
     /// A value is complete.
     Done,
 }
 
-/// The aggregates around the current position, outermost first. Their number is limited, which is
-/// why neither a heap nor recursion is needed to decode them.
+/// The aggregates around the current position, outermost first. Their number is limited, so
+/// decoding needs neither the heap nor recursion.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     open: usize,
@@ -23,9 +23,9 @@ pub(super) struct Levels {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
-    /// Values that have not been completed; at least one while the level is open.
+    /// Values that are not complete; at least one while the level is open.
     missing: usize,
-    /// An attribute is no value: when it is complete, the value that it prefixes is still to come.
+    /// An attribute is no value: the value that it prefixes follows it.
     attribute: bool,
 }
 
@@ -37,7 +37,7 @@ impl Levels {
 
     /// Opens an aggregate of `count` values.
     pub(super) fn enter(&mut self, count: usize, attribute: bool) -> Result<Step, ProtocolError> {
-        // Refused even if it is empty, so that a depth is right or wrong whatever it contains.
+        // Also refused if it is empty: whether a depth is allowed does not depend on the contents.
         let Some(level) = self.levels.get_mut(self.open) else {
             return Err(ProtocolError::TooDeep);
         };
@@ -49,8 +49,8 @@ impl Levels {
         Ok(Step::Opened)
     }
 
-    /// Counts a complete value, and with it the aggregates that it completes. Says whether
-    /// anything is still to come.
+    /// Counts a complete value, and the aggregates that it completes. Returns whether the reply
+    /// needs more values.
     pub(super) fn value_done(&mut self) -> bool {
         while let Some(innermost) = self.open.checked_sub(1) {
             let level = &mut self.levels[innermost];
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_completes_every_level_that_it_is_the_last_of() {
+    fn a_value_completes_each_level_whose_last_value_it_is() {
         let mut levels = Levels::default();
         assert!(!levels.value_done(), "a value outside any aggregate is the reply");
         assert_eq!(levels.enter(2, false), Ok(Step::Opened));

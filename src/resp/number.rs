@@ -4,11 +4,11 @@
 //! `infinity`, `.5`), so each form is checked here first.
 //!
 //! Whole numbers are accepted in one form only: no leading zeros, and no `-0`. The specification
-//! does not ask for these and no server writes them, so they are a sign of a damaged stream. The
-//! one exception is a plus, which the specification allows before integers and big numbers. Doubles
-//! follow the specification's grammar, which allows leading zeros and `-0`.
+//! does not require this, but no server writes other forms, so they are a sign of a damaged stream.
+//! The exception is a plus sign, which the specification allows before integers and big numbers.
+//! Doubles follow the specification's grammar, which allows leading zeros and `-0`.
 
-/// An integer: an optional sign, then digits. `None` if it is not, or does not fit.
+/// An integer: an optional sign, then digits. `None` if it has another form or does not fit.
 pub(super) fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text {
         [b'-', digits @ ..] => (true, digits),
@@ -20,14 +20,14 @@ pub(super) fn integer(text: &[u8]) -> Option<i64> {
     }
     digits.iter().try_fold(0_i64, |value, byte| {
         let digit = i64::from(byte - b'0');
-        // Down from zero where the number is negative: i64::MIN has no positive counterpart.
+        // A negative number is counted down from zero: -i64::MIN does not fit.
         let digit = if negative { -digit } else { digit };
         value.checked_mul(10)?.checked_add(digit)
     })
 }
 
-/// A length or count: digits only. One too large to count comes back as `u64::MAX`, so that
-/// the caller's limit catches it.
+/// A length or count: digits only. A number that does not fit becomes `u64::MAX`, which is above
+/// every limit.
 pub(super) fn length(text: &[u8]) -> Option<u64> {
     if !is_canonical(text) {
         return None;
@@ -60,12 +60,12 @@ pub(super) fn double(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// Whether this is a big number: an optional sign, then digits, however many.
+/// Is this a big number: an optional sign, then any number of digits?
 pub(super) fn is_big_number(text: &[u8]) -> bool {
     is_canonical(unsigned(text)) && text != b"-0"
 }
 
-/// Whether these are digits without leading zeros: `0`, or anything that begins with another digit.
+/// Are these digits without leading zeros?
 fn is_canonical(digits: &[u8]) -> bool {
     matches!(digits, [b'0'] | [b'1'..=b'9', ..]) && digits.iter().all(u8::is_ascii_digit)
 }
@@ -77,7 +77,7 @@ fn unsigned(text: &[u8]) -> &[u8] {
     }
 }
 
-/// What follows the digits that `text` starts with; `None` if it starts with none.
+/// The rest after the digits that `text` starts with; `None` if it starts with no digit.
 fn after_digits(text: &[u8]) -> Option<&[u8]> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == 0 { None } else { Some(&text[digits..]) }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_fit_or_are_refused() {
+    fn integers_that_do_not_fit_are_refused() {
         assert_eq!(integer(b"0"), Some(0));
         assert_eq!(integer(b"+0"), Some(0));
         assert_eq!(integer(b"+1"), Some(1));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_follow_the_grammar() {
+    fn doubles_follow_the_grammar_of_the_specification() {
         for (text, value) in [
             ("1", 1.0),
             ("+1", 1.0),

@@ -1,4 +1,4 @@
-//! One decoded reply, and the elements of those that have any.
+//! A decoded reply and its elements.
 
 use std::fmt;
 
@@ -20,9 +20,9 @@ pub enum Reply<'a> {
     Bulk(&'a [u8]),
     /// A verbatim string, `=6`.
     Verbatim {
-        /// How the text is meant to be shown: `txt` or `mkd`, as far as is known.
+        /// The format of the text: `txt`, `mkd` (Markdown) or another.
         format: [u8; 3],
-        /// The text behind the format and its colon.
+        /// The text after the format and its colon.
         text: &'a [u8],
     },
     /// No value: `$-1` in RESP2, `_` in RESP3.
@@ -37,19 +37,19 @@ pub enum Reply<'a> {
     BigNumber(&'a [u8]),
     /// An array, `*2`.
     Array(Elements<'a>),
-    /// A map, `%1`: keys and values take turns, so there is an even number of elements.
+    /// A map, `%1`: keys and values alternate, so the number of elements is even.
     Map(Elements<'a>),
     /// A set, `~2`. That its elements differ is not checked.
     Set(Elements<'a>),
-    /// A push, `>2`: something that the server says unasked. It answers no command and only
-    /// comes by itself, never inside another value. It has at least one element.
+    /// A push, `>2`: a message that is no reply to a command. It is never inside another value, and
+    /// has at least one element.
     Push(Elements<'a>),
 }
 
-/// The elements of an aggregate, still in the form in which they arrived.
+/// The elements of an aggregate, still encoded.
 ///
-/// They were checked together with the reply they belong to. Each is read when the iteration
-/// reaches it, without allocation.
+/// They were checked together with their reply. Each is decoded when the iteration reaches it,
+/// without allocation.
 #[derive(Clone, Copy)]
 pub struct Elements<'a> {
     bytes: &'a [u8],
@@ -62,7 +62,7 @@ impl<'a> Elements<'a> {
         Self { bytes, count }
     }
 
-    /// How many elements there are. In a map, the keys count as well as the values.
+    /// The number of elements. A map has two for each pair.
     #[must_use]
     pub fn len(&self) -> usize {
         self.count
@@ -82,7 +82,7 @@ impl<'a> Elements<'a> {
 }
 
 impl PartialEq for Elements<'_> {
-    /// The values count, not their bytes: `:1` and `:+1` are equal, and attributes are ignored.
+    /// Compares values, not bytes: `:1` and `:+1` are equal, and attributes are ignored.
     fn eq(&self, other: &Self) -> bool {
         self.count == other.count && self.iter().eq(other.iter())
     }
@@ -124,8 +124,8 @@ impl<'a> Iterator for Iter<'a> {
     fn next(&mut self) -> Option<Reply<'a>> {
         let count = self.left.count.checked_sub(1)?;
         let Ok(Some((reply, used))) = decode(self.left.bytes) else {
-            // An element of a checked reply is checked: it is smaller than the whole and less
-            // deeply nested. Should this reasoning fail, a short iteration harms less than a panic.
+            // The elements of a checked reply are valid, so this is a bug. A short iteration does
+            // less harm than a panic.
             debug_assert!(false, "the elements of a reply were not checked");
             self.left.count = 0;
             return None;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn equality_is_of_values_and_not_of_bytes() {
+    fn elements_compare_by_value_and_not_by_bytes() {
         assert_eq!(elements(b"*1\r\n:1\r\n"), elements(b"*1\r\n|1\r\n+k\r\n+v\r\n:+1\r\n"));
         assert_ne!(elements(b"*1\r\n:1\r\n"), elements(b"*1\r\n:2\r\n"));
         assert_ne!(elements(b"*1\r\n:1\r\n"), elements(b"*2\r\n:1\r\n:1\r\n"));

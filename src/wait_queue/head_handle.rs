@@ -16,7 +16,7 @@ pub(crate) struct HeadHandle {
 
 impl HeadHandle {
     /// The lock is held; `until` is when its key will have expired.
-    pub(crate) fn hold(&self, until: Time) {
+    pub(crate) fn set_key_expiry(&self, until: Time) {
         if let Some(line) = self.lines.lock().get_mut(&self.key) {
             let number = self.number;
             if let Some(head) = line.head.as_mut().filter(|head| head.number == number) {

@@ -51,9 +51,9 @@ impl Joined {
     fn head(self) -> (QueueHead, Option<Lease>) {
         match self {
             Self::Head(place, lease) => (place, lease),
-            Self::Outside => panic!("outside"),
+            Self::NotQueued => panic!("outside"),
             Self::TimedOut => panic!("timed out"),
-            Self::Own => panic!("its own"),
+            Self::HeldByThisThread => panic!("its own"),
         }
     }
 }
@@ -110,15 +110,15 @@ fn who_comes_alone_is_at_the_head_at_once_even_without_time() {
 fn a_lock_is_passed_to_the_first_in_line_and_by_that_one_to_the_next() {
     let lines = lines(9, LONG);
     let first = alone(&lines);
-    first.hold(from_now(LONG));
+    first.set_key_expiry(from_now(LONG));
     let (second, third) = (queue(&lines, None, ROUND), queue(&lines, None, ROUND));
-    assert!(first.pass(lease(1, from_now(LONG))).is_ok());
+    assert!(first.hand_off(lease(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = called(&second);
     assert_eq!(token(taken.as_ref()), Some(1));
     assert!(third.try_recv().is_err(), "it is not this one's turn");
-    second.hold(from_now(LONG));
-    assert!(second.pass(lease(2, from_now(LONG))).is_ok());
+    second.set_key_expiry(from_now(LONG));
+    assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
     assert_eq!(token(called(&third).1.as_ref()), Some(2));
 }
 
@@ -126,17 +126,17 @@ fn a_lock_is_passed_to_the_first_in_line_and_by_that_one_to_the_next() {
 fn a_lock_comes_back_if_nobody_waits_for_it() {
     let lines = lines(9, LONG);
     let place = alone(&lines);
-    place.hold(from_now(LONG));
-    assert_eq!(token(place.pass(lease(7, from_now(LONG))).as_ref().err()), Some(7));
+    place.set_key_expiry(from_now(LONG));
+    assert_eq!(token(place.hand_off(lease(7, from_now(LONG))).as_ref().err()), Some(7));
 }
 
 #[test]
 fn a_lock_whose_validity_has_passed_is_not_handed_on() {
     let lines = lines(9, LONG);
     let place = alone(&lines);
-    place.hold(from_now(LONG));
+    place.set_key_expiry(from_now(LONG));
     let next = queue(&lines, None, ROUND);
-    assert!(place.pass(lease(1, clock::now())).is_err());
+    assert!(place.hand_off(lease(1, clock::now())).is_err());
     assert!(next.try_recv().is_err());
     drop(place);
     let (place, taken) = called(&next);
@@ -162,19 +162,19 @@ fn when_a_limit_is_reached_the_lock_comes_back_and_the_next_knows_why() {
     for (count, time) in [(2, LONG), (9, Duration::from_millis(1))] {
         let lines = lines(count, time);
         let mut place = alone(&lines);
-        place.hold(from_now(LONG));
+        place.set_key_expiry(from_now(LONG));
         let mut handoffs = 0;
         let next = loop {
             let next = queue(&lines, None, ROUND);
             // As long as the limit of time needs, and too short for the other one to matter.
             thread::sleep(time.min(Duration::from_millis(2)));
-            if place.pass(lease(1, from_now(LONG))).is_err() {
+            if place.hand_off(lease(1, from_now(LONG))).is_err() {
                 break next;
             }
             handoffs += 1;
             assert!(handoffs <= count, "more than {count} handoffs");
             place = called(&next).0;
-            place.hold(from_now(LONG));
+            place.set_key_expiry(from_now(LONG));
         };
         assert_eq!(handoffs, if time == LONG { count } else { 0 });
         drop(place);
@@ -182,9 +182,9 @@ fn when_a_limit_is_reached_the_lock_comes_back_and_the_next_knows_why() {
         assert!(taken.is_none());
         assert!(place.is_after_limit(), "others must get their chance: {count} {time:?}");
         // The nodes have been asked anew: it may be handed on again.
-        place.hold(from_now(LONG));
+        place.set_key_expiry(from_now(LONG));
         let _next = queue(&lines, None, ROUND);
-        assert!(time < LONG || place.pass(lease(2, from_now(LONG))).is_ok());
+        assert!(time < LONG || place.hand_off(lease(2, from_now(LONG))).is_ok());
     }
 }
 
@@ -193,9 +193,9 @@ fn with_a_limit_of_zero_nothing_is_handed_on_and_others_get_their_chance() {
     for (count, time) in [(0, LONG), (9, Duration::ZERO)] {
         let lines = lines(count, time);
         let place = alone(&lines);
-        place.hold(from_now(LONG));
+        place.set_key_expiry(from_now(LONG));
         let next = queue(&lines, None, ROUND);
-        assert!(place.pass(lease(1, from_now(LONG))).is_err());
+        assert!(place.hand_off(lease(1, from_now(LONG))).is_err());
         drop(place);
         assert!(called(&next).0.is_after_limit());
     }
@@ -207,9 +207,9 @@ fn the_time_limit_counts_from_when_the_lock_was_got_not_asked_for() {
     let place = alone(&lines);
     // It took long to get it, because another process held it.
     lines.lock().get_mut(&key()).unwrap().taken_at = Time::ZERO;
-    place.hold(from_now(LONG));
+    place.set_key_expiry(from_now(LONG));
     let next = queue(&lines, None, ROUND);
-    assert!(place.pass(lease(1, from_now(LONG))).is_ok());
+    assert!(place.hand_off(lease(1, from_now(LONG))).is_ok());
     assert_eq!(token(called(&next).1.as_ref()), Some(1));
 }
 
@@ -229,8 +229,8 @@ fn a_line_without_anybody_in_it_takes_no_memory() {
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
         let (place, _) = lines.join(&key, None, ROUND).head();
-        place.hold(from_now(LONG));
-        assert!(matches!(lines.join(&key, Some(Time::ZERO), ROUND), Joined::Outside));
+        place.set_key_expiry(from_now(LONG));
+        assert!(matches!(lines.join(&key, Some(Time::ZERO), ROUND), Joined::NotQueued));
         let soon = from_now(Duration::from_micros(10));
         assert!(!matches!(lines.join(&key, Some(soon), ROUND), Joined::Head(..)));
         assert_eq!(lines.lock().len(), 1);
@@ -245,16 +245,16 @@ fn a_head_that_does_not_come_back_is_replaced_when_its_time_has_passed() {
     let (second, third) = (queue(&lines, None, ROUND), queue(&lines, None, ROUND));
     assert!(second.try_recv().is_err());
     // What is held is known only now: the first in line must hear of it.
-    leaked.hold(from_now(Duration::from_millis(30)));
+    leaked.set_key_expiry(from_now(Duration::from_millis(30)));
     let (second, taken) = called(&second);
     assert!(taken.is_none());
     // What it does after that changes nothing.
-    leaked.hold(Time::ZERO);
-    assert!(leaked.pass(lease(1, from_now(LONG))).is_err());
+    leaked.set_key_expiry(Time::ZERO);
+    assert!(leaked.hand_off(lease(1, from_now(LONG))).is_err());
     drop(leaked);
     assert!(third.recv_timeout(Duration::from_millis(30)).is_err());
-    second.hold(from_now(LONG));
-    assert!(second.pass(lease(2, from_now(LONG))).is_ok());
+    second.set_key_expiry(from_now(LONG));
+    assert!(second.hand_off(lease(2, from_now(LONG))).is_ok());
     assert_eq!(token(called(&third).1.as_ref()), Some(2));
 }
 
@@ -263,9 +263,9 @@ fn an_extension_keeps_those_in_line_waiting() {
     let lines = lines(9, LONG);
     let place = alone(&lines);
     let old = from_now(Duration::from_millis(30));
-    place.hold(old);
+    place.set_key_expiry(old);
     let next = queue(&lines, None, ROUND);
-    place.hold(from_now(LONG));
+    place.set_key_expiry(from_now(LONG));
     eventually(|| clock::now() > old);
     assert!(next.recv_timeout(Duration::from_millis(30)).is_err());
 }
@@ -275,7 +275,7 @@ fn when_the_first_gives_up_the_second_watches_the_clock() {
     let lines = lines(9, LONG);
     let leaked = alone(&lines);
     let until = from_now(Duration::from_millis(800));
-    leaked.hold(until);
+    leaked.set_key_expiry(until);
     let first = queue(&lines, Some(from_now(Duration::from_millis(300))), ROUND);
     let second = queue(&lines, None, ROUND);
     assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));

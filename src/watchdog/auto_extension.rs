@@ -93,10 +93,10 @@ impl AutoExtension {
             }
         }
         if let Some(tenure) = kept.tenure.as_ref().filter(|_| is_confirmed) {
-            tenure.hold(kept.hold.expires_at(rules));
+            tenure.set_key_expiry(kept.hold.expires_at(rules));
         } else if let Some(tenure) = kept.tenure.as_ref().filter(|_| standing.is_err()) {
             // Those in line need not wait for the guard.
-            tenure.hold(kept.hold.valid_until());
+            tenure.set_key_expiry(kept.hold.valid_until());
         }
         let news = has_listener.then(|| {
             let valid_until = kept.hold.held_until(now).filter(|_| kept.is_told);

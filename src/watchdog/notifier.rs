@@ -28,7 +28,7 @@ use std::time::Duration;
 pub(super) const NEWS_MAX: usize = 16 * 1024;
 
 /// Who is told what the thread that renews has done.
-pub(crate) type Tell = Box<dyn Fn(&BackgroundEvent) + Send + Sync>;
+pub(crate) type Emit = Box<dyn Fn(&BackgroundEvent) + Send + Sync>;
 
 /// What there is to tell apart from losses.
 #[derive(Debug)]
@@ -53,14 +53,14 @@ pub(crate) enum BackgroundEvent {
 pub(super) enum Notice {
     /// Look at this lock, now and when its validity ends.
     Look(Arc<SharedLease>),
-    /// Tell this, if somebody listens.
+    /// Emit this, if somebody listens.
     Tell(BackgroundEvent),
 }
 
 /// What hands the thread its work, and starts it when there is some.
 pub(super) struct Notifier {
-    tell: Option<Arc<Tell>>,
-    origin: Arc<OwnerProcess>,
+    tell: Option<Arc<Emit>>,
+    owner_process: Arc<OwnerProcess>,
     thread: Mutex<Option<Thread>>,
 }
 
@@ -70,8 +70,8 @@ struct Thread {
 }
 
 impl Notifier {
-    pub(super) fn new(tell: Option<Tell>, origin: Arc<OwnerProcess>) -> Self {
-        Self { tell: tell.map(Arc::new), origin, thread: Mutex::new(None) }
+    pub(super) fn new(tell: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
+        Self { tell: tell.map(Arc::new), owner_process, thread: Mutex::new(None) }
     }
 
     /// Does somebody listen to news?
@@ -86,8 +86,8 @@ impl Notifier {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let (tell, origin) = (self.tell.clone(), Arc::clone(&self.origin));
-        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell, origin };
+        let (tell, owner_process) = (self.tell.clone(), Arc::clone(&self.owner_process));
+        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell, owner_process };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
         let handle = builder.spawn(|| desk.run()).map_err(|error| SpawnError::new(&error))?;
         *thread = Some(Thread { inbox, handle });
@@ -114,8 +114,8 @@ struct Desk {
     inbox: Receiver<Notice>,
     /// Locks with callbacks, by when they end as far as is known.
     ends: Schedule<Arc<SharedLease>>,
-    tell: Option<Arc<Tell>>,
-    origin: Arc<OwnerProcess>,
+    tell: Option<Arc<Emit>>,
+    owner_process: Arc<OwnerProcess>,
 }
 
 impl Desk {
@@ -193,7 +193,8 @@ impl Desk {
     /// Calls what is not ours, and does not go on where that has forked and this is the child.
     fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
         contain(call);
-        if self.origin.is_forked() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        let is_child = self.owner_process.is_forked();
+        if is_child { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -222,7 +223,7 @@ mod tests {
     fn what_was_done_before_a_loss_is_told_before_it_and_a_panic_costs_nothing_else() {
         let (sender, told) = channel();
         let news = sender.clone();
-        let tell: Tell = Box::new(move |_| {
+        let tell: Emit = Box::new(move |_| {
             news.send("news").unwrap();
             panic!("on purpose");
         });

@@ -40,7 +40,7 @@ fn a_greeting_cut_at_any_byte_is_survived() {
     }
     assert_eq!(server.command(&["DBSIZE"]), Value::Integer(0));
     proxy.set(Mode::Pass);
-    take(&patient([proxy.url()]).build().unwrap(), "greeting", LONG).release().unwrap();
+    let _ = take(&patient([proxy.url()]).build().unwrap(), "greeting", LONG).release().unwrap();
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn an_answer_that_comes_twice_is_credited_to_nothing() {
         // So nobody takes it for a grant of what another holds.
         let theirs = take(&other, "theirs", LONG);
         assert!(matches!(client.try_lock("theirs", LONG), Ok(None)));
-        theirs.release().unwrap();
+        let _ = theirs.release().unwrap();
         assert!(gone(slice::from_ref(&server), &name));
     }
     assert_eq!(held.release(), Ok(Released::InTime));

@@ -76,7 +76,7 @@ fn as_a_process_without_descriptors() {
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release(), Ok(Released::InTime));
     for _ in 0..20 {
-        take(&old, "old", LONG).release().unwrap();
+        let _ = take(&old, "old", LONG).release().unwrap();
     }
     drop(all);
     // It waited for better times, and did not turn in circles.

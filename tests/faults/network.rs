@@ -57,7 +57,7 @@ fn resets_cost_a_connection_and_no_more() {
         // A connection lives for another moment; then there is none to be had.
         assert!(eventually(LIMIT, || client.try_lock(&name, LONG).is_err()));
         proxies.iter().for_each(|proxy| proxy.set(Mode::Pass));
-        client.lock(&name, LONG).unwrap().release().unwrap();
+        let _ = client.lock(&name, LONG).unwrap().release().unwrap();
         // What a node took that has not been reached again since is owed until there is traffic.
         assert!(eventually(LIMIT, || !client.nodes().is_empty() && holders(&servers, &name) == 0));
     }

@@ -40,7 +40,7 @@ fn two_clients_that_split_four_nodes_again_and_again_both_get_their_turn() {
             scope.spawn(|| {
                 let client = patient(servers.urls()).build().unwrap();
                 for _ in 0..20 {
-                    client.lock("split", LONG).unwrap().release().unwrap();
+                    let _ = client.lock("split", LONG).unwrap().release().unwrap();
                 }
             });
         }

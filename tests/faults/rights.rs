@@ -24,7 +24,7 @@ fn with_user() -> (Servers, LockClient) {
     tell(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     let url = |server: &Server| format!("redis://app:{SECRET}@127.0.0.1:{}", server.port());
     let client = thorough(servers.iter().map(url));
-    take(&client, "before", LONG).release().expect("all nodes are up");
+    let _ = take(&client, "before", LONG).release().expect("all nodes are up");
     (servers, client)
 }
 
@@ -67,7 +67,7 @@ fn a_right_that_is_taken_away_is_reported_and_given_back_is_used() {
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release(), Ok(Released::InTime));
     // The same connections serve on: nothing was wrong with them.
-    take(&client, "wanted", LONG).release().unwrap();
+    let _ = take(&client, "wanted", LONG).release().unwrap();
     assert!(servers.iter().all(|server| connections(server, "redlatch") == 1));
     assert!(gone(&servers, "held"));
 }

@@ -1,4 +1,4 @@
-//! In the place of `net/inbox.rs`: a queue that loom can see into.
+//! Replaces `net/inbox.rs` by a queue that loom can see into.
 
 use loom::sync::Mutex;
 use std::collections::VecDeque;

@@ -1,20 +1,18 @@
-//! Model-checks who drives: `net/leader_followers.rs` and `net/follower.rs`, compiled against
-//! loom's locks and run through every order in which threads can meet there.
+//! Model-checks the Leader/Followers pattern: `net/leader_followers.rs`, `net/leader.rs`,
+//! `net/follower.rs` and `net/batch.rs`, compiled with loom's locks and run in all interleavings of
+//! the threads, up to a number of preemptions.
 //!
-//! The driver is a toy: a node answers each request as soon as it was opened, one answer a step,
-//! and a driver that has no answer to take in sleeps until it is woken. What loom would find is a
-//! thread that is never served: everyone parked, or a driver asleep beside a full inbox, is a
-//! deadlock to it.
+//! The event loop is a toy: a node replies to each request as soon as it was opened, one reply per
+//! `run_once`, and without a reply to process the loop sleeps until it is woken. Loom reports a
+//! deadlock if a thread never gets its outcome: if all threads wait as followers, or the leader
+//! sleeps although the inbox is not empty.
 
-#![expect(
-    clippy::unwrap_used,
-    reason = "a lock is poisoned only where the model has failed already"
-)]
+#![expect(clippy::unwrap_used, reason = "a lock is poisoned only after the model has failed")]
 
 #[path = "../../src/net/batch.rs"]
 mod batch;
-#[path = "../../src/net/drive.rs"]
-mod drive;
+#[path = "../../src/net/event_loop.rs"]
+mod event_loop;
 #[path = "../../src/net/follower.rs"]
 mod follower;
 #[path = "../../src/net/leader.rs"]
@@ -27,71 +25,70 @@ mod sync;
 mod inbox;
 
 mod batches;
-mod served;
+mod io_thread;
 
 use follower::Follower;
-use leader_followers::{Drive, LeaderFollowers, Wake};
+use leader_followers::{EventLoop, LeaderFollowers, Wake};
 use loom::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a sleeping driver waits for.
+/// Wakes a sleeping leader.
 #[derive(Default)]
-struct Alarm {
-    is_rung: Mutex<bool>,
-    rung: Condvar,
+struct Waker {
+    is_woken: Mutex<bool>,
+    woken: Condvar,
 }
 
-impl Wake for Arc<Alarm> {
+impl Wake for Arc<Waker> {
     fn wake(&self) {
-        *self.is_rung.lock().unwrap() = true;
-        self.rung.notify_one();
+        *self.is_woken.lock().unwrap() = true;
+        self.woken.notify_one();
     }
 }
 
-/// In the place of a number of requests: all are decided as soon as they are opened, as when every
-/// node refuses connections.
+/// Instead of a number of requests: each request is decided as soon as it is opened, as when all
+/// nodes refuse connections.
 const AT_ONCE: usize = usize::MAX;
 
-/// The request that makes the driver panic.
+/// The request that makes the event loop panic.
 const PANIC: u32 = 13;
 
-/// Answers each request with its number doubled, the oldest first. The first `gathering` requests
-/// are answered only when all of them have been opened, so that whoever drives must sleep and be
-/// woken.
+/// Replies to each request with its number doubled, the oldest first. The first `gathering`
+/// requests get replies only when all of them are open, so the leader must sleep and be woken.
 struct Toy {
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
     open: VecDeque<(u32, Arc<Follower<u32>>)>,
     opened: usize,
     gathering: usize,
-    /// What was opened and posted, in the order in which a node would see it.
+    /// The requests that were opened or posted, in the order in which a node would see them.
     order: Arc<Mutex<Vec<u32>>>,
-    is_abandoned: bool,
+    is_poisoned: bool,
 }
 
-impl Drive for Toy {
+impl EventLoop for Toy {
     type Request = u32;
     type Outcome = u32;
 
-    fn look(&mut self) {}
+    fn catch_up(&mut self) {}
 
-    fn open(&mut self, request: u32, seat: Arc<Follower<u32>>) {
-        assert!(!self.is_abandoned, "nobody takes a driver that has panicked");
+    fn open(&mut self, request: u32, follower: Arc<Follower<u32>>) {
+        assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
         if request == PANIC {
             sync::panic();
         }
         self.opened += 1;
         self.order.lock().unwrap().push(request);
         if self.gathering == AT_ONCE {
-            return seat.hand(request * 2);
+            return follower.deliver(request * 2);
         }
-        self.open.push_back((request, seat));
+        self.open.push_back((request, follower));
     }
 
     fn post(&mut self, request: u32) {
-        assert!(!self.is_abandoned, "nobody takes a driver that has panicked");
+        assert!(!self.is_poisoned, "no thread uses an event loop that panicked");
         self.order.lock().unwrap().push(request);
     }
 
@@ -99,132 +96,132 @@ impl Drive for Toy {
         false
     }
 
-    fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
-        let has_answer = self.opened >= self.gathering && !self.open.is_empty();
-        if may_sleep() && !has_answer {
-            let mut is_rung = self.alarm.is_rung.lock().unwrap();
-            while !*is_rung {
-                is_rung = self.alarm.rung.wait(is_rung).unwrap();
+    fn run_once(&mut self, may_sleep: impl FnOnce() -> bool) {
+        let has_reply = self.opened >= self.gathering && !self.open.is_empty();
+        if may_sleep() && !has_reply {
+            let mut is_woken = self.waker.is_woken.lock().unwrap();
+            while !*is_woken {
+                is_woken = self.waker.woken.wait(is_woken).unwrap();
             }
-            *is_rung = false;
-        } else if has_answer {
-            if let Some((request, seat)) = self.open.pop_front() {
-                seat.hand(request * 2);
+            *is_woken = false;
+        } else if has_reply {
+            if let Some((request, follower)) = self.open.pop_front() {
+                follower.deliver(request * 2);
             }
         }
     }
 
-    fn abandon(&mut self) {
-        self.is_abandoned = true;
+    fn set_poisoned(&mut self) {
+        self.is_poisoned = true;
     }
 
-    fn waiter(&self) -> Option<&Arc<Follower<u32>>> {
-        self.open.front().map(|(_, seat)| seat)
+    fn next_follower(&self) -> Option<&Arc<Follower<u32>>> {
+        self.open.front().map(|(_, follower)| follower)
     }
 }
 
 struct Model {
-    turn: Arc<LeaderFollowers<Toy, Arc<Alarm>>>,
+    shared: Arc<LeaderFollowers<Toy, Arc<Waker>>>,
     order: Arc<Mutex<Vec<u32>>>,
 }
 
-/// Without a thread that does nothing but drive.
+/// A model without an I/O thread.
 fn model(gathering: usize) -> Model {
     model_of(gathering, false)
 }
 
-fn model_of(gathering: usize, is_served: bool) -> Model {
-    let (alarm, order) = (Arc::new(Alarm::default()), Arc::new(Mutex::new(Vec::new())));
+fn model_of(gathering: usize, has_io_thread: bool) -> Model {
+    let (waker, order) = (Arc::new(Waker::default()), Arc::new(Mutex::new(Vec::new())));
     let toy = Toy {
-        alarm: Arc::clone(&alarm),
+        waker: Arc::clone(&waker),
         open: VecDeque::new(),
         opened: 0,
         gathering,
         order: Arc::clone(&order),
-        is_abandoned: false,
+        is_poisoned: false,
     };
-    Model { turn: Arc::new(LeaderFollowers::new(toy, alarm, is_served)), order }
+    Model { shared: Arc::new(LeaderFollowers::new(toy, waker, has_io_thread)), order }
 }
 
-/// Runs `check` in every order of at most this many preemptions. Without a bound two threads alone
-/// take minutes, and what goes wrong here goes wrong with few.
+/// Runs `check` in all interleavings with at most this many preemptions. Without a bound, two
+/// threads already take minutes, and the mistakes that are possible here show with few preemptions.
 fn explore(preemptions: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);
     builder.check(check);
 }
 
-fn submit(turn: &LeaderFollowers<Toy, Arc<Alarm>>, number: u32) -> u32 {
-    turn.submit(number, Duration::MAX).expect("it is waited for")
+fn submit(shared: &LeaderFollowers<Toy, Arc<Waker>>, number: u32) -> u32 {
+    shared.submit(number, Duration::MAX).expect("without a limit there is an outcome")
 }
 
-fn submits(model: &Model, number: u32) -> loom::thread::JoinHandle<()> {
-    let turn = Arc::clone(&model.turn);
-    loom::thread::spawn(move || assert_eq!(submit(&turn, number), number * 2))
+fn spawn_submit(model: &Model, number: u32) -> loom::thread::JoinHandle<()> {
+    let shared = Arc::clone(&model.shared);
+    loom::thread::spawn(move || assert_eq!(submit(&shared, number), number * 2))
 }
 
 #[test]
-fn two_threads_are_both_served() {
+fn two_threads_both_get_their_outcome() {
     explore(3, || {
         let model = model(0);
-        let other = submits(&model, 1);
-        assert_eq!(submit(&model.turn, 2), 4);
+        let other = spawn_submit(&model, 1);
+        assert_eq!(submit(&model.shared, 2), 4);
         other.join().unwrap();
     });
 }
 
 #[test]
-fn a_sleeping_driver_is_woken_for_the_second_request() {
+fn a_sleeping_leader_is_woken_for_a_new_request() {
     explore(3, || {
         let model = model(2);
-        let other = submits(&model, 1);
-        assert_eq!(submit(&model.turn, 2), 4);
+        let other = spawn_submit(&model, 1);
+        assert_eq!(submit(&model.shared, 2), 4);
         other.join().unwrap();
     });
 }
 
 #[test]
-fn what_is_decided_at_once_is_not_waited_for() {
+fn a_leader_does_not_sleep_when_its_round_is_decided_at_once() {
     explore(4, || {
         let model = model(AT_ONCE);
-        let other = submits(&model, 1);
-        assert_eq!(submit(&model.turn, 2), 4);
+        let other = spawn_submit(&model, 1);
+        assert_eq!(submit(&model.shared, 2), 4);
         other.join().unwrap();
     });
 }
 
 #[test]
-fn three_threads_are_all_served() {
+fn three_threads_all_get_their_outcomes() {
     for gathering in [0, 2, 3] {
         explore(2, move || {
             let model = model(gathering);
-            let others = [submits(&model, 1), submits(&model, 2)];
-            assert_eq!(submit(&model.turn, 3), 6);
+            let others = [spawn_submit(&model, 1), spawn_submit(&model, 2)];
+            assert_eq!(submit(&model.shared, 3), 6);
             others.into_iter().for_each(|other| other.join().unwrap());
         });
     }
 }
 
 #[test]
-fn what_is_posted_while_another_drives_is_not_left_lying() {
+fn a_request_posted_while_another_thread_leads_is_sent() {
     explore(3, || {
         let model = model(0);
-        let other = submits(&model, 1);
-        model.turn.post(7);
+        let other = spawn_submit(&model, 1);
+        model.shared.post(7);
         other.join().unwrap();
-        // Both threads are done, and nobody will come again.
+        // Both threads are done: no later thread would empty the inbox.
         assert!(model.order.lock().unwrap().contains(&7));
     });
 }
 
 #[test]
-fn what_one_thread_leaves_is_sent_in_its_order() {
+fn requests_of_one_thread_are_sent_in_order() {
     explore(4, || {
         let model = model(0);
-        let other = submits(&model, 1);
-        // A guard is dropped, and the lock taken again: the removal must not be overtaken.
-        model.turn.post(7);
-        assert_eq!(submit(&model.turn, 8), 16);
+        let other = spawn_submit(&model, 1);
+        // A lock guard is dropped and the lock is acquired again: the removal is sent first.
+        model.shared.post(7);
+        assert_eq!(submit(&model.shared, 8), 16);
         other.join().unwrap();
         let order = model.order.lock().unwrap();
         let own: Vec<u32> = order.iter().copied().filter(|number| *number > 1).collect();
@@ -233,25 +230,25 @@ fn what_one_thread_leaves_is_sent_in_its_order() {
 }
 
 #[test]
-fn one_thread_after_another_uses_the_same_seat() {
+fn a_follower_can_be_used_again() {
     explore(2, || {
         let model = model(0);
-        let other = submits(&model, 1);
-        assert_eq!(submit(&model.turn, 2), 4);
-        assert_eq!(submit(&model.turn, 3), 6);
+        let other = spawn_submit(&model, 1);
+        assert_eq!(submit(&model.shared, 2), 4);
+        assert_eq!(submit(&model.shared, 3), 6);
         other.join().unwrap();
     });
 }
 
-/// Submits in a thread of its own, and says whether there was an outcome. There is none only if the
-/// driver panicked.
-fn tries(model: &Model, number: u32) -> loom::thread::JoinHandle<bool> {
-    let turn = Arc::clone(&model.turn);
-    loom::thread::spawn(move || try_submit(&turn, number))
+/// Submits in a thread of its own. The thread returns whether there was an outcome: there is none
+/// only if the event loop panicked.
+fn spawn_try_submit(model: &Model, number: u32) -> loom::thread::JoinHandle<bool> {
+    let shared = Arc::clone(&model.shared);
+    loom::thread::spawn(move || try_submit(&shared, number))
 }
 
-fn try_submit(turn: &LeaderFollowers<Toy, Arc<Alarm>>, number: u32) -> bool {
-    let caught = catch_unwind(AssertUnwindSafe(|| submit(turn, number)));
+fn try_submit(shared: &LeaderFollowers<Toy, Arc<Waker>>, number: u32) -> bool {
+    let caught = catch_unwind(AssertUnwindSafe(|| submit(shared, number)));
     sync::recover();
     match caught {
         Ok(outcome) => assert_eq!(outcome, number * 2),
@@ -266,18 +263,19 @@ fn try_submit(turn: &LeaderFollowers<Toy, Arc<Alarm>>, number: u32) -> bool {
 }
 
 #[test]
-fn a_driver_that_panics_leaves_nobody_waiting() {
+fn a_panic_of_the_event_loop_leaves_no_thread_waiting() {
     for (gathering, others) in [(0, 1), (2, 1), (0, 2), (2, 2)] {
         explore(2, move || {
             let model = model(gathering);
-            let others: Vec<_> = (1..=others).map(|number| tries(&model, number)).collect();
-            assert!(!try_submit(&model.turn, PANIC), "whoever drives, this cannot be answered");
+            let others: Vec<_> =
+                (1..=others).map(|number| spawn_try_submit(&model, number)).collect();
+            assert!(!try_submit(&model.shared, PANIC), "no thread gets a reply to this request");
             others.into_iter().for_each(|other| {
                 other.join().unwrap();
             });
-            // Nor is it for those who come later, and what is dropped does not panic.
-            assert!(!try_submit(&model.turn, 3));
-            model.turn.post(4);
+            // Later requests fail as well, and a guard that is dropped does not panic.
+            assert!(!try_submit(&model.shared, 3));
+            model.shared.post(4);
         });
     }
 }

@@ -1,4 +1,4 @@
-//! In the place of `net/sync.rs`: locks that loom can see into.
+//! Replaces `net/sync.rs` by locks that loom can see into.
 
 pub(crate) use loom::sync::atomic::{Ordering, fence};
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -12,8 +12,8 @@ loom::thread_local! {
     static PANICKING: Cell<bool> = Cell::new(false);
 }
 
-/// Is this thread of the model panicking? The model's threads are one thread of the system, to
-/// which all of them panic while one does.
+/// Is this thread of the model panicking? Loom runs all threads of the model in one thread of the
+/// system, so `std::thread::panicking` cannot tell them apart.
 pub(crate) fn panicking() -> bool {
     PANICKING.with(Cell::get)
 }
@@ -24,16 +24,16 @@ pub(crate) fn panic() -> ! {
     panic!("{PLANNED}");
 }
 
-/// What planned panics say.
+/// The message of the planned panic.
 pub(crate) const PLANNED: &str = "as planned";
 
-/// This thread of the model has caught its panic.
+/// Ends the panic of this thread of the model, after it was caught.
 pub(crate) fn recover() {
     PANICKING.with(|panicking| panicking.set(false));
 }
 
-/// Waits as long as `is_early`. The model has no clock: no time at all is over at once, and any
-/// other time never.
+/// Waits while `is_early` returns true. The model has no clock: a limit of zero is over at once,
+/// and any other limit never.
 pub(crate) fn wait_while<'a, T>(
     condvar: &Condvar,
     mut guard: MutexGuard<'a, T>,
@@ -46,10 +46,10 @@ pub(crate) fn wait_while<'a, T>(
     guard
 }
 
-/// Loom does not know that what a swap writes comes right behind what it read, so that two
-/// swaps and a store between them can seem to have happened in an order that no machine has. A
-/// lock keeps them in order. (That the flag and the inbox need the fences between them is
-/// argued in turn.rs.)
+/// An atomic flag made of a lock. Loom does not model that the value a swap writes directly follows
+/// the value it read in the modification order, so it would try orders of two swaps and a store
+/// that no machine has. (The lock hides missing fences: `leader_followers.rs` explains why they are
+/// needed.)
 pub(crate) struct AtomicBool(Mutex<bool>);
 
 impl AtomicBool {
@@ -70,30 +70,30 @@ impl AtomicBool {
     }
 }
 
-/// Loom's own `try_lock` may wait (it blocks a thread that is about to try when another
-/// succeeds), and here nobody must. The standard lock inside is never contended; it is what
-/// makes this safe.
+/// A lock whose `try_lock` never waits. Loom's own `try_lock` may wait: it blocks a thread that is
+/// about to try while another succeeds. The standard lock inside is never contended; it makes this
+/// code safe Rust.
 pub(crate) struct LeaderLock<T> {
-    is_taken: AtomicBool,
+    is_locked: AtomicBool,
     value: std::sync::Mutex<T>,
 }
 
 pub(crate) struct LeaderLockGuard<'a, T> {
-    is_taken: &'a AtomicBool,
+    is_locked: &'a AtomicBool,
     value: Option<std::sync::MutexGuard<'a, T>>,
 }
 
 impl<T> LeaderLock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { is_taken: AtomicBool::new(false), value: std::sync::Mutex::new(value) }
+        Self { is_locked: AtomicBool::new(false), value: std::sync::Mutex::new(value) }
     }
 
-    pub(crate) fn try_take(&self) -> Option<LeaderLockGuard<'_, T>> {
-        if self.is_taken.swap(true, Ordering::Acquire) {
+    pub(crate) fn try_lock(&self) -> Option<LeaderLockGuard<'_, T>> {
+        if self.is_locked.swap(true, Ordering::Acquire) {
             return None;
         }
         Some(LeaderLockGuard {
-            is_taken: &self.is_taken,
+            is_locked: &self.is_locked,
             value: Some(self.value.lock().unwrap_or_else(PoisonError::into_inner)),
         })
     }
@@ -102,7 +102,7 @@ impl<T> LeaderLock<T> {
 impl<T> Drop for LeaderLockGuard<'_, T> {
     fn drop(&mut self) {
         self.value = None;
-        self.is_taken.store(false, Ordering::Release);
+        self.is_locked.store(false, Ordering::Release);
     }
 }
 

@@ -1,11 +1,11 @@
-//! Who drives, with real threads and the locks that are in use: `net/leader_followers.rs` over a
-//! toy that answers at random moments. The model beside this goes through every order of a few
-//! steps; this goes through many thousands of steps in whatever order the machine finds.
+//! The Leader/Followers pattern with real threads and locks: `net/leader_followers.rs` over a toy
+//! event loop that replies irregularly. tests/leader_model runs all interleavings of a few steps;
+//! this runs many thousands of steps in the interleavings that happen.
 
 #[path = "../../src/net/batch.rs"]
 mod batch;
-#[path = "../../src/net/drive.rs"]
-mod drive;
+#[path = "../../src/net/event_loop.rs"]
+mod event_loop;
 #[path = "../../src/net/follower.rs"]
 mod follower;
 #[path = "../../src/net/inbox.rs"]
@@ -19,60 +19,67 @@ mod sync;
 
 use batch::Batch;
 use follower::Follower;
-use leader_followers::{Drive, LeaderFollowers, Wake};
+use leader_followers::{EventLoop, LeaderFollowers, Wake};
 use std::sync::mpsc;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// For all of it, on a machine that is busy with other things.
+/// For the whole test, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 
 const THREADS: u64 = 8;
 const PAIRS: u64 = 5_000;
 
-/// What a sleeping driver waits for.
+/// Wakes a sleeping leader.
 #[derive(Default)]
-struct Alarm {
-    is_rung: Mutex<bool>,
-    rung: Condvar,
+struct Waker {
+    is_woken: Mutex<bool>,
+    woken: Condvar,
 }
 
-impl Wake for Arc<Alarm> {
+impl Wake for Arc<Waker> {
     fn wake(&self) {
-        *self.is_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.rung.notify_one();
+        *self.is_woken.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.woken.notify_one();
     }
 }
 
-/// A request: whose it is, and which of theirs.
+/// A request: the number of its thread, and its number within that thread.
 type Request = (u64, u64);
 
-/// Answers a request with the number of the last removal before it from the same thread. It answers
-/// a few at a time, the newest first now and then, and has nothing to do at other times, so that
-/// its driver sleeps until it is woken.
+/// Replies to a request with the number of the last posted request before it of the same thread. It
+/// replies a few at a time, sometimes to the newest first, and at other times it has no reply, so
+/// the leader sleeps until it is woken.
 struct Toy {
-    alarm: Arc<Alarm>,
+    waker: Arc<Waker>,
     open: Vec<(Request, Arc<Follower<u64>>)>,
     posted: [u64; THREADS as usize],
     steps: u64,
 }
 
-impl Drive for Toy {
+impl EventLoop for Toy {
     type Request = Request;
     type Outcome = u64;
 
-    fn look(&mut self) {}
+    fn catch_up(&mut self) {}
 
-    fn open(&mut self, request: Request, seat: Arc<Follower<u64>>) {
+    fn open(&mut self, request: Request, follower: Arc<Follower<u64>>) {
         let (thread, number) = request;
-        assert_eq!(self.posted[thread as usize], number, "what was left before is sent before");
-        self.open.push((request, seat));
+        assert_eq!(
+            self.posted[thread as usize], number,
+            "posted requests are sent before later ones"
+        );
+        self.open.push((request, follower));
     }
 
     fn post(&mut self, (thread, number): Request) {
         let last = &mut self.posted[thread as usize];
-        assert_eq!(*last + 1, number, "what a thread leaves comes in its order, and all of it");
+        assert_eq!(
+            *last + 1,
+            number,
+            "posted requests of a thread are sent in order, none is lost"
+        );
         *last = number;
     }
 
@@ -80,106 +87,106 @@ impl Drive for Toy {
         false
     }
 
-    fn step(&mut self, may_sleep: impl FnOnce() -> bool) {
+    fn run_once(&mut self, may_sleep: impl FnOnce() -> bool) {
         self.steps += 1;
-        // Every third step finds no answer, as if a node had yet to send one.
-        let has_answer = self.steps % 3 != 0 && !self.open.is_empty();
-        if has_answer {
+        // Every third step finds no reply, as if the node had not sent one yet.
+        let has_reply = self.steps % 3 != 0 && !self.open.is_empty();
+        if has_reply {
             let index = if self.steps % 2 == 0 { 0 } else { self.open.len() - 1 };
-            let ((thread, _), seat) = self.open.swap_remove(index);
-            return seat.hand(self.posted[thread as usize]);
+            let ((thread, _), follower) = self.open.swap_remove(index);
+            return follower.deliver(self.posted[thread as usize]);
         }
         if may_sleep() {
-            let is_rung = self.alarm.is_rung.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nodes answer by and by, even if nobody else comes.
+            let is_woken = self.waker.is_woken.lock().unwrap_or_else(PoisonError::into_inner);
+            // Nodes reply some time later, also without a wake-up.
             let nap = Duration::from_micros(50);
-            let woken = self.alarm.rung.wait_timeout_while(is_rung, nap, |is_rung| !*is_rung);
+            let woken = self.waker.woken.wait_timeout_while(is_woken, nap, |is_woken| !*is_woken);
             *woken.unwrap_or_else(PoisonError::into_inner).0 = false;
         }
     }
 
-    fn abandon(&mut self) {}
+    fn set_poisoned(&mut self) {}
 
-    fn waiter(&self) -> Option<&Arc<Follower<u64>>> {
-        self.open.first().map(|(_, seat)| seat)
+    fn next_follower(&self) -> Option<&Arc<Follower<u64>>> {
+        self.open.first().map(|(_, follower)| follower)
     }
 }
 
-fn run_thread(turn: &LeaderFollowers<Toy, Arc<Alarm>>, thread: u64) {
+fn run_thread(shared: &LeaderFollowers<Toy, Arc<Waker>>, thread: u64) {
     for number in 0..PAIRS {
         assert_eq!(
-            turn.submit((thread, number), LIMIT),
+            shared.submit((thread, number), LIMIT),
             Some(number),
-            "all that was left before is done"
+            "all earlier requests of the thread were sent"
         );
-        turn.post((thread, number + 1));
+        shared.post((thread, number + 1));
     }
 }
 
-/// Leaves several requests at a time, as a thread among many.
-fn run_batches(turn: &LeaderFollowers<Toy, Arc<Alarm>>, thread: u64) {
-    let mut batch = Batch::new(turn);
+/// Begins several requests at a time, as one thread among many.
+fn run_batches(shared: &LeaderFollowers<Toy, Arc<Waker>>, thread: u64) {
+    let mut batch = Batch::new(shared);
     let mut number = 0;
     while number < PAIRS {
         let size = 1 + number % 5;
-        (0..size).for_each(|_| _ = batch.begin(turn, (thread, number)));
-        let mut told = 0;
+        (0..size).for_each(|_| _ = batch.begin(shared, (thread, number)));
+        let mut collected = 0;
         while batch.is_open() {
-            let is_any = batch.collect(turn, LIMIT, |_, outcome| {
-                assert_eq!(outcome, number, "all that was left before is done");
-                told += 1;
+            let is_any = batch.collect(shared, LIMIT, |_, outcome| {
+                assert_eq!(outcome, number, "all earlier requests of the thread were sent");
+                collected += 1;
             });
-            assert!(is_any, "nobody gives up");
+            assert!(is_any, "no request times out");
         }
-        assert_eq!(told, size, "each is told of once");
-        // One for which there is no time, where a thread of its own drives.
-        let left = batch.begin(turn, (thread, number));
-        if !batch.collect(turn, Duration::ZERO, |_, outcome| assert_eq!(outcome, number)) {
-            batch.abandon(left);
+        assert_eq!(collected, size, "each outcome is collected once");
+        // With an I/O thread, this request has no time.
+        let hasty = batch.begin(shared, (thread, number));
+        if !batch.collect(shared, Duration::ZERO, |_, outcome| assert_eq!(outcome, number)) {
+            batch.abandon(hasty);
         }
-        turn.post((thread, number + 1));
+        shared.post((thread, number + 1));
         number += 1;
     }
 }
 
 #[test]
-fn many_threads_are_all_served_in_their_order() {
+fn requests_of_many_threads_are_sent_in_order() {
     run(false);
 }
 
 #[test]
-fn many_threads_are_all_served_in_their_order_by_a_thread_that_does_nothing_else() {
+fn requests_of_many_threads_are_sent_in_order_by_an_io_thread() {
     run(true);
 }
 
-fn run(is_served: bool) {
-    let alarm = Arc::new(Alarm::default());
-    let toy = Toy { alarm: Arc::clone(&alarm), open: Vec::new(), posted: [0; 8], steps: 0 };
-    let turn = Arc::new(LeaderFollowers::new(toy, alarm, is_served));
-    let server = is_served.then(|| {
-        let turn = Arc::clone(&turn);
-        thread::spawn(move || turn.serve())
+fn run(has_io_thread: bool) {
+    let waker = Arc::new(Waker::default());
+    let toy = Toy { waker: Arc::clone(&waker), open: Vec::new(), posted: [0; 8], steps: 0 };
+    let shared = Arc::new(LeaderFollowers::new(toy, waker, has_io_thread));
+    let io_thread = has_io_thread.then(|| {
+        let shared = Arc::clone(&shared);
+        thread::spawn(move || shared.run())
     });
     let (done, all) = mpsc::channel();
     for thread in 0..THREADS {
-        let (turn, done) = (Arc::clone(&turn), done.clone());
+        let (shared, done) = (Arc::clone(&shared), done.clone());
         thread::spawn(move || {
-            // Every fourth leaves several requests at a time.
+            // Every fourth thread has several requests at a time.
             if thread % 4 == 0 {
-                run_batches(&turn, thread);
+                run_batches(&shared, thread);
             } else {
-                run_thread(&turn, thread);
+                run_thread(&shared, thread);
             }
-            done.send(thread).expect("somebody waits for it");
+            done.send(thread).expect("the test waits for it");
         });
     }
     drop(done);
     for _ in 0..THREADS {
-        // A thread that panics takes its sender with it, and so do those that panic after it.
-        all.recv_timeout(LIMIT).expect("no thread is left waiting, and none panics");
+        // A thread that panics drops its sender, and the other threads panic after it.
+        all.recv_timeout(LIMIT).expect("no thread waits for ever, and none panics");
     }
-    if let Some(server) = server {
-        turn.close();
-        server.join().expect("it ends when it is told to");
+    if let Some(io_thread) = io_thread {
+        shared.close();
+        io_thread.join().expect("it ends when it is closed");
     }
 }

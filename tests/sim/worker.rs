@@ -1,4 +1,4 @@
-//! A thread of a client: the main loop of `src/client.rs` around one operation after another, and
+//! A thread of a client: the main loop of `src/core.rs` around one operation after another, and
 //! the guard's part of `src/guard.rs`.
 //!
 //! The loop is cut open wherever real time would pass: sleeping until an attempt, being scheduled

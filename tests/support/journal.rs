@@ -25,8 +25,9 @@ pub struct Entry {
 
 impl Entry {
     pub fn of(event: &Event<'_>) -> Self {
-        let resource = event.resource().map(|resource| String::from_utf8_lossy(resource));
-        let about = resource.map(String::from).or(event.url().map(str::to_owned));
+        let resource =
+            event.resource().map(|name| String::from_utf8_lossy(name.as_bytes()).into_owned());
+        let about = resource.or(event.url().map(str::to_owned));
         let about = about.expect("an event is about a resource or a node");
         let entry = Self { name: event.name(), about, text: shown(event), ..Self::default() };
         match *event {

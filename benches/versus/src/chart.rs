@@ -1,71 +1,149 @@
-//! The chart: bars in SVG, drawn so that it can be read on a light page and on a dark one.
+//! The chart: bars in SVG, once for light pages and once for dark ones.
+//!
+//! Each group of bars is one row of the table on the page about performance. Lengths are ratios to
+//! redlatch's bar, which is equally long in every group. A bar that would be more than twice as
+//! long is cut off, and a gap near its end says so; its ratio is written behind it.
 
-use crate::report::{Bars, rate};
+use crate::figures::Group;
+use crate::report::rate;
 use std::fmt::Write;
+use std::fs;
+use std::path::Path;
 
 const WIDTH: usize = 776;
-const NAMES: usize = 256;
-const NUMBERS: usize = 90;
+const NAMES: usize = 152;
+/// The length of redlatch's bar.
+const UNIT: f64 = 240.0;
+/// No bar is longer than this many times redlatch's.
+const RATIO_MAX: f64 = 2.0;
 const BAR: usize = 18;
-const GAP: usize = 6;
-const TITLE: usize = 34;
+const GAP: usize = 5;
+const TITLE: usize = 30;
+const SPACE: usize = 16;
 
-/// Draws groups of bars, one under the other. Those of this library stand out.
-pub fn draw(groups: &[&Bars]) -> String {
+/// The colours of one chart.
+pub struct Theme {
+    file: &'static str,
+    text: &'static str,
+    faint: &'static str,
+    own: &'static str,
+    other: &'static str,
+    page: &'static str,
+}
+
+pub const THEMES: [Theme; 2] = [
+    Theme {
+        file: "chart-light.svg",
+        text: "#1f2328",
+        faint: "#59636e",
+        own: "#1f883d",
+        other: "#8c959f",
+        page: "#ffffff",
+    },
+    Theme {
+        file: "chart-dark.svg",
+        text: "#e6edf3",
+        faint: "#9198a1",
+        own: "#3fb950",
+        other: "#6e7681",
+        page: "#0d1117",
+    },
+];
+
+/// Writes the charts for all themes into a folder.
+pub fn write(folder: &Path, groups: &[Group]) -> std::io::Result<()> {
+    THEMES.iter().try_for_each(|theme| fs::write(folder.join(theme.file), draw(groups, theme)))
+}
+
+/// Draws groups of bars, one under the other.
+fn draw(groups: &[Group], theme: &Theme) -> String {
     let height: usize =
-        groups.iter().map(|group| TITLE + group.bars.len() * (BAR + GAP) + GAP).sum();
+        groups.iter().map(|group| TITLE + group.bars.len() * (BAR + GAP) + SPACE).sum();
+    let Theme { text, faint, own, other, .. } = theme;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
          width=\"{WIDTH}\" height=\"{height}\" role=\"img\">\n<title>redlatch beside other lock \
-         libraries</title>\n{STYLE}"
+         libraries</title>\n<style>\ntext {{ font: 13px system-ui, -apple-system, \"Segoe UI\", \
+         Helvetica, Arial, sans-serif; fill: {text}; }}\n.title {{ font-weight: 600; }}\n.faint \
+         {{ fill: {faint}; }}\n.own {{ fill: {own}; }}\n.other {{ fill: {other}; }}\n</style>\n"
     );
     let mut top = 0;
     for group in groups {
-        let most = group.bars.iter().map(|(_, value)| *value).fold(f64::MIN_POSITIVE, f64::max);
-        let baseline = top + TITLE - 12;
-        let title = escape(&format!("{} ({})", group.title, group.unit));
-        let _ = writeln!(svg, "<text class=\"title\" x=\"0\" y=\"{baseline}\">{title}</text>");
+        let (baseline, title) = (top + TITLE - 10, escape(&group.title));
+        let better = group.unit.better();
+        let _ = writeln!(
+            svg,
+            "<text class=\"title\" x=\"0\" y=\"{baseline}\">{title}</text><text class=\"faint\" \
+             x=\"{WIDTH}\" y=\"{baseline}\" text-anchor=\"end\">{better}</text>"
+        );
         top += TITLE;
+        let own = group.bars.first().map_or(1.0, |(_, value)| *value);
         for (name, value) in &group.bars {
-            bar(&mut svg, top, name, *value, value / most);
+            bar(&mut svg, top, name, value / own, &group.unit.show(*value), theme);
             top += BAR + GAP;
         }
-        top += GAP;
+        top += SPACE;
     }
     svg + "</svg>\n"
 }
 
-/// The colours follow the reader's setting, and are of a middle brightness where that is not known.
-const STYLE: &str = "<style>
-text { font: 13px system-ui, sans-serif; fill: #57606a; }
-.title { font-weight: 600; }
-.own { fill: #1f883d; }
-.other { fill: #8c959f; }
-@media (prefers-color-scheme: dark) {
-  text { fill: #adbac7; }
-  .own { fill: #57ab5a; }
-  .other { fill: #768390; }
-}
-</style>
-";
-
-fn bar(svg: &mut String, top: usize, name: &str, value: f64, share: f64) {
+fn bar(svg: &mut String, top: usize, name: &str, ratio: f64, value: &str, theme: &Theme) {
     let class = if name.starts_with("redlatch") { "own" } else { "other" };
-    let width = (share * (WIDTH - NAMES - NUMBERS) as f64).max(1.0);
-    let (baseline, right) = (top + BAR - 4, NAMES - 8);
-    let (end, number) = (
-        NAMES as f64 + width + 6.0,
-        if value < 10.0 { format!("{value:.2}") } else { rate(value) },
-    );
+    let width = (ratio.min(RATIO_MAX) * UNIT).max(1.0);
+    let (baseline, right, end) = (top + BAR - 4, NAMES - 8, NAMES as f64 + width);
     let name = escape(name);
-    let _ = writeln!(
+    let _ = write!(
         svg,
         "<text x=\"{right}\" y=\"{baseline}\" text-anchor=\"end\">{name}</text>\
          <rect class=\"{class}\" x=\"{NAMES}\" y=\"{top}\" width=\"{width:.1}\" height=\"{BAR}\" \
-         rx=\"2\"/><text x=\"{end:.1}\" y=\"{baseline}\">{number}</text>"
+         rx=\"2\"/>"
     );
+    if ratio > RATIO_MAX {
+        let (left, bottom) = (end - 26.0, top + BAR + 1);
+        let _ = write!(
+            svg,
+            "<path d=\"M {left:.1} {bottom} l 8 -{0} m 5 0 l -8 {0}\" stroke=\"{1}\" \
+             stroke-width=\"3\" fill=\"none\"/>",
+            BAR + 2,
+            theme.page
+        );
+    }
+    let (behind, times) = (end + 6.0, times(ratio));
+    let _ = writeln!(
+        svg,
+        "<text x=\"{behind:.1}\" y=\"{baseline}\">{value} <tspan class=\"faint\">{times}</tspan>\
+         </text>"
+    );
+}
+
+/// The ratio to redlatch's bar, which needs none itself.
+fn times(ratio: f64) -> String {
+    match ratio {
+        1.0 => String::new(),
+        ..0.01 => format!("({ratio:.3} ×)"),
+        ..10.0 => format!("({ratio:.2} ×)"),
+        _ => format!("({} ×)", rate(ratio)),
+    }
 }
 
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::figures;
+
+    #[test]
+    fn the_charts_are_those_of_the_figures_beside_them() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let text = fs::read_to_string(folder.join("figures.tsv")).unwrap();
+        let groups = figures::from_text(&text).unwrap();
+        assert_eq!(figures::to_text(&groups), text);
+        for theme in &THEMES {
+            let chart = fs::read_to_string(folder.join(theme.file)).unwrap();
+            assert!(chart == draw(&groups, theme), "{} is an old one", theme.file);
+        }
+    }
 }

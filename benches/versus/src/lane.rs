@@ -100,6 +100,14 @@ impl Lane {
     }
 }
 
+/// The lane with the most pairs per second.
+pub fn fastest<'a>(lanes: &[&'a Lane]) -> &'a Lane {
+    let by_rate = |one: &&&Lane, other: &&&Lane| {
+        one.median(Slice::rate).total_cmp(&other.median(Slice::rate))
+    };
+    lanes.iter().max_by(by_rate).expect("there is a lane to choose")
+}
+
 /// Lets the lanes take turns until each has had `turns`.
 pub fn take_turns(lanes: &mut [Lane], turns: usize, duration: Duration, servers: &Servers) {
     let nodes = servers.addresses().len();

@@ -9,6 +9,7 @@
 //! are measured: locks that are not granted, not released or held twice end the program.
 
 mod chart;
+mod figures;
 mod histogram;
 mod lane;
 mod peers;
@@ -19,6 +20,7 @@ mod servers;
 mod work;
 mod worker;
 
+use figures::Group;
 use report::Findings;
 use scenarios::{ALL, Context, Scenario};
 use servers::Servers;
@@ -26,12 +28,18 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// What was asked for on the command line.
+/// The figures of the chart, beside it.
+const FIGURES: &str = "figures.tsv";
+
+/// The options of the command line.
 struct Options {
     scenarios: Vec<&'static Scenario>,
     nodes: Vec<usize>,
     is_quick: bool,
+    /// Where to write the chart and its figures.
     chart: Option<PathBuf>,
+    /// Draws the chart from the figures of the last run, and measures nothing.
+    is_redrawn: bool,
 }
 
 fn main() -> ExitCode {
@@ -51,8 +59,10 @@ fn main() -> ExitCode {
 
 fn usage() -> String {
     let mut text =
-        "usage: redlatch-versus [--quick] [--nodes 1,3,5] [--chart FILE] [scenario...]\n\n\
-                    Without a scenario, all run, and the chart is drawn anew (not with --quick):\n"
+        "usage: redlatch-versus [--quick] [--nodes 1,3,5] [--chart FOLDER] [scenario...]\n\
+                    \x20      redlatch-versus --redraw\n\n\
+                    Without a scenario, all run, and the chart is drawn (not with --quick). \
+                    --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();
     for scenario in &ALL {
         text += &format!("  {:<10} {}\n", scenario.name, scenario.about);
@@ -61,12 +71,18 @@ fn usage() -> String {
 }
 
 fn parse(arguments: &[String]) -> Result<Options, String> {
-    let mut options =
-        Options { scenarios: Vec::new(), nodes: vec![5], is_quick: false, chart: None };
+    let mut options = Options {
+        scenarios: Vec::new(),
+        nodes: vec![5],
+        is_quick: false,
+        chart: None,
+        is_redrawn: false,
+    };
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--quick" => options.is_quick = true,
+            "--redraw" => options.is_redrawn = true,
             "--nodes" => options.nodes = parse_nodes(arguments.next()).ok_or_else(usage)?,
             "--chart" => options.chart = Some(arguments.next().ok_or_else(usage)?.into()),
             name => {
@@ -78,7 +94,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     if options.scenarios.is_empty() {
         options.scenarios = ALL.iter().collect();
         if options.chart.is_none() && !options.is_quick {
-            options.chart = Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("chart.svg"));
+            options.chart = Some(folder().to_owned());
         }
     }
     Ok(options)
@@ -90,6 +106,9 @@ fn parse_nodes(text: Option<&String>) -> Option<Vec<usize>> {
 }
 
 fn measure(options: &Options) -> Result<(), String> {
+    if options.is_redrawn {
+        return redraw();
+    }
     let mut all: Vec<Findings> = Vec::new();
     for &nodes in &options.nodes {
         let context = Context {
@@ -109,9 +128,23 @@ fn measure(options: &Options) -> Result<(), String> {
         }
     }
     if let Some(path) = &options.chart {
-        let groups: Vec<_> = all.iter().filter_map(|findings| findings.bars.as_ref()).collect();
-        std::fs::write(path, chart::draw(&groups)).map_err(|error| error.to_string())?;
+        let groups: Vec<Group> = all.into_iter().flat_map(|findings| findings.groups).collect();
+        let text = figures::to_text(&groups);
+        std::fs::write(path.join(FIGURES), text).map_err(|error| error.to_string())?;
+        chart::write(path, &groups).map_err(|error| error.to_string())?;
         println!("The chart is in {}.", path.display());
     }
     Ok(())
+}
+
+/// Draws the chart from the figures that are there.
+fn redraw() -> Result<(), String> {
+    let text =
+        std::fs::read_to_string(folder().join(FIGURES)).map_err(|error| error.to_string())?;
+    chart::write(folder(), &figures::from_text(&text)?).map_err(|error| error.to_string())
+}
+
+/// The folder of this program, where the chart is.
+fn folder() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,5 +1,6 @@
-//! What comes out: tables in Markdown, and whether the figures that were wanted were reached.
+//! The results: tables in Markdown, and whether the wanted figures were reached.
 
+use crate::figures::Group;
 use crate::lane::Lane;
 use crate::work::Slice;
 use std::fmt::Write;
@@ -11,7 +12,7 @@ pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
-/// A figure that is wanted.
+/// A figure, and the bound that it must keep.
 pub struct Figure {
     pub what: String,
     pub measured: f64,
@@ -24,7 +25,7 @@ pub enum Wanted {
     AtMost(f64),
 }
 
-/// What a scenario found.
+/// The results of a scenario.
 pub struct Findings {
     /// Name and number of nodes, for the heading.
     pub title: String,
@@ -32,15 +33,8 @@ pub struct Findings {
     pub about: String,
     pub table: Table,
     pub figures: Vec<Figure>,
-    pub bars: Option<Bars>,
-}
-
-/// Part of the chart: a group of bars.
-pub struct Bars {
-    pub title: String,
-    /// What the numbers are, such as `pairs/s`.
-    pub unit: &'static str,
-    pub bars: Vec<(String, f64)>,
+    /// Its part of the chart, if it has one.
+    pub groups: Vec<Group>,
 }
 
 impl Table {

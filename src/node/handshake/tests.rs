@@ -166,6 +166,18 @@ fn a_name_or_an_identity_that_is_not_to_be_had_is_done_without() {
 }
 
 #[test]
+fn a_server_that_answers_info_with_an_odd_error_is_asked_three_times_and_then_used() {
+    let (mut talk, _) = greet(Credentials::default(), &["%0\r\n"]);
+    for _ in 0..2 {
+        talk.hear("-ERR not supported by this proxy\r\n");
+        assert_eq!(talk.commands(), ["INFO"]);
+    }
+    talk.hear("-ERR not supported by this proxy\r\n");
+    assert_eq!(talk.commands(), ["PING"]);
+    assert_eq!(talk.session.run_id(), None);
+}
+
+#[test]
 fn a_server_that_is_too_busy_to_say_who_it_is_is_asked_again() {
     for error in ["-BUSY Redis is busy running a script.\r\n", "-UNKILLABLE Sorry\r\n"] {
         let kind = refusal(Credentials::default(), &["%0\r\n", error]);

@@ -8,10 +8,10 @@ fn who_does_not_wait_is_told_to_ask_for_itself() {
     let place = alone(&lines);
     for is_held in [false, true] {
         if is_held {
-            place.hold(from_now(LONG));
+            place.set_key_expiry(from_now(LONG));
         }
         for deadline in [Time::ZERO, clock::now()] {
-            assert!(matches!(lines.join(&key(), Some(deadline), ROUND), Joined::Outside));
+            assert!(matches!(lines.join(&key(), Some(deadline), ROUND), Joined::NotQueued));
         }
     }
     assert_eq!(waiting(&lines), 0);
@@ -21,7 +21,7 @@ fn who_does_not_wait_is_told_to_ask_for_itself() {
 fn behind_a_lock_that_is_held_a_wait_ends_at_its_deadline() {
     let lines = lines(9, LONG);
     let place = alone(&lines);
-    place.hold(from_now(LONG));
+    place.set_key_expiry(from_now(LONG));
     // A round may be shorter or longer than the wait.
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
@@ -39,7 +39,7 @@ fn behind_one_who_gets_no_answer_a_wait_ends_a_round_early_to_see_for_itself() {
     let (deadline, round) = (from_now(LONG), Duration::from_millis(50));
     let asked_long_ago = clock::now().before(LONG);
     lines.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
-    assert!(matches!(lines.join(&key(), Some(deadline), LONG - round), Joined::Outside));
+    assert!(matches!(lines.join(&key(), Some(deadline), LONG - round), Joined::NotQueued));
     assert!(clock::now() < deadline.before(LONG / 2));
     assert_eq!(waiting(&lines), 0);
 }
@@ -52,8 +52,8 @@ fn a_wait_that_is_shorter_than_a_round_keeps_its_place_behind_one_who_asks() {
     // in it for nothing: the one who asks has only begun.
     let next = queue(&lines, Some(from_now(Duration::from_secs(10))), LONG);
     assert_eq!(waiting(&lines), 1);
-    asking.hold(from_now(LONG));
-    assert!(asking.pass(lease(1, from_now(LONG))).is_ok());
+    asking.set_key_expiry(from_now(LONG));
+    assert!(asking.hand_off(lease(1, from_now(LONG))).is_ok());
     assert_eq!(token(called(&next).1.as_ref()), Some(1));
 }
 
@@ -62,7 +62,7 @@ fn a_wait_that_is_shorter_than_a_round_ends_all_the_same() {
     let lines = lines(9, LONG);
     let _asking = alone(&lines);
     let deadline = from_now(Duration::from_millis(50));
-    assert!(matches!(lines.join(&key(), Some(deadline), LONG), Joined::Outside));
+    assert!(matches!(lines.join(&key(), Some(deadline), LONG), Joined::NotQueued));
     // With a quarter of it left, for asking the nodes.
     assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&lines), 0);
@@ -82,10 +82,10 @@ fn giving_up_while_being_called_loses_neither_the_lock_nor_the_line() {
                 let joined = lines.join(&key(), Some(from_now(wait)), Duration::ZERO);
                 let Joined::Head(place, _) = joined else { continue };
                 heads += 1;
-                place.hold(from_now(LONG));
+                place.set_key_expiry(from_now(LONG));
                 // Half of them hand the lock on, and half only leave.
                 if round % 2 == 0 {
-                    drop(place.pass(lease(1, from_now(LONG))));
+                    drop(place.hand_off(lease(1, from_now(LONG))));
                 }
             }
             let _ = sender.send(heads);

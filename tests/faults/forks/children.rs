@@ -102,7 +102,7 @@ fn as_a_parent() {
     }
     let forked = Instant::now();
     // While the child is at it, and when it is gone.
-    client.try_lock("meanwhile", LONG).unwrap().unwrap().release().unwrap();
+    let _ = client.try_lock("meanwhile", LONG).unwrap().unwrap().release().unwrap();
     expect_child_to_succeed();
     assert_eq!((plain.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
     plain.extend(LONG).unwrap();
@@ -117,7 +117,7 @@ fn as_a_parent() {
     for guard in [plain, kept, third] {
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
-    take(&served, "meanwhile", LONG).release().unwrap();
+    let _ = take(&served, "meanwhile", LONG).release().unwrap();
     assert_eq!(losses.load(Ordering::SeqCst), 0);
 }
 

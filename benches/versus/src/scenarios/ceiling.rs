@@ -25,6 +25,6 @@ pub fn run(context: &Context) -> Vec<Findings> {
             .to_owned(),
         table,
         figures: Vec::new(),
-        bars: None,
+        groups: Vec::new(),
     }]
 }

@@ -2,9 +2,10 @@
 //! that no two ever hold it at once.
 
 use super::Context;
-use crate::lane::{Lane, Setup, take_turns};
+use crate::figures::{Group, Unit};
+use crate::lane::{Lane, Setup, fastest, take_turns};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted, memory, rate, seconds, time};
+use crate::report::{Figure, Findings, Table, Wanted, memory, rate, seconds, time};
 use crate::work::{Kind, Slice};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ const SLICE: Duration = Duration::from_millis(1500);
 pub fn run(context: &Context) -> Vec<Findings> {
     let mut findings = vec![threads(context), processes(context)];
     if context.nodes >= 3 {
-        findings.push(beside_stopped(context));
+        findings.push(beside_frozen(context));
     }
     findings
 }
@@ -32,7 +33,7 @@ fn threads(context: &Context) -> Findings {
         Peer::Local,
     ];
     let lanes = measure(context, &peers, MANY, 1);
-    let [release, dropped, .., local] = &lanes[..] else {
+    let [release, dropped, threads, multi, defaults, local] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     let share = release.times(local, Slice::rate).min(dropped.times(local, Slice::rate));
@@ -42,8 +43,12 @@ fn threads(context: &Context) -> Findings {
         measured,
         wanted: Wanted::AtLeast(wanted),
     };
-    let bars = lanes.iter().map(|lane| (lane.name.clone(), lane.median(Slice::rate))).collect();
-    let title = "8 threads, one lock held for 1 ms".to_owned();
+    let rslock = fastest(&[threads, multi, defaults]);
+    let shown = [("redlatch", release), ("rslock 0.10", rslock), ("a local mutex", local)];
+    let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
+    let shares = shown.map(|(name, lane)| (name, lane.median(Slice::fairness)));
+    let title = "8 threads, one lock held for 1 ms";
+    let fair = format!("{title}: slowest thread's share of the fastest's");
     Findings {
         title: context.title("contended, 8 threads of one client"),
         about:
@@ -55,7 +60,7 @@ fn threads(context: &Context) -> Findings {
             figure("share of the local mutex's pairs/s", share, 0.9),
             figure("slowest thread's share of the fastest's", fairness, 0.9),
         ],
-        bars: Some(Bars { title, unit: "pairs/s", bars }),
+        groups: vec![Group::new(title, Unit::Pairs, rates), Group::new(&fair, Unit::Share, shares)],
     }
 }
 
@@ -84,13 +89,13 @@ fn processes(context: &Context) -> Findings {
                 .to_owned(),
         table: table(&lanes),
         figures,
-        bars: None,
+        groups: Vec::new(),
     }
 }
 
 /// No more than a majority is left: whoever is granted the lock by some of it can wait for those
-/// that are stopped, and be in the others' way, or try again.
-fn beside_stopped(context: &Context) -> Findings {
+/// that are frozen, and be in the others' way, or try again.
+fn beside_frozen(context: &Context) -> Findings {
     let servers = &context.servers;
     let peers = [Peer::Redlatch, Peer::RedlatchDrop, Peer::RslockSingle];
     let mut lanes = measure(context, &peers, 1, MANY);
@@ -109,18 +114,24 @@ fn beside_stopped(context: &Context) -> Findings {
     lanes.iter_mut().for_each(|lane| drop(lane.slices.remove(0)));
     (majority..context.nodes).for_each(|index| servers.resume(index));
 
+    let shown = [("redlatch", &lanes[0]), ("rslock 0.10", &lanes[2])];
+    let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
+    let frozen =
+        format!("{} of {} servers frozen (SIGSTOP)", context.nodes - majority, context.nodes);
+    let title = format!("{frozen}: {MANY} processes, one lock held for 1 ms");
+    let group = Group::new(&title, Unit::Pairs, rates);
     let figure = |(lane, well): (&Lane, &f64)| Figure {
-        what: format!("contended beside stopped servers, {}: of its own pairs/s", lane.name),
+        what: format!("contended beside frozen servers, {}: of its own pairs/s", lane.name),
         measured: lane.median(Slice::rate) / well,
         wanted: Wanted::AtLeast(0.9),
     };
     Findings {
-        title: context.title("contended, 8 processes, a minority stopped"),
-        about: "The same eight processes, with as many servers stopped (SIGSTOP) as can be."
+        title: context.title("contended, 8 processes, a minority frozen"),
+        about: "The same eight processes, with as many servers frozen (SIGSTOP) as can be."
             .to_owned(),
         table: table(&lanes),
         figures: lanes.iter().zip(&well).take(2).map(figure).collect(),
-        bars: None,
+        groups: vec![group],
     }
 }
 

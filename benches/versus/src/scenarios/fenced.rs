@@ -32,6 +32,6 @@ pub fn run(context: &Context) -> Vec<Findings> {
             .to_owned(),
         table: Table::of_lanes(&lanes),
         figures,
-        bars: None,
+        groups: Vec::new(),
     }]
 }

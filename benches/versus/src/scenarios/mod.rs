@@ -3,11 +3,11 @@
 mod ceiling;
 mod contended;
 mod fenced;
+mod frozen;
 mod refused;
 mod rtt;
 mod shared;
 mod solo;
-mod stopped;
 
 use crate::report::Findings;
 use crate::servers::Servers;
@@ -36,7 +36,7 @@ pub const ALL: [Scenario; 8] = [
     Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
     Scenario { name: "contended", about: "8 threads or processes, one lock", run: contended::run },
-    Scenario { name: "stopped", about: "one server answers nothing", run: stopped::run },
+    Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
     Scenario { name: "refused", about: "one server is not there", run: refused::run },
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
     Scenario { name: "ceiling", about: "what the servers take at most", run: ceiling::run },

@@ -1,7 +1,8 @@
 //! Servers that are a millisecond away.
 
 use super::Context;
-use crate::lane::{Setup, take_turns};
+use crate::figures::{Group, Unit};
+use crate::lane::{Setup, fastest, take_turns};
 use crate::peers::Peer;
 use crate::proxy;
 use crate::report::{Figure, Findings, Table, Wanted};
@@ -29,7 +30,7 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "rtt")).into();
     take_turns(&mut lanes, context.turns, context.slice, servers);
 
-    let [release, dropped, .., floor] = &lanes[..] else {
+    let [release, dropped, multi, single, redlock, _, floor] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     let figure = |name: &str, measured| Figure {
@@ -41,11 +42,19 @@ pub fn run(context: &Context) -> Vec<Findings> {
         figure("release()", release.times(floor, Slice::p50)),
         figure("drop", dropped.times(floor, Slice::p50)),
     ];
+    let shown = [
+        ("redlatch", release),
+        ("rslock 0.10", fastest(&[multi, single])),
+        ("redlock 2.0", redlock),
+        ("bare sockets", floor),
+    ];
+    let times = shown.map(|(name, lane)| (name, lane.quantile(0.5).as_secs_f64()));
+    let title = "servers 1 ms away: median time to take a lock";
     vec![Findings {
         title: context.title("rtt"),
         about: "Proxies add 0.5 ms in each direction; one thread takes free locks.".to_owned(),
         table: Table::of_lanes(&lanes),
         figures,
-        bars: None,
+        groups: vec![Group::new(title, Unit::Time, times)],
     }]
 }

@@ -1,9 +1,10 @@
 //! Threads that share one client, each with a lock of its own.
 
 use super::Context;
-use crate::lane::{Lane, Setup, take_turns};
+use crate::figures::{Group, Unit};
+use crate::lane::{Lane, Setup, fastest, take_turns};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted};
+use crate::report::{Figure, Findings, Table, Wanted};
 use crate::work::{Kind, Slice};
 
 const PEERS: [Peer; 6] = [
@@ -32,8 +33,6 @@ fn run_with(context: &Context, threads: usize) -> Findings {
     }
     take_turns(&mut lanes, context.turns, context.slice, servers);
 
-    let bars = lanes.iter().map(|lane| (lane.name.clone(), lane.median(Slice::rate))).collect();
-    let title = format!("{threads} threads share one client");
     Findings {
         title: context.title(&format!("shared, threads: {threads}")),
         about: format!(
@@ -44,15 +43,29 @@ fn run_with(context: &Context, threads: usize) -> Findings {
         ),
         table: Table::of_lanes(&lanes),
         figures: figures(threads, context.nodes, &lanes),
-        bars: (threads == 32).then_some(Bars { title, unit: "pairs/s", bars }),
+        groups: if threads == 32 { vec![group(threads, &lanes)] } else { Vec::new() },
     }
+}
+
+fn group(threads: usize, lanes: &[Lane]) -> Group {
+    let [release, dropped, blocking, multi, single, ..] = lanes else {
+        unreachable!("there is a lane for each peer")
+    };
+    let shown = [
+        ("redlatch, release()", release),
+        ("redlatch, drop", dropped),
+        ("rslock 0.10, tasks", fastest(&[multi, single])),
+        ("rslock 0.10, threads", blocking),
+    ];
+    let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
+    Group::new(&format!("{threads} threads, a free lock each"), Unit::Pairs, rates)
 }
 
 fn figures(threads: usize, nodes: usize, lanes: &[Lane]) -> Vec<Figure> {
     let [release, dropped, blocking, multi, single, ceiling, ..] = lanes else {
         unreachable!("there is a lane for each peer")
     };
-    let tasks = if multi.median(Slice::rate) > single.median(Slice::rate) { multi } else { single };
+    let tasks = fastest(&[multi, single]);
     let figure = |what: &str, measured, wanted| Figure {
         what: format!("shared by {threads}, {what}"),
         measured,

@@ -1,9 +1,10 @@
 //! One thread takes a lock that is free, gives it back, and takes it again.
 
 use super::Context;
-use crate::lane::{Lane, Setup, take_turns};
+use crate::figures::{Group, Unit};
+use crate::lane::{Setup, fastest, take_turns};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted};
+use crate::report::{Figure, Findings, Table, Wanted};
 use crate::work::{Kind, Slice};
 
 const PEERS: [Peer; 8] = [
@@ -24,13 +25,11 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "solo")).into();
     take_turns(&mut lanes, 2 * context.turns, context.slice, servers);
 
-    let [release, dropped, threads, multi, single, redlock, ..] = &lanes[..] else {
+    let [release, dropped, threads, multi, single, redlock, _, floor] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
     // Beside whichever of rslock's ways is the fastest one.
-    let by_rate =
-        |one: &&Lane, other: &&Lane| one.median(Slice::rate).total_cmp(&other.median(Slice::rate));
-    let rslock = [threads, multi, single].into_iter().max_by(by_rate).unwrap_or(single);
+    let rslock = fastest(&[threads, multi, single]);
     let figure = |what: &str, measured, wanted| Figure {
         what: format!("solo, {what}"),
         measured,
@@ -41,7 +40,19 @@ pub fn run(context: &Context) -> Vec<Findings> {
         figure("drop: times rslock's pairs/s", dropped.times(rslock, Slice::rate), 2.3),
         figure("release(): times redlock's pairs/s", release.times(redlock, Slice::rate), 8.0),
     ];
-    let bars = lanes.iter().map(|lane| (lane.name.clone(), lane.median(Slice::rate))).collect();
+    let shown = [
+        ("redlatch", release),
+        ("rslock 0.10", rslock),
+        ("redlock 2.0", redlock),
+        ("bare sockets", floor),
+    ];
+    let rates = shown.map(|(name, lane)| (name, lane.median(Slice::rate)));
+    let times = shown.map(|(name, lane)| (name, lane.quantile(0.5).as_secs_f64()));
+    let title = "one thread, a free lock";
+    let groups = vec![
+        Group::new(title, Unit::Pairs, rates),
+        Group::new(&format!("{title}: median time to take it"), Unit::Time, times),
+    ];
     vec![Findings {
         title: context.title("solo"),
         about:
@@ -51,6 +62,6 @@ pub fn run(context: &Context) -> Vec<Findings> {
                 .to_owned(),
         table: Table::of_lanes(&lanes),
         figures,
-        bars: Some(Bars { title: "one thread, a free lock".to_owned(), unit: "pairs/s", bars }),
+        groups,
     }]
 }

@@ -98,6 +98,22 @@ fn nobody_elses_connection_is_ended() {
 }
 
 #[test]
+fn a_connection_whose_greeting_was_answered_by_a_stray_error_is_ended_as_well() {
+    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    talk.connect();
+    talk.send(1, Verb::Acquire);
+    let hello = "%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:41\r\n";
+    talk.hear(format!("{hello}-WRONGTYPE Operation against a key\r\n"));
+    assert_eq!(talk.commands(), ["INFO"], "the error may have come unasked");
+    talk.hear(info("a", 1_000));
+    assert_eq!(talk.commands(), ["EVAL", "SET 1"]);
+    // The answer to the second `INFO`.
+    talk.hear(info("a", 1_000));
+    assert!(talk.session.is_down());
+    assert_eq!(again(&mut talk, "a", 57), kill("41"));
+}
+
+#[test]
 fn two_servers_behind_one_address_are_told_apart() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
@@ -116,7 +132,6 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
     let table = [
         (":0\r\n", false),
         (":1\r\n", false),
-        ("+OK\r\n", false),
         ("-NOPERM no\r\n", false),
         ("-ERR unknown command `CLIENT`\r\n", false),
         ("-ERR something else\r\n", true),
@@ -137,7 +152,9 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
 
 #[test]
 fn what_is_no_answer_to_that_ends_the_connection() {
-    for answer in ["+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"] {
+    // A proxy may repeat the answer to `AUTH`, or that of a script.
+    let table = ["+OK\r\n", ":2\r\n", ":-1\r\n", "+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"];
+    for answer in table {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Acquire);
         again(&mut talk, "a", 57);

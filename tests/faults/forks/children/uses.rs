@@ -66,7 +66,7 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.wait_lost(LIMIT), Some(LockLost::OtherProcess));
         assert!(guard.on_lost(|_| unreachable!("nobody watches it")).is_err());
-        assert!([&b"plain"[..], b"kept", b"served"].contains(&guard.resource()));
+        assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
         assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
     }
     // A client of its own sees that the locks are held, and removes them only if told to by force.
@@ -99,7 +99,7 @@ fn as_a_parent_under_a_lock() {
         process::exit(WELL);
     }
     assert_eq!(held, Ok(()));
-    take(&client, "under", LONG).release().unwrap();
+    let _ = take(&client, "under", LONG).release().unwrap();
 }
 
 /// Forks again and again while other threads take, keep and give back locks.
@@ -168,7 +168,7 @@ fn as_a_parent_that_forks_in_a_callback() {
     assert!(outcome.unwrap().is_none());
     expect_child_to_succeed();
     assert_eq!(held.release(), Ok(Released::InTime));
-    take(&client, "busy", LONG).release().unwrap();
+    let _ = take(&client, "busy", LONG).release().unwrap();
 }
 
 /// Forks when it is told that a lock is lost, with other losses and renewals still to be told.
@@ -209,5 +209,5 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     assert_eq!(kept.release(), Ok(Released::InTime));
     assert!(short.ensure_held().is_err());
     // Its key lives on for a moment after the loss.
-    client.lock("short", LONG).unwrap().release().unwrap();
+    let _ = client.lock("short", LONG).unwrap().release().unwrap();
 }

@@ -1,4 +1,4 @@
-//! One node's socket, kept in step with what its session wants.
+//! The connection to one node: its socket is opened and closed as the session requires.
 
 use super::resolver::{Found, Resolver};
 use super::stream::{Stream, Target, literal};
@@ -12,12 +12,12 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
-/// How often one socket is read before it is another's turn.
+/// How often one socket is read before the next node's socket.
 const READS_MAX: usize = 16;
 
-/// One node's socket, or the lack of one.
+/// The connection to one node, open or not.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct Connection {
     node: Node,
     address: Address,
     socket: Option<Socket>,
@@ -28,13 +28,14 @@ pub(super) struct Link {
 struct Socket {
     stream: Stream,
     is_connected: bool,
-    /// What the socket was last known to be ready for. Events are edges: what is not taken then
-    /// must be remembered.
+    /// The last known readiness. Events are edge-triggered: readiness is reported once, so it must
+    /// be remembered until a read or write would block.
     is_readable: bool,
     is_writable: bool,
-    /// There was more to read when it was another node's turn.
+    /// There was more to read after [`READS_MAX`] reads.
     has_more: bool,
-    /// The peer has finished. Then a short read is no proof that there is nothing more to learn.
+    /// The peer has closed its side. Then a short read does not mean that the socket is drained:
+    /// the end of the stream is still to be read.
     is_finished: bool,
 }
 
@@ -42,17 +43,16 @@ struct Socket {
 enum Lookup {
     None,
     Running,
-    /// Addresses that have not been tried.
+    /// Addresses that were not tried yet.
     Found(VecDeque<SocketAddr>),
 }
 
-impl Link {
+impl Connection {
     pub(super) fn new(node: Node, address: Address) -> Self {
         Self { node, address, socket: None, lookup: Lookup::None }
     }
 
-    /// Notes what the socket is ready for.
-    pub(super) fn note(&mut self, event: &Event) {
+    pub(super) fn record_readiness(&mut self, event: &Event) {
         if let Some(socket) = &mut self.socket {
             socket.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
             socket.is_writable |=
@@ -61,12 +61,12 @@ impl Link {
         }
     }
 
-    /// Is there a connection that the peer has ended?
+    /// Has the peer closed its side?
     pub(super) fn is_finished(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.is_finished)
     }
 
-    /// Has something arrived that has not been read, as far as is known?
+    /// Are there unread bytes, as far as is known?
     pub(super) fn is_readable(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.is_connected && socket.is_readable)
     }
@@ -75,13 +75,13 @@ impl Link {
         self.node
     }
 
-    /// Is there more to read than was read in one go?
+    /// Did the last [`read`](Self::read) leave bytes unread?
     pub(super) fn has_more(&self) -> bool {
         self.socket.as_ref().is_some_and(|socket| socket.has_more)
     }
 
-    /// A lookup is done.
-    pub(super) fn found<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
+    /// Takes the result of a lookup.
+    pub(super) fn resolved<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
                 self.lookup = Lookup::Found(addresses.into());
@@ -94,8 +94,8 @@ impl Link {
         }
     }
 
-    /// Reads what there is, and passes it on; no more than so much at a time, or a node that sends
-    /// without end would keep everyone else waiting.
+    /// Reads the bytes that have arrived and passes them to the session. It reads at most
+    /// [`READS_MAX`] times, because a node that sends without end must not delay the others.
     pub(super) fn read<W>(&mut self, buffer: &mut [u8], rounds: &mut Rounds<W>) {
         for reads in 0.. {
             let Some(socket) = &mut self.socket else { return };
@@ -104,7 +104,7 @@ impl Link {
                 return;
             }
             let result = socket.stream.read(buffer);
-            // After the read: a grant must not look younger than it is.
+            // After the read: a time before it would make a round look shorter than it was.
             let now = clock::now();
             match result {
                 Ok(0) => {
@@ -113,7 +113,7 @@ impl Link {
                     return;
                 }
                 Ok(count) => {
-                    // Less than was asked for: drained, and the next byte is a new edge.
+                    // A short read: the socket is drained, and the next byte causes an event.
                     socket.is_readable = count == buffer.len() || socket.is_finished;
                     rounds.received(now, self.node, &buffer[..count]);
                     if rounds.session(self.node).is_down() {
@@ -132,7 +132,7 @@ impl Link {
         }
     }
 
-    /// Writes what there is to write.
+    /// Writes the session's pending output.
     pub(super) fn write<W>(&mut self, rounds: &mut Rounds<W>) {
         while let Some(socket) = &mut self.socket {
             let session = rounds.session(self.node);
@@ -154,8 +154,8 @@ impl Link {
         }
     }
 
-    /// Closes, opens or finishes opening the socket, as the session wants it.
-    pub(super) fn align<W>(
+    /// Closes, opens or finishes opening the socket, as the session requires.
+    pub(super) fn follow_session<W>(
         &mut self,
         rounds: &mut Rounds<W>,
         registry: &Registry,
@@ -170,33 +170,33 @@ impl Link {
             }
             return;
         }
-        let waits = self.socket.as_ref().map(|socket| (socket.is_connected, socket.is_writable));
-        match waits {
+        let progress = self.socket.as_ref().map(|socket| (socket.is_connected, socket.is_writable));
+        match progress {
             None => self.connect(rounds, registry, resolver),
             Some((false, true)) => self.finish_connecting(rounds, registry, resolver),
             Some(_) => {}
         }
     }
 
-    /// Lets the socket go, if there is one.
+    /// Closes the socket, if there is one.
     pub(super) fn close(&mut self, registry: &Registry) {
         if let Some(socket) = self.socket.take() {
             socket.stream.close(registry);
-            // What was found is used up with the connection: the name may mean another host by now.
+            // The name is resolved again for the next connection: it may mean another host by then.
             if socket.is_connected && !matches!(self.lookup, Lookup::Running) {
                 self.lookup = Lookup::None;
             }
         }
     }
 
-    /// Begins to connect to the next address, or to find out what the addresses are.
+    /// Begins to connect to the next address, or to resolve the name.
     fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
         let target = match (literal(&self.address), &mut self.lookup) {
             (Some(target), _) => target,
             (None, Lookup::Found(addresses)) => match addresses.pop_front() {
                 Some(address) => Target::Tcp(address),
                 None => {
-                    // All have been tried.
+                    // All addresses were tried.
                     self.lookup = Lookup::None;
                     return self.resolve(rounds, resolver);
                 }
@@ -216,7 +216,7 @@ impl Link {
                     is_finished: false,
                 });
             }
-            Err(error) => self.failed(&error, rounds, registry, resolver),
+            Err(error) => self.connect_failed(&error, rounds, registry, resolver),
         }
     }
 
@@ -228,7 +228,7 @@ impl Link {
         match resolver.look_up(self.node.index(), host, *port) {
             Ok(()) => self.lookup = Lookup::Running,
             Err(error) => {
-                let text = format!("no thread to look it up: {error}");
+                let text = format!("no thread for the lookup: {error}");
                 rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
             }
         }
@@ -249,13 +249,13 @@ impl Link {
             }
             Some(Err(error)) => {
                 self.close(registry);
-                self.failed(&error, rounds, registry, resolver);
+                self.connect_failed(&error, rounds, registry, resolver);
             }
         }
     }
 
-    /// A connection could not be made: tries the next address, if the name has several.
-    fn failed<W>(
+    /// Connecting failed: tries the next address, if the name has another.
+    fn connect_failed<W>(
         &mut self,
         error: &io::Error,
         rounds: &mut Rounds<W>,

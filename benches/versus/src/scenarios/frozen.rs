@@ -1,10 +1,12 @@
-//! One server is stopped after everybody has connected to it: its connections stand, and it answers
-//! nothing. What that costs is measured against the same client just before, with all servers well.
+//! One server is frozen (SIGSTOP) after all clients have connected to it: its connections stay
+//! open, and it answers nothing. The cost is measured against the same client just before, with all
+//! servers healthy.
 
 use super::Context;
-use crate::lane::{Lane, Setup};
+use crate::figures::{Group, Unit};
+use crate::lane::{Lane, Setup, fastest};
 use crate::peers::Peer;
-use crate::report::{Bars, Figure, Findings, Table, Wanted, rate, seconds, time};
+use crate::report::{Figure, Findings, Table, Wanted, rate, seconds, time};
 use crate::work::{Kind, Slice};
 use std::time::Duration;
 
@@ -21,13 +23,13 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let servers = &context.servers;
     let urls = servers.urls();
     let setup = Setup { servers, urls: &urls, kind: Kind::Free, threads: 1, processes: 1 };
-    let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "stopped")).into();
+    let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "frozen")).into();
     // What is possible without that node at all: nobody could do better.
     let others = Setup { urls: &urls[..context.nodes - 1], ..setup };
-    let control = others.lane(Peer::Redlatch, "stopped-fewer");
+    let control = others.lane(Peer::Redlatch, "frozen-fewer");
     lanes.push(control.named("redlatch, release(), without that node"));
     let mut healthy: Vec<Vec<Slice>> = vec![Vec::new(); lanes.len()];
-    let stopped = context.nodes - 1;
+    let frozen = context.nodes - 1;
     for _ in 0..context.turns.div_ceil(2) {
         // What is left of the stop before is not the healthy state.
         for lane in &mut lanes {
@@ -38,14 +40,14 @@ pub fn run(context: &Context) -> Vec<Findings> {
             lane.run(context.slice, servers);
             healthy.extend(lane.slices.pop());
         }
-        servers.pause(stopped);
+        servers.pause(frozen);
         for lane in &mut lanes {
             lane.run(SICK_SLICE, servers);
-            lane.expect_gone(servers, stopped);
+            lane.expect_gone(servers, frozen);
         }
-        servers.resume(stopped);
+        servers.resume(frozen);
     }
-    // Traffic lets those who owe something to the server that was stopped pay it.
+    // With more traffic, pending releases reach the server that was frozen.
     for lane in &mut lanes[..2] {
         lane.run(Duration::from_millis(200), servers);
         lane.slices.pop();
@@ -55,11 +57,15 @@ pub fn run(context: &Context) -> Vec<Findings> {
 }
 
 fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Findings {
+    let shown = [("redlatch", &lanes[0]), ("rslock 0.10", fastest(&[&lanes[2], &lanes[3]]))];
+    let times = shown.map(|(name, lane)| (name, lane.quantile(0.5).as_secs_f64()));
+    let title =
+        format!("1 of {} servers frozen (SIGSTOP): median time to take a lock", context.nodes);
+    let group = Group::new(&title, Unit::Time, times);
     let mut table = Table::new(&[
         "who", "pairs/s", "well", "p50", "well", "ratio", "p99", "well", "ratio", "CPU/pair",
     ]);
     let mut figures = Vec::new();
-    let mut bars = Vec::new();
     for (index, (mut lane, healthy)) in lanes.into_iter().zip(healthy).enumerate() {
         let cpu = seconds(lane.median(Slice::cpu_per_pair));
         let (rate_sick, p50_sick, p99_sick) =
@@ -84,28 +90,21 @@ fn findings(context: &Context, lanes: Vec<Lane>, healthy: Vec<Vec<Slice>>) -> Fi
         ]);
         if index < 2 {
             for (what, measured, wanted) in [("p50", times_p50, 1.2), ("p99", times_p99, 2.0)] {
-                let what = format!("one stopped, {}: {what} times its own when well", lane.name);
+                let what = format!("one frozen, {}: {what} times its own when well", lane.name);
                 figures.push(Figure { what, measured, wanted: Wanted::AtMost(wanted) });
             }
         }
-        if index < PEERS.len() {
-            bars.push((lane.name.clone(), p50_sick.as_secs_f64() * 1e3));
-        }
     }
     Findings {
-        title: context.title("stopped"),
-        about: "One server is stopped (SIGSTOP) after everybody has connected to it; one thread \
+        title: context.title("frozen"),
+        about: "One server is frozen (SIGSTOP) after all clients have connected to it; one thread \
                 takes free locks. `well` is the same with all servers running, just before; a \
-                stopped server takes no processor time, which on a small machine makes the \
+                frozen server takes no processor time, which on a small machine makes the \
                 others faster. redlock and redsync are not in the table: they read without a \
                 time-out and do not come back."
             .to_owned(),
         table,
         figures,
-        bars: Some(Bars {
-            title: "one node stopped: median time to take a lock".to_owned(),
-            unit: "ms",
-            bars,
-        }),
+        groups: vec![group],
     }
 }

@@ -1,0 +1,245 @@
+//! Where the URLs of the nodes come from: named one by one, in a list, or in an environment
+//! variable.
+
+use super::Builder;
+use crate::engine::NODES_MAX;
+use crate::error::{ConfigError, NodeListError};
+use crate::node_url::{NodeUrl, has_scheme, redact};
+use std::env::{self, VarError};
+
+impl Builder {
+    /// Adds a node by its URL, with user, password and path percent-encoded:
+    ///
+    /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
+    /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket.
+    ///
+    /// A user without a password is written `user:@`: without the colon it might be a password, and
+    /// is refused. `rediss://` and `valkeys://` are refused, as TLS is not supported.
+    ///
+    /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
+    /// of two. All clients that share locks must name the same nodes.
+    pub fn node(mut self, url: impl Into<String>) -> Self {
+        self.nodes.push(NodeSource::Url(url.into()));
+        self
+    }
+
+    /// Adds several nodes, each as [`node`](Self::node) does.
+    pub fn nodes<I: IntoIterator<Item: Into<String>>>(mut self, urls: I) -> Self {
+        self.nodes.extend(urls.into_iter().map(|url| NodeSource::Url(url.into())));
+        self
+    }
+
+    /// Adds the nodes of a comma-separated list of [URLs](Self::node). Whitespace around a comma is
+    /// ignored. An empty entry is an error, and a comma in a password is written `%2C`.
+    ///
+    /// ```
+    /// # use redlatch::{ConfigError, LockClient};
+    /// let list = "redis://10.0.0.1, redis://10.0.0.2, redis://10.0.0.3";
+    /// let client = LockClient::builder().node_list(list).build()?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
+    pub fn node_list(mut self, urls: impl Into<String>) -> Self {
+        self.nodes.push(NodeSource::List(urls.into()));
+        self
+    }
+
+    /// Adds the nodes of the [list](Self::node_list) in this environment variable, which is read
+    /// now. [`build`](Self::build) fails if it is not set; the error names the variable and shows
+    /// no password.
+    ///
+    /// ```no_run
+    /// # use redlatch::{ConfigError, LockClient};
+    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
+    /// let client = LockClient::builder().nodes_from_env("LOCK_NODES").build()?;
+    /// # Ok::<(), ConfigError>(())
+    /// ```
+    pub fn nodes_from_env(mut self, variable: &str) -> Self {
+        let (name, value) = (variable.to_owned(), env::var(variable));
+        self.nodes.push(NodeSource::Variable { name, value });
+        self
+    }
+}
+
+/// One addition to the nodes of a builder.
+#[derive(Clone)]
+pub(super) enum NodeSource {
+    Url(String),
+    List(String),
+    Variable { name: String, value: Result<String, VarError> },
+}
+
+/// The text of one URL, and where it is from.
+struct Entry<'a> {
+    text: &'a str,
+    source: &'a NodeSource,
+}
+
+impl NodeSource {
+    fn entries(&self) -> Result<Vec<Entry<'_>>, ConfigError> {
+        let list = match self {
+            Self::Url(text) => return Ok(vec![Entry { text, source: self }]),
+            Self::List(list) => list,
+            Self::Variable { value: Ok(list), .. } => list,
+            Self::Variable { value: Err(VarError::NotPresent), .. } => {
+                return Err(self.error(NodeListError::NotSet));
+            }
+            Self::Variable { value: Err(VarError::NotUnicode(_)), .. } => {
+                return Err(self.error(NodeListError::NotUnicode));
+            }
+        };
+        if list.trim().is_empty() {
+            return Err(self.error(NodeListError::Empty));
+        }
+        let entries = list.split(',').map(|text| Entry { text: text.trim(), source: self });
+        let entries: Vec<_> = entries.collect();
+        // Before any URL is parsed and perhaps shown: what has no scheme may be the part of a
+        // password that follows a comma, and then the entry before it is another part of it.
+        for (index, entry) in entries.iter().enumerate() {
+            let number = index + 1;
+            if entry.text.is_empty() {
+                return Err(self.error(NodeListError::EmptyEntry { number }));
+            }
+            if !has_scheme(entry.text) {
+                return Err(self.error(NodeListError::NoScheme { number }));
+            }
+        }
+        Ok(entries)
+    }
+
+    fn error(&self, error: NodeListError) -> ConfigError {
+        let variable = match self {
+            Self::Variable { name, .. } => Some(name.clone()),
+            Self::Url(_) | Self::List(_) => None,
+        };
+        ConfigError::NodeList { variable, error }
+    }
+}
+
+impl Entry<'_> {
+    fn parse(&self) -> Result<NodeUrl, ConfigError> {
+        NodeUrl::parse(self.text).map_err(|error| match self.source {
+            NodeSource::Url(_) => ConfigError::Url(error),
+            _ => self.source.error(NodeListError::Url(error)),
+        })
+    }
+}
+
+/// The URLs of all nodes.
+pub(super) fn node_urls(sources: &[NodeSource]) -> Result<Vec<NodeUrl>, ConfigError> {
+    let mut entries = Vec::new();
+    for source in sources {
+        entries.extend(source.entries()?);
+    }
+    if entries.is_empty() {
+        return Err(ConfigError::NoNodes);
+    }
+    if entries.len() > NODES_MAX {
+        return Err(ConfigError::TooManyNodes(entries.len()));
+    }
+    let mut urls: Vec<NodeUrl> = Vec::new();
+    for entry in &entries {
+        let url = entry.parse()?;
+        if let Some(first) = urls.iter().position(|other| other.same_server(&url)) {
+            // As they were written: in their canonical form two spellings would look like one.
+            let (first, second) = (redact(entries[first].text), redact(entry.text));
+            return Err(ConfigError::Duplicate { first, second });
+        }
+        urls.push(url);
+    }
+    Ok(urls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn urls(source: NodeSource) -> Result<Vec<String>, ConfigError> {
+        let urls = node_urls(&[source])?;
+        Ok(urls.iter().map(NodeUrl::to_string).collect())
+    }
+
+    fn list(text: &str) -> Result<Vec<String>, ConfigError> {
+        urls(NodeSource::List(text.to_owned()))
+    }
+
+    fn variable(value: Result<&str, VarError>) -> Result<Vec<String>, ConfigError> {
+        let value = value.map(str::to_owned);
+        urls(NodeSource::Variable { name: "LOCK_NODES".to_owned(), value })
+    }
+
+    #[test]
+    fn a_list_is_split_at_its_commas() {
+        let three = ["redis://a:6379/0", "redis://b:6379/0", "redis://c:6379/0"];
+        assert_eq!(list("redis://a,redis://b,redis://c").unwrap(), three);
+        assert_eq!(list(" redis://a ,\n\tvalkey://b , redis://c\n").unwrap(), three);
+        assert_eq!(variable(Ok("redis://a,redis://b, redis://c")).unwrap(), three);
+        assert_eq!(list("unix:///a%2Cb").unwrap(), ["unix:///a%2Cb?db=0"]);
+        let sources = ["redis://a", "redis://b,redis://c"];
+        let [url, list] = sources.map(str::to_owned);
+        let both = node_urls(&[NodeSource::Url(url), NodeSource::List(list)]).unwrap();
+        assert_eq!(both.iter().map(NodeUrl::to_string).collect::<Vec<_>>(), three);
+    }
+
+    #[test]
+    fn an_entry_that_is_no_url_is_an_error_that_names_its_place() {
+        for (text, expected) in [
+            ("", "no URL in it"),
+            (" \n", "no URL in it"),
+            (",", "entry 1 is empty"),
+            ("redis://a,", "entry 2 is empty"),
+            ("redis://a, ,redis://b", "entry 2 is empty"),
+            ("redis://a,b:6379", "entry 2 has no scheme such as redis:// (a comma in a password"),
+            ("redis://a,redis://b:x", "bad node url 'redis://b:***': port is not a number"),
+            ("redis://a,rediss://b", "bad node url 'rediss://b': TLS is not supported"),
+        ] {
+            let error = list(text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("list of nodes: {expected}")), "{error}");
+            let error = variable(Ok(text)).unwrap_err().to_string();
+            let variable = "environment variable LOCK_NODES:";
+            assert!(error.starts_with(&format!("{variable} {expected}")), "{error}");
+        }
+        let same = list("redis://a,redis://b,redis://A:6379").unwrap_err().to_string();
+        assert!(same.starts_with("redis://a and redis://A:6379 are the same server"), "{same}");
+        let many = vec!["redis://a"; 65].join(",");
+        assert!(matches!(list(&many), Err(ConfigError::TooManyNodes(65))));
+    }
+
+    #[test]
+    fn a_variable_that_cannot_be_read_is_named() {
+        let error = variable(Err(VarError::NotPresent)).unwrap_err();
+        assert_eq!(error.to_string(), "environment variable LOCK_NODES: not set");
+        let error = variable(Err(VarError::NotUnicode("x".into()))).unwrap_err();
+        assert_eq!(error.to_string(), "environment variable LOCK_NODES: not UTF-8");
+    }
+
+    #[test]
+    fn no_error_about_a_list_shows_a_password() {
+        let passwords = [
+            "Zq7x",
+            "Zq7x,",
+            ",Zq7x",
+            "1,Zq7x",
+            "1,Zq7x,Zq7x",
+            "Zq7x/",
+            "1,/Zq7x",
+            "Zq7x,:Zq7x",
+            "1,Zq7x:1",
+            "6379, Zq7x ",
+            "1,,Zq7x",
+            "Zq7x#",
+            "1?Zq7x,x",
+        ];
+        for password in passwords {
+            for url in [
+                format!("redis://:{password}@a:x"),
+                format!("redis://user:{password}@a:x"),
+                format!("redis://a,redis://user:{password}@b:x"),
+                format!("unix:///r?password={password}&x"),
+                format!("unix:///r?password={password}&db=x"),
+            ] {
+                let error = variable(Ok(&url)).unwrap_err();
+                assert!(!format!("{error} {error:?}").contains("Zq7x"), "{error:?} of {url}");
+            }
+        }
+    }
+}

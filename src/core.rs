@@ -1,0 +1,171 @@
+//! What a client and the guards of its locks share: settings, connections, wait queues, watchdog,
+//! listener, and the main loop that every operation runs through.
+//!
+//! All clones of a client and all guards of its locks hold one [`Core`]. It knows neither of them:
+//! `client` takes locks and makes guards, `guard` extends and releases, and both do it with what is
+//! here.
+
+mod events;
+mod keep_alive;
+mod process;
+
+use crate::clock::{self, Time};
+use crate::config::Settings;
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
+use crate::error::{ConfigError, TtlError};
+use crate::event::Listener;
+use crate::net::Net;
+use crate::node::{Credentials, NodeReport, Session, SessionOptions};
+use crate::node_url::NodeUrl;
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::WaitQueues;
+use crate::watchdog::Watchdog;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+/// What all clones of a client, and the guards of its locks, share.
+pub(crate) struct Core {
+    pub(crate) owner_process: Arc<OwnerProcess>,
+    /// Dropped before the connections, which its thread uses: dropping it ends that thread.
+    pub(crate) watchdog: Watchdog,
+    pub(crate) net: Arc<Net>,
+    /// For locks of one resource.
+    pub(crate) wait_queues: Arc<WaitQueues>,
+    /// For locks of several resources at once.
+    pub(crate) set_wait_queues: Arc<WaitQueues>,
+    pub(crate) fencing_expiry: Ttl,
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) max_ttl: Duration,
+    pub(crate) key_prefix: Vec<u8>,
+    pub(crate) listener: Option<Listener>,
+}
+
+impl Core {
+    /// Prepares connections to the nodes; makes none yet.
+    ///
+    /// # Errors
+    ///
+    /// The operating system had no poll to give, or no thread for the connections.
+    pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
+        let nodes = settings.urls.iter().map(|url| {
+            let address = url.address().clone();
+            (address, Session::new(session_options(url, &settings)))
+        });
+        let (nodes, patience) = (nodes.collect(), settings.rules.node_timeout);
+        let owner_process = Arc::new(OwnerProcess::here());
+        let listener = settings.listener.as_ref();
+        let listener = listener.map(|listener| listener.of_client(&owner_process));
+        let changes = listener.as_ref().map(Listener::node_changes);
+        let net = Net::new(nodes, settings.wait_for_all, patience, changes, settings.io_thread);
+        let net = Arc::new(net.map_err(ConfigError::System)?);
+        let prefix = settings.key_prefix.len();
+        let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
+        let wait_queues =
+            || Arc::new(WaitQueues::new(settings.handoff_limit, Arc::clone(&owner_process)));
+        Ok(Self {
+            watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
+            net,
+            wait_queues: wait_queues(),
+            set_wait_queues: wait_queues(),
+            fencing_expiry: settings.fencing_expiry,
+            rules: settings.rules,
+            max_ttl: settings.max_ttl,
+            key_prefix: settings.key_prefix,
+            listener,
+            owner_process,
+        })
+    }
+
+    /// Runs an operation to its end.
+    pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
+        self.run_observed(operation, |_, _| None)
+    }
+
+    /// The main loop: every operation, of every thread, runs through here. The operation says what
+    /// to do next and takes in the result; this adds the time and the random numbers. `on_pause` is
+    /// called before each pause; an outcome from it ends the operation.
+    pub(crate) fn run_observed<O: Operation>(
+        &self,
+        mut operation: O,
+        on_pause: impl Fn(&mut O, &LastRound) -> Option<O::Outcome>,
+    ) -> (O::Outcome, LastRound) {
+        let mut last = LastRound::default();
+        loop {
+            match operation.poll() {
+                Step::Send(request) if request.verb.is_answered() => {
+                    let returns = self.net.submit(request).returns;
+                    last = LastRound { reports: returns.reports, twins: returns.twins };
+                    // After the answer that decided it: a grant must not look younger than it is.
+                    operation.handle(clock::now(), Input::Ballot(returns.ballot));
+                }
+                Step::Send(request) => self.net.post(request),
+                Step::Wait(until) => {
+                    if let Some(outcome) = on_pause(&mut operation, &last) {
+                        return (outcome, last);
+                    }
+                    sleep_until(until);
+                    let draw = draw().map(|draw| draw.at(clock::wall_micros()));
+                    let input = draw.map_or(Input::NoEntropy, Input::Attempt);
+                    // Before the first byte is written: a lock must not look longer than it is.
+                    operation.handle(clock::now(), input);
+                }
+                Step::Done(outcome) => return (outcome, last),
+            }
+        }
+    }
+
+    /// Sends a request without waiting for an answer.
+    pub(crate) fn post(&self, request: Request) {
+        self.net.post(request);
+    }
+
+    /// The ttl in the nodes' unit, if the settings allow it and it leaves `least` of validity.
+    pub(crate) fn ttl(&self, ttl: Duration, least: Duration) -> Result<Ttl, TtlError> {
+        let Self { max_ttl, rules, .. } = self;
+        if ttl > *max_ttl {
+            return Err(TtlError::TooLong { ttl, max_ttl: *max_ttl });
+        }
+        let whole = Ttl::from_duration(ttl);
+        whole.filter(|whole| rules.drift.validity(*whole) > least).ok_or_else(|| {
+            let shortest = rules.drift.shortest_ttl(least);
+            let shortest = shortest.map_or(Duration::MAX, Ttl::as_duration);
+            TtlError::TooShort { ttl, shortest }
+        })
+    }
+}
+
+fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
+    // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
+    // needs them.
+    let seed = draw().map_or(0, |draw| draw.seed);
+    let mut options = SessionOptions::new(&url.to_string(), seed);
+    let client_name = settings.client_name.as_deref();
+    options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
+    options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
+    options.patience = settings.rules.node_timeout;
+    options.silence_max = settings.rules.node_timeout * 10;
+    options
+}
+
+/// What is kept of an operation's last round, for the error that it may end with.
+#[derive(Default)]
+pub(crate) struct LastRound {
+    pub(crate) reports: Vec<NodeReport>,
+    /// The URLs of two nodes that are one server.
+    pub(crate) twins: Option<(Arc<str>, Arc<str>)>,
+}
+
+/// Fresh random numbers from the operating system, in one call.
+pub(crate) fn draw() -> Option<Entropy> {
+    let mut bytes = [0; Entropy::LEN];
+    getrandom::fill(&mut bytes).ok()?;
+    Some(Entropy::from_bytes(bytes))
+}
+
+fn sleep_until(time: Time) {
+    let pause = time.since(clock::now());
+    if !pause.is_zero() {
+        thread::sleep(pause);
+    }
+}

@@ -1,0 +1,49 @@
+//! Emitting events to the listener of a client.
+
+use super::Core;
+use crate::clock::{self, Time};
+use crate::error::LockLost;
+use crate::event::{Event, Listener};
+use crate::name::Name;
+use crate::watchdog::{BackgroundEvent, Emit};
+
+impl Core {
+    /// Does this client have a listener that hears of what this thread does?
+    pub(crate) fn has_listener(&self) -> bool {
+        self.listener.is_some() && !Listener::is_in_callback() && !self.is_known_forked()
+    }
+
+    /// The time, if there is a listener: without one, no clock is read.
+    pub(crate) fn now_if_listened(&self) -> Option<Time> {
+        self.has_listener().then(clock::now)
+    }
+
+    /// Emits an event, if there is a listener. What the event reports must be complete: the
+    /// callback may use this client, and may panic.
+    pub(crate) fn emit<'a>(&self, event: impl FnOnce() -> Event<'a>) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.has_listener()) {
+            listener.emit(&event());
+        }
+    }
+
+    /// Emits that a lock was lost which was asked for at `since`, if there is a listener.
+    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, lost: LockLost) {
+        self.emit(|| Event::Lost { resource, held: clock::now().since(since), lost });
+    }
+}
+
+/// Emits to `listener` what happens outside any call. It holds no reference to the core: dropping
+/// the client does not wait for it.
+pub(super) fn emit_background(listener: Listener, prefix: usize) -> Emit {
+    Box::new(move |event| match event {
+        BackgroundEvent::Nodes => listener.emit_node_changes(),
+        BackgroundEvent::AutoExtension { key, took, validity, error } => {
+            let (resource, took, validity) = (Name::new(&key[prefix..]), *took, *validity);
+            let is_automatic = true;
+            listener.emit(&match error {
+                None => Event::Extended { resource, took, validity, is_automatic },
+                Some(error) => Event::NotExtended { resource, took, validity, error, is_automatic },
+            });
+        }
+    })
+}

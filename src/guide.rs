@@ -1,0 +1,35 @@
+//! The guide: pages on how to use the library and on what it promises.
+//!
+//! | page | what it answers |
+//! |---|---|
+//! | [`recipes`] | How do I ...? From tokio, with one node, in tests, at shutdown, as a cron job |
+//! | [`guarantees`] | What is promised, under which assumptions, and which tests check it? |
+//! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
+//! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
+//! | [`errors`] | What does an error mean, and what do I do? |
+//! | [`performance`] | How fast is it, and what limits it? |
+//! | [`comparison`] | How does it differ from other libraries? |
+
+#[cfg(doc)]
+use crate::*;
+
+#[doc = include_str!("guide/recipes.md")]
+pub mod recipes {}
+
+#[doc = include_str!("guide/guarantees.md")]
+pub mod guarantees {}
+
+#[doc = include_str!("guide/limits.md")]
+pub mod limits {}
+
+#[doc = include_str!("guide/settings.md")]
+pub mod settings {}
+
+#[doc = include_str!("guide/errors.md")]
+pub mod errors {}
+
+#[doc = include_str!("guide/performance.md")]
+pub mod performance {}
+
+#[doc = include_str!("guide/comparison.md")]
+pub mod comparison {}

@@ -1,0 +1,38 @@
+//! What the leader runs: a trait, so that a test can run a model instead of sockets.
+
+use super::follower::Follower;
+use std::sync::Arc;
+
+/// An event loop that sends requests and delivers their outcomes.
+pub(super) trait EventLoop {
+    type Request;
+    type Outcome;
+
+    /// Processes what happened while there was no leader, such as connections that were closed.
+    fn catch_up(&mut self);
+
+    /// Begins a round whose outcome is delivered to `follower`.
+    fn open(&mut self, request: Self::Request, follower: Arc<Follower<Self::Outcome>>);
+
+    /// Sends a request whose outcome nobody wants.
+    fn post(&mut self, request: Self::Request);
+
+    /// Writes all pending output and delivers the outcomes that this has decided. Returns whether
+    /// there were any.
+    fn flush(&mut self) -> bool;
+
+    /// One turn of the loop: waits for an event, processes it and delivers outcomes. It does not
+    /// wait if `may_sleep`, which is called immediately before, returns `false`.
+    fn run_once(&mut self, may_sleep: impl FnOnce() -> bool);
+
+    /// The event loop has panicked: only its drop follows, and that must not do any I/O.
+    fn set_poisoned(&mut self);
+
+    /// A follower whose round is still open.
+    fn next_follower(&self) -> Option<&Arc<Follower<Self::Outcome>>>;
+}
+
+/// Wakes a leader that sleeps in [`EventLoop::run_once`].
+pub(super) trait Wake {
+    fn wake(&self);
+}
