@@ -93,6 +93,9 @@
 //!
 //! [Redlock algorithm]: https://redis.io/docs/latest/develop/use/patterns/distributed-locks/
 
+// docs.rs shows which feature an item needs.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod callback;
 mod client;
 mod clock;

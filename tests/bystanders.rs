@@ -1,6 +1,6 @@
 //! A client ends only its own abandoned connections on the server, never those of others.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -8,7 +8,7 @@
 mod random;
 #[path = "conformance/rig.rs"]
 mod rig;
-mod support;
+use crate::support;
 #[path = "conformance/table.rs"]
 mod table;
 

@@ -1,7 +1,7 @@
 //! Many threads, clients and processes want the same lock: one at a time has it, no update is lost,
 //! and each gets it.
 
-mod support;
+use crate::support;
 
 use std::env;
 use std::fs;
@@ -78,7 +78,7 @@ fn four_processes_lose_no_update() {
     fs::write(&file, "0").unwrap();
     let spawn = |_| -> Child {
         Command::new(env::current_exe().unwrap())
-            .args(["--exact", "as_one_of_several_processes"])
+            .args(["--exact", "contention::as_one_of_several_processes"])
             .env(URLS, servers.urls().join(" "))
             .env(FILE, &file)
             .stdout(Stdio::null())

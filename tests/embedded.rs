@@ -1,6 +1,6 @@
 //! Embedded nodes stop, restart and pause as their documentation says.
 
-mod support;
+use crate::support;
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

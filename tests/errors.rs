@@ -1,7 +1,7 @@
 //! Invalid input gives a typed error that says what was wrong and where, and never shows the
 //! password.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! A callback may use the client that calls it, and may panic.
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! Events: which ones a client reports about its locks, in which order, and how often.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! Extending locks: which keys live longer, which must not, and which are restored.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Fencing tokens grow with each grant, and normally need no additional round.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex};
 use std::thread;

@@ -1,7 +1,7 @@
 //! The counters of fencing tokens: how long they live, their maximum, and values under their keys
 //! that are no counters.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

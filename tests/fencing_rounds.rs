@@ -1,7 +1,7 @@
 //! The second round of a fenced lock, in which the nodes confirm the token: what may happen at each
 //! node between the two rounds.
 
-mod support;
+use crate::support;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

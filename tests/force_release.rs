@@ -1,7 +1,7 @@
 //! A forced release removes exactly the inspected lock: later locks stay, and so do values that are
 //! no locks.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

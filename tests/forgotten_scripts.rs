@@ -1,6 +1,6 @@
 //! Servers may forget scripts at any time: removals still work.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

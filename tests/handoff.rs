@@ -1,7 +1,7 @@
 //! Handoffs: threads of one client wait in a queue, and the lock passes from one to the next in one
 //! round.
 
-mod support;
+use crate::support;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,7 +1,7 @@
 //! Waiting threads when something fails: leaked guards, nodes that do not reply, missing keys. No
 //! thread waits longer than a ttl, and no key stays behind.
 
-mod support;
+use crate::support;
 
 use std::mem;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Tests of the test harness.
 
-mod support;
+use crate::support;
 
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};

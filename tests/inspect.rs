@@ -1,6 +1,6 @@
 //! Inspecting locks.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Locks with `keep_alive` are extended automatically as long as they are held, by one thread, and
 //! no longer.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Which callbacks are called for watched locks, and by which thread: by one thread for all. It
 //! survives what the callbacks do, and a callback delays only the next callback.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::sync::mpsc::channel;

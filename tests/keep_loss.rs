@@ -1,7 +1,7 @@
 //! How a lock is lost, and that each loss is reported once, in time, and without effect on other
 //! locks.
 
-mod support;
+use crate::support;
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -216,7 +216,7 @@ const URLS: &str = "REDLATCH_TEST_FROZEN_URLS";
 fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     let servers = Servers::start(3);
     let mut frozen = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "in_the_frozen_process", "--test-threads=1", "--nocapture"])
+        .args(["--exact", "keep_loss::in_the_frozen_process", "--test-threads=1", "--nocapture"])
         .env(URLS, servers.urls().join(" "))
         .stdout(Stdio::piped())
         .spawn()

@@ -6,7 +6,7 @@
 //! the right to `CLIENT KILL`. Each test also runs with a user without this right: then the
 //! commands themselves must be harmless.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

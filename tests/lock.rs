@@ -1,6 +1,6 @@
 //! The four methods that acquire a lock, and the keys that the nodes then have.
 
-mod support;
+use crate::support;
 
 use std::collections::HashSet;
 use std::thread;

@@ -1,6 +1,6 @@
 //! Events about nodes: one for each change of state, however often it is noticed.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

@@ -1,6 +1,6 @@
 //! The errors that nodes report, and the status of each node.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,6 +1,6 @@
 //! Tests of the relay that other tests use.
 
-mod support;
+use crate::support;
 
 use std::time::Duration;
 

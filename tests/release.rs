@@ -1,7 +1,7 @@
 //! Releasing locks, with `release` and by dropping guards: the client's own keys are removed, and
 //! no others.
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;

@@ -1,6 +1,6 @@
 //! Requests: the settings of a lock besides its resource and its ttl.
 
-mod support;
+use crate::support;
 
 use redlatch::error::{ResourceError, TtlError};
 use redlatch::{LockError, LockGuard, LockRequest};

@@ -1,6 +1,6 @@
 //! Nodes that restart, close idle connections, pause and resume.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Several resources at once: all of them or none, on each node and in total.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Several resources at once on nodes that fail, lose data, hang, or refuse.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! Clients that request a free lock at the same moment: one of them gets it.
 
-mod support;
+use crate::support;
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};

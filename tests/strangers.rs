@@ -1,7 +1,7 @@
 //! URLs of other programs than Redis: each is reported as such, and none makes the client panic,
 //! hang or show the password.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 //! connection on which one came is not used again. Other messages, such as push messages, have no
 //! effect.
 
-mod support;
+use crate::support;
 
 use std::sync::Barrier;
 use std::thread;

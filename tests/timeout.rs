@@ -1,6 +1,6 @@
 //! Deadlines: when operations end, and that later replies do not count.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

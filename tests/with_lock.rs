@@ -1,6 +1,6 @@
 //! `with_lock`: the body runs with the lock held, and never without.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -10,6 +10,7 @@
 
 use crate::table::folder;
 use std::fs;
+use std::ops::Range;
 
 /// A mistake that can be made in one place.
 #[derive(Debug)]
@@ -54,7 +55,26 @@ fn read(text: &str) -> Vec<Change> {
     changes
 }
 
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
 impl Change {
+    /// The lines that are changed, counted from zero and without those that stay at both ends, and
+    /// what comes instead.
+    pub(crate) fn place(&self, source: &str) -> Option<(Range<usize>, Vec<String>)> {
+        let text = format!("\n{source}");
+        let at = text.find(&format!("\n{}", self.find))?;
+        let first = text[..at].matches('\n').count();
+        let (old, new) = (lines(&self.find), lines(&self.replacement));
+        let before = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+        let left = old.len().min(new.len()) - before;
+        let ends = old.iter().rev().zip(new.iter().rev()).take(left);
+        let after = ends.take_while(|(old, new)| old == new).count();
+        let changed = first + before..first + old.len() - after;
+        Some((changed, new[before..new.len() - after].to_vec()))
+    }
+
     /// The source with this mistake in it.
     pub(crate) fn apply(&self, source: &str) -> Result<String, String> {
         // Whole lines: what is found begins where a line does.

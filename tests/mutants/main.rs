@@ -19,24 +19,29 @@
 #![expect(clippy::print_stdout, reason = "whoever waits wants to see how far it has got")]
 
 mod change;
+mod switch;
 mod table;
 mod workshop;
 
 use change::Change;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::slice::Iter;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Instant;
+use switch::Switched;
 use table::{Killer, Row};
-use workshop::{Outcome, Workshop};
+use workshop::{Outcome, Programs, Workshop};
 
 /// No fewer mistakes than this are tried.
 const MUTANTS_MIN: usize = 60;
 
-/// How many are tried at a time. Some tests take long to fail, and most of that they wait.
-const WORKSHOPS: usize = 2;
+/// How many tests run at a time. Some take long to fail, and most of that they wait.
+const RUNNERS: usize = 4;
+
+/// A mutant, and its number.
+type Numbered<'a> = (usize, &'a (Row, Change));
 
 /// The rows of the table, each with its change.
 fn mutants() -> Vec<(Row, Change)> {
@@ -73,7 +78,7 @@ fn every_mutant_applies_and_has_a_test_to_kill_it() {
 }
 
 #[test]
-#[ignore = "builds the library once for each mutant, which ./check does in a step of its own"]
+#[ignore = "builds the library many times, which ./check does in a step of its own"]
 fn every_mutant_is_killed() {
     let word = env::var("REDLATCH_MUTANT").unwrap_or_default();
     let mut mutants = mutants();
@@ -82,37 +87,88 @@ fn every_mutant_is_killed() {
 
     let start = Instant::now();
     let killers: BTreeSet<&Killer> = mutants.iter().map(|(row, _)| &row.killer).collect();
-    expect_all_to_pass(&Workshop::open(0), &killers);
-    println!("{} tests pass on the unchanged source, after {}", killers.len(), passed(start));
+    let workshop = Workshop::open(programs_of(&killers));
+    let (programs, switched) = build_switched(&workshop, &killers, &mutants);
+    let numbered = || mutants.iter().enumerate();
+    let (together, alone): (Vec<Numbered>, Vec<Numbered>) =
+        numbered().partition(|(number, _)| switched.mutants.contains(number));
+    let (count, builds) = (mutants.len(), alone.len() + 1);
+    println!("{count} mutants in {builds} builds, the first done after {}", passed(start));
+    expect_all_to_pass(&workshop, &programs, &killers);
+    println!("{} tests pass without any mistake, after {}", killers.len(), passed(start));
 
-    let (next, defects) = (Mutex::new(mutants.iter()), Mutex::new(Vec::new()));
+    let (next, defects) = (Mutex::new(together.iter()), Mutex::new(Vec::new()));
     thread::scope(|scope| {
-        for number in 0..WORKSHOPS {
-            scope.spawn({
-                let (next, defects) = (&next, &defects);
-                move || {
-                    let workshop = Workshop::open(number);
-                    while let Some((row, change)) = take(next) {
-                        defects.lock().unwrap().extend(try_mutant(&workshop, row, change));
-                    }
+        let (workshop, programs, next, defects) = (&workshop, &programs, &next, &defects);
+        for _ in 0..RUNNERS {
+            scope.spawn(move || {
+                while let Some((number, (row, _))) = take(next) {
+                    let kill = || run(workshop, programs, &row.killer, Some(*number));
+                    defects.lock().unwrap().extend(try_mutant(row, kill));
                 }
             });
         }
+        scope.spawn(move || {
+            for (_, (row, change)) in alone {
+                let kill = || workshop.with(change, || build_and_run(workshop, &row.killer));
+                defects.lock().unwrap().extend(try_mutant(row, kill));
+            }
+        });
     });
     let defects = defects.into_inner().unwrap();
-    println!("{} mutants, {} not killed, {}", mutants.len(), defects.len(), passed(start));
+    println!("{count} mutants, {} not killed, {}", defects.len(), passed(start));
     assert!(defects.is_empty(), "not killed:\n\n{}", defects.join("\n\n"));
 }
 
+/// The programs of many modules, with those modules only that have killers in them.
+fn programs_of(killers: &BTreeSet<&Killer>) -> BTreeMap<String, String> {
+    let modules: BTreeSet<&str> =
+        killers.iter().filter_map(|killer| killer.test.split_once("::")).map(|it| it.0).collect();
+    let without_the_others = |file: &str| {
+        let is_kept = |line: &&str| match line.strip_prefix("mod ") {
+            Some(module) => module == "support;" || modules.contains(module.trim_end_matches(';')),
+            None => true,
+        };
+        let text = workshop::original(file);
+        text.lines().filter(is_kept).map(|line| format!("{line}\n")).collect()
+    };
+    let files = ["tests/api.rs", "tests/resp.rs"];
+    files.map(|file| (file.to_owned(), without_the_others(file))).into()
+}
+
+/// Builds all killers once, with as many mutants behind switches as compile together.
+fn build_switched(
+    workshop: &Workshop,
+    killers: &BTreeSet<&Killer>,
+    mutants: &[(Row, Change)],
+) -> (Programs, Switched) {
+    let changes: Vec<&Change> = mutants.iter().map(|(_, change)| change).collect();
+    let targets: BTreeSet<&[String]> = killers.iter().map(|killer| &*killer.target).collect();
+    let targets: Vec<String> = targets.iter().copied().flatten().cloned().collect();
+    let mut excluded = BTreeSet::new();
+    loop {
+        let switched = Switched::new(&changes, &excluded, workshop::original);
+        match workshop.with_texts(&switched.texts, || workshop.build(&targets)) {
+            Ok(programs) => return (workshop.keep(programs), switched),
+            Err(Outcome::NotBuilt(output)) => {
+                let at_fault = switched.at_fault(&output);
+                assert!(!at_fault.is_empty(), "without any mistake: {output}");
+                excluded.extend(at_fault);
+            }
+            Err(other) => panic!("without any mistake: {}", other.told()),
+        }
+    }
+}
+
 /// The next one, with the lock held no longer than it takes to find it.
-fn take<'a>(next: &Mutex<Iter<'a, (Row, Change)>>) -> Option<&'a (Row, Change)> {
+fn take<'a, 'b>(next: &Mutex<Iter<'a, Numbered<'b>>>) -> Option<&'a Numbered<'b>> {
     next.lock().unwrap().next()
 }
 
 /// Tries one mutant, and says what is wrong if it is not killed.
-fn try_mutant(workshop: &Workshop, row: &Row, change: &Change) -> Option<String> {
+fn try_mutant(row: &Row, kill: impl FnOnce() -> Outcome) -> Option<String> {
     let start = Instant::now();
-    let outcome = workshop.with(change, || kill(workshop, &row.killer));
+    let outcome = kill();
     let is_killed = matches!(outcome, Outcome::Failed(_));
     let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
     let (mutant, breaks, took) = (&row.mutant, &row.breaks, passed(start));
@@ -121,26 +177,31 @@ fn try_mutant(workshop: &Workshop, row: &Row, change: &Change) -> Option<String>
 }
 
 /// Builds with the mistake that has been made, and runs the test that must notice.
-fn kill(workshop: &Workshop, killer: &Killer) -> Outcome {
+fn build_and_run(workshop: &Workshop, killer: &Killer) -> Outcome {
     match workshop.build(&killer.target) {
-        Ok(program) => workshop.run(&program, &[&killer.test]),
+        Ok(programs) => run(workshop, &programs, killer, None),
         Err(outcome) => outcome,
     }
 }
 
+/// Runs the test that must notice.
+fn run(
+    workshop: &Workshop,
+    programs: &Programs,
+    killer: &Killer,
+    mistake: Option<usize>,
+) -> Outcome {
+    workshop.run(&programs[killer.program()], &[&killer.test], mistake)
+}
+
 /// A test that fails without any mistake would kill everything.
-fn expect_all_to_pass(workshop: &Workshop, killers: &BTreeSet<&Killer>) {
-    let targets: BTreeSet<&[String]> = killers.iter().map(|killer| &*killer.target).collect();
-    // All at once, which is faster than one after another.
-    let built = workshop.build(&targets.iter().copied().flatten().cloned().collect::<Vec<_>>());
-    assert!(built.is_ok(), "without any mutant: {}", built.unwrap_err().told());
-    for target in targets {
-        let tests = killers.iter().filter(|killer| *killer.target == *target);
+fn expect_all_to_pass(workshop: &Workshop, programs: &Programs, killers: &BTreeSet<&Killer>) {
+    for (name, program) in programs {
+        let tests = killers.iter().filter(|killer| killer.program() == name);
         let tests: Vec<&str> = tests.map(|killer| &*killer.test).collect();
-        let program = workshop.build(target);
-        let outcome = program.map_or_else(|outcome| outcome, |path| workshop.run(&path, &tests));
+        let outcome = workshop.run(program, &tests, None);
         let is_passed = matches!(outcome, Outcome::Passed);
-        assert!(is_passed, "without any mutant, {target:?}: {}", outcome.told());
+        assert!(is_passed, "without any mistake, {name}: {}", outcome.told());
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Row {
     pub(crate) killer: Killer,
 }
 
-/// A test, as cargo's arguments name it: `--lib node::tests::name`, `--test lock name`.
+/// A test, as cargo's arguments name it: `--lib node::tests::name`, `--test api lock::name`.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Killer {
     /// `--lib`, or `--test` and the name of the test program.
@@ -63,6 +63,11 @@ impl Killer {
         Self { target, test: test.to_owned() }
     }
 
+    /// What the test's program is called.
+    pub(crate) fn program(&self) -> &str {
+        self.target.get(1).map_or(env!("CARGO_PKG_NAME"), String::as_str)
+    }
+
     /// Is there a test of this name where it should be? Says nothing about what it does.
     pub(crate) fn is_written(&self) -> bool {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -71,7 +76,10 @@ impl Killer {
             [_, program] if modules.is_empty() => {
                 vec![format!("tests/{program}.rs"), format!("tests/{program}/main.rs")]
             }
-            [_, program] => vec![format!("tests/{program}/{}.rs", modules.replace("::", "/"))],
+            [_, program] => {
+                let path = modules.replace("::", "/");
+                vec![format!("tests/{program}/{path}.rs"), format!("tests/{path}.rs")]
+            }
             _ => {
                 let path = modules.replace("::", "/");
                 let parent = path.trim_end_matches("/tests").to_owned();

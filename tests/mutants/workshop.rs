@@ -1,8 +1,9 @@
 //! A copy of the source in which mistakes are made, and tests are built and run.
 
 use crate::change::Change;
+use crate::switch::VARIABLE;
 use sha1_smol::Sha1;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
@@ -35,13 +36,17 @@ const SIGABRT: i32 = 6;
 /// How many histories a test of the simulator is given: a second's worth.
 const SEEDS: &str = "60";
 
-/// A mutant's copy of the source, and the builds of it.
+/// A copy of the source, and the builds of it.
 #[derive(Debug)]
 pub(crate) struct Workshop {
+    folder: PathBuf,
     source: PathBuf,
-    builds: PathBuf,
-    log: PathBuf,
+    /// Files that the copy has with another text.
+    replaced: BTreeMap<String, String>,
 }
+
+/// Test programs that were built, by their names. The library's unit tests have the crate's.
+pub(crate) type Programs = BTreeMap<String, PathBuf>;
 
 /// What came of tests.
 #[derive(Debug)]
@@ -79,9 +84,9 @@ pub(crate) fn original(file: &str) -> String {
 
 impl Workshop {
     /// Brings the copy up to date. What is built from an earlier one is used again.
-    pub(crate) fn open(number: usize) -> Self {
+    pub(crate) fn open(replaced: BTreeMap<String, String>) -> Self {
         // Not the directory in which this program was built: its cargo would have to wait for ours.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants-{number}"));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
         let source = folder.join("source");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut files = BTreeSet::new();
@@ -94,60 +99,95 @@ impl Workshop {
         for file in old.difference(&files) {
             fs::remove_file(source.join(file)).unwrap();
         }
+        let workshop = Self { folder, source, replaced };
         for file in &files {
-            let (text, copy) = (fs::read(root.join(file)).unwrap(), source.join(file));
-            // Cargo looks at the times of files: those that are as they should be stay untouched.
-            if fs::read(&copy).ok().as_ref() != Some(&text) {
-                fs::create_dir_all(copy.parent().unwrap()).unwrap();
-                fs::write(&copy, text).unwrap();
-            }
+            workshop.write(file, &fs::read(root.join(file)).unwrap());
         }
-        Self { source, builds: folder.join("builds"), log: folder.join("log") }
+        workshop
     }
 
-    /// Does `work` while the copy has this mistake in it.
-    pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
-        let text = fs::read_to_string(self.source.join(&change.file)).unwrap();
-        let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
-        let mut mistakes = vec![(self.source.join(&change.file), mutated.clone(), text.clone())];
-        if change.file.ends_with(".lua") {
-            // Whoever names the script by its digest means what it has become. If it were another's
-            // digest, that alone would fail the tests, whatever the mistake.
-            let path = self.source.join(DIGESTS);
-            let digests = fs::read_to_string(&path).unwrap();
-            let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
-            assert!(digests.contains(&old), "{}: its digest is not in {DIGESTS}", change.file);
-            mistakes.push((path, digests.replace(&old, &new), digests));
+    /// Writes a file of the copy, unless it has this text already: cargo looks at the times of
+    /// files. A file that was replaced stays so.
+    fn write(&self, file: &Path, text: &[u8]) {
+        let replaced = file.to_str().and_then(|file| self.replaced.get(file));
+        let (text, copy) = (replaced.map_or(text, String::as_bytes), self.source.join(file));
+        if fs::read(&copy).ok().as_deref() != Some(text) {
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            fs::write(&copy, text).unwrap();
         }
-        for (path, mutated, _) in &mistakes {
-            fs::write(path, mutated).unwrap();
+    }
+
+    /// Does `work` while these files of the copy have these texts.
+    pub(crate) fn with_texts<T>(
+        &self,
+        texts: &BTreeMap<String, String>,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        for (file, text) in texts {
+            self.write(file.as_ref(), text.as_bytes());
         }
         let result = work();
-        for (path, _, original) in &mistakes {
-            fs::write(path, original).unwrap();
+        for file in texts.keys() {
+            self.write(file.as_ref(), original(file).as_bytes());
         }
         result
     }
 
-    /// Builds what cargo's arguments name, and answers the path of the first program of it.
-    pub(crate) fn build(&self, targets: &[String]) -> Result<PathBuf, Outcome> {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["test", "--no-run", "--locked"]).args(targets);
-        // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
-        cargo.env("CARGO_TARGET_DIR", &self.builds).env("CARGO_PROFILE_DEV_DEBUG", "0");
-        cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
-        cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-        cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
-        let (status, output) = self.finish(&mut cargo, Duration::MAX);
-        let program = executable(&output).filter(|_| status.is_some_and(|s| s.success()));
-        program.map(|program| self.source.join(program)).ok_or(Outcome::NotBuilt(output))
+    /// Does `work` while the copy has this mistake in it.
+    pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
+        let text = original(&change.file);
+        let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
+        let mut texts = BTreeMap::from([(change.file.clone(), mutated.clone())]);
+        if change.file.ends_with(".lua") {
+            // Whoever names the script by its digest means what it has become. If it were another's
+            // digest, that alone would fail the tests, whatever the mistake.
+            let digests = original(DIGESTS);
+            let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
+            assert!(digests.contains(&old), "{}: its digest is not in {DIGESTS}", change.file);
+            texts.insert(DIGESTS.to_owned(), digests.replace(&old, &new));
+        }
+        self.with_texts(&texts, work)
     }
 
-    /// Runs tests of one program. They have passed if all have, and failed if none has.
-    pub(crate) fn run(&self, program: &Path, tests: &[&str]) -> Outcome {
+    /// Builds what cargo's arguments name.
+    pub(crate) fn build(&self, targets: &[String]) -> Result<Programs, Outcome> {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["test", "--no-run", "--locked", "--message-format", "short"]).args(targets);
+        // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
+        cargo.env("CARGO_TARGET_DIR", self.folder.join("builds"));
+        cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
+        cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
+        cargo.env("RUSTFLAGS", "-Awarnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");
+        let (status, output) = self.finish(&mut cargo, Duration::MAX);
+        if status.is_some_and(|status| status.success()) {
+            Ok(programs(&output).map(|(name, path)| (name, self.source.join(path))).collect())
+        } else {
+            Err(Outcome::NotBuilt(output))
+        }
+    }
+
+    /// Copies programs to where the next build does not write.
+    pub(crate) fn keep(&self, programs: Programs) -> Programs {
+        let folder = self.folder.join("programs");
+        fs::create_dir_all(&folder).unwrap();
+        let copy = |(name, path): (String, PathBuf)| {
+            let kept = folder.join(&name);
+            // One that runs still, of an earlier call, cannot be written to.
+            let _ = fs::remove_file(&kept);
+            fs::copy(path, &kept).unwrap();
+            (name, kept)
+        };
+        programs.into_iter().map(copy).collect()
+    }
+
+    /// Runs tests of one program, with the mistake of this number. They have passed if all have, and
+    /// failed if none has.
+    pub(crate) fn run(&self, program: &Path, tests: &[&str], mistake: Option<usize>) -> Outcome {
         let mut command = Command::new(program);
         command.arg("--exact").args(tests);
         command.env("REDLATCH_SEEDS", SEEDS).env_remove("REDLATCH_SEED");
+        command.env(VARIABLE, mistake.map_or(String::new(), |number| number.to_string()));
         let (status, output) = self.finish(&mut command, TEST_LIMIT);
         let passed = format!("result: ok. {} passed;", tests.len());
         let failed = format!("result: FAILED. 0 passed; {} failed;", tests.len());
@@ -167,7 +207,9 @@ impl Workshop {
 
     /// Runs a command to its end, or ends it when its time is over.
     fn finish(&self, command: &mut Command, limit: Duration) -> (Option<ExitStatus>, String) {
-        let log = File::create(&self.log).unwrap();
+        let name = format!("{:?}.log", thread::current().id());
+        let path = self.folder.join(name);
+        let log = File::create(&path).unwrap();
         let errors = log.try_clone().unwrap();
         command.current_dir(&self.source).stdin(Stdio::null()).stdout(log).stderr(errors);
         let mut child = command.spawn().unwrap();
@@ -183,14 +225,18 @@ impl Workshop {
             }
             thread::sleep(Duration::from_millis(5));
         };
-        (status, String::from_utf8_lossy(&fs::read(&self.log).unwrap()).into_owned())
+        (status, String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned())
     }
 }
 
-/// The program that cargo says it has built, last word of `Executable … (path)`.
-fn executable(output: &str) -> Option<&str> {
-    let line = output.lines().find(|line| line.trim_start().starts_with("Executable "))?;
-    Some(line.rsplit_once('(')?.1.trim_end_matches(')'))
+/// The programs that cargo says it has built, each `Executable … (path/name-digest)`.
+fn programs(output: &str) -> impl Iterator<Item = (String, &str)> {
+    let lines = output.lines().filter(|line| line.trim_start().starts_with("Executable "));
+    lines.filter_map(|line| {
+        let path = line.rsplit_once('(')?.1.trim_end_matches(')');
+        let file = path.rsplit('/').next()?;
+        Some((file.rsplit_once('-')?.0.to_owned(), path))
+    })
 }
 
 /// All files at or below `path`, as seen from `root`.

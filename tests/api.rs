@@ -1,0 +1,46 @@
+//! The library as a program uses it, against real servers: one module for each verb and each kind of
+//! trouble, all in one program, whose tests run side by side.
+//!
+//! `cargo test --test api lock::` runs one module. What needs a process of its own is a program of
+//! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
+
+mod support;
+
+mod bystanders;
+mod conformance;
+mod contention;
+mod embedded;
+mod errors;
+mod event_callbacks;
+mod events;
+mod examples;
+mod extend;
+mod fencing;
+mod fencing_counters;
+mod fencing_rounds;
+mod force_release;
+mod forgotten_scripts;
+mod handoff;
+mod handoff_faults;
+mod harness;
+mod inspect;
+mod keep_alive;
+mod keep_callbacks;
+mod keep_loss;
+mod late;
+mod lock;
+mod node_events;
+mod nodes;
+mod relay;
+mod release;
+mod request;
+mod restart_guard;
+mod restarts;
+mod several;
+mod several_nodes;
+mod split_votes;
+mod strangers;
+mod stray;
+mod timeout;
+mod twice;
+mod with_lock;
