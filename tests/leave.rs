@@ -1,6 +1,6 @@
 //! Leaving a lock to its ttl: nothing is sent, and nobody gets the lock before the ttl has passed.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

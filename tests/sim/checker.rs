@@ -7,7 +7,7 @@
 //! | F | a grant requested after another grant has the larger fencing token; no two are equal |
 //! | V | a majority of servers keeps the key for as long as the client believes it valid |
 //! | O | only a command with its token, from the client that drew it, changes a key |
-//! | O | or a forced release by a client that inspected the lock, which ends all guarantees for it |
+//! | O | or a forced release by a client that inspected the lock, which ends its guarantees |
 //! | C | every counted vote is the reply of this node to this request, and counts once |
 //! | D | an operation returns by its deadline |
 //! | L | when the faults are over, every waiting thread gets the lock |
