@@ -32,10 +32,10 @@ impl LockClient {
         if !self.core.has_listener() {
             return self.take(key, extras, terms, |acquire| self.core.run(acquire));
         }
-        let mut account = EventRecorder::begin(self, &key[self.core.key_prefix.len()..]);
-        let result = self.take(key, extras, terms, |acquire| account.run(acquire));
+        let mut recorder = EventRecorder::begin(self, &key[self.core.key_prefix.len()..]);
+        let result = self.take(key, extras, terms, |acquire| recorder.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
-            account.conclude(&result);
+            recorder.emit_result(&result);
         }
         result
     }

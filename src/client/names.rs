@@ -1,4 +1,4 @@
-//! What resources are called on the nodes.
+//! The keys of resources on the nodes.
 
 use super::LockClient;
 use super::request::Keys;
@@ -8,8 +8,8 @@ use crate::node::command::COUNTER_SUFFIX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The most resources that are locked at once. Each is a key that every node must look at in one
-/// step, while it does nothing else.
+/// The most resources that are locked at once. A node reads all their keys in one step, and does
+/// nothing else meanwhile.
 const RESOURCES_MAX: usize = 64;
 
 impl LockClient {
@@ -22,19 +22,19 @@ impl LockClient {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
             let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-            // Locked together with the resource it counts for, the counter would take its place.
+            // The key of a fencing counter: a lock with this key would replace the counter.
             if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
         }
     }
 
-    /// The keys of several, each once, in the order of their bytes.
+    /// The keys of several resources, each once, in the order of their bytes.
     pub(super) fn keys<I: IntoIterator<Item: AsRef<[u8]>>>(
         &self,
         resources: I,
     ) -> Result<Keys, ResourceError> {
         let mut keys = BTreeSet::new();
         for (index, resource) in resources.into_iter().enumerate() {
-            // A list without end must not be read to it.
+            // The iterator may be endless.
             if index >= RESOURCES_MAX {
                 return Err(ResourceError::TooMany { count: index + 1, most: RESOURCES_MAX });
             }

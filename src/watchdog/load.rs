@@ -1,9 +1,9 @@
 //! How many locks can be kept alive: admission control, from how often locks are extended and how
 //! long a round takes.
 //!
-//! At most [`UNDER_WAY_MAX`] is under way at a time, for the length of a round. Locks that need more
-//! extensions than that cannot be kept alive, so a lock beyond the capacity is refused before it is
-//! taken, and not lost later.
+//! At most [`UNDER_WAY_MAX`] is under way at a time, for the length of a round. Locks that need
+//! more extensions than that cannot be kept alive, so a lock beyond the capacity is refused before
+//! it is taken, and not lost later.
 
 use crate::error::LockError;
 use std::sync::atomic::{AtomicBool, Ordering};

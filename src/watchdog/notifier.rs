@@ -1,5 +1,5 @@
-//! The notifier, a thread: it calls the callbacks of lost locks, and emits the events that belong to
-//! no call.
+//! The notifier, a thread: it calls the callbacks of lost locks, and emits the events that belong
+//! to no call.
 //!
 //! It sleeps until the validity of the first lock with callbacks ends, or until it is
 //! [notified](Notifier::notify). Callbacks run one after another, so one that blocks delays the
