@@ -10,7 +10,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `shared_lease` | the lease of one lock, shared with its guard: not extended once it is released or lost |
+//! | `shared_lease` | the lease of one lock, shared with its guard; released or lost, it stays so |
 //! | `plan` | when a lock is to be extended: arithmetic |
 //! | `load` | how many locks can be kept alive: admission control |
 //! | `schedule` | locks, by when each is due |
@@ -160,9 +160,9 @@ impl Drop for Watchdog {
         }
         let Some(Thread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
-        // The thread holds a reference to the connections, and dropping the last reference waits for
-        // what was written there. The caller that drops the client must be the one that waits, so
-        // the thread must end first: it is asleep, or in a round whose result is not needed.
+        // The thread holds a reference to the connections, and dropping the last reference waits
+        // for what was written there. The caller that drops the client must be the one that waits,
+        // so the thread must end first: it is asleep, or in a round whose result is not needed.
         if handle.thread().id() != thread::current().id() {
             // It fails if the thread panicked, which the panic hook has reported.
             let _ = handle.join();

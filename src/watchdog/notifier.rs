@@ -126,8 +126,8 @@ impl NotifierLoop {
     /// Runs until the last clone of the client and the last guard are dropped.
     fn run(mut self) {
         while let Ok(first) = self.sleep() {
-            // The events of a lock come before its loss: for locks that are lost by now, all of them
-            // are in the inbox by now.
+            // The events of a lock come before its loss: for locks that are lost by now, all of
+            // them are in the inbox by now.
             let now = clock::now();
             let more = self.inbox.len();
             let rest = (0..more).map_while(|_| self.inbox.try_recv().ok());

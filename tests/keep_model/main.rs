@@ -171,7 +171,7 @@ fn no_extension_comes_after_the_release() {
                 ttl(3_000),
                 "the release knows how long the key may live"
             );
-            // Either the extension has finished and says where the key is, or the key may be anywhere.
+            // Either the extension has finished and says where the key is, or it may be anywhere.
             let is_settled = lease.valid_until > at(END);
             assert!(is_settled || lease.nodes == NodeSet::all(5));
         }
