@@ -17,40 +17,39 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Takes locks. Cheap to clone; all clones share one connection to each node, however many threads
-/// use them.
+/// Takes locks. It is cheap to clone: all clones, in any number of threads, share one connection to
+/// each node.
 ///
 /// | method | waits for others | if others hold the lock |
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | not at all | `Ok(None)` |
-/// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` when that is over |
-/// | [`try_lock_until`](Self::try_lock_until) | until some time | `Ok(None)` when that has come |
+/// | [`try_lock_for`](Self::try_lock_for) | for a time | `Ok(None)` after that time |
+/// | [`try_lock_until`](Self::try_lock_until) | until a time | `Ok(None)` at that time |
 /// | [`lock`](Self::lock) | as long as it takes | waits |
 /// | [`with_lock`](Self::with_lock) | as long as it takes | waits |
 ///
-/// `Ok(None)` means that a majority of the nodes *answered*, and that others hold the lock, or that
-/// another thread of this client holds it. If too few answered to know, that is
+/// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock, or
+/// that another thread of this client holds it. If too few nodes answered to know, the result is
 /// [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource is any non-empty string of bytes that does not end in `:redlatch:fence`, and the
-/// lock's key on the nodes is its name with the [prefix](Builder::key_prefix) before it: 64 KiB at
-/// most. A ttl counts in whole milliseconds, and what is below is cut off; it must leave some
-/// validity after [drift](Builder::drift_factor) and 2 ms, and is at most
-/// [`max_ttl`](Builder::max_ttl).
+/// The name of a resource is any non-empty string of bytes that does not end in `:redlatch:fence`.
+/// The lock's key on the nodes is the [prefix](Builder::key_prefix) and the name, at most 64 KiB. A
+/// ttl counts in whole milliseconds; fractions are cut off. It must leave some validity after
+/// [drift](Builder::drift_factor) and 2 ms, and is at most [`max_ttl`](Builder::max_ttl).
 ///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
-/// and waits for the same lock waits for itself, until the lock's validity has ended; if it is
-/// [kept alive](LockRequest::keep_alive), that is for up to 24 hours. Guards may go from thread to
-/// thread, so it is not known who will give one up, and waiting may be right. Only what runs
-/// [under a lock](Self::with_lock) is known to be in its own way, and told so:
+/// and waits for the same lock waits for itself, until the validity has passed; if the lock is
+/// [extended automatically](LockRequest::keep_alive), that is up to 24 hours. The client cannot
+/// refuse that, because a guard may be sent to another thread, which may drop it. Only a closure
+/// that runs [under a lock](Self::with_lock) and waits for that lock gets an error:
 /// [`LockError::HeldByThisThread`].
 ///
-/// Dropping the last clone waits until the nodes have answered that they have released what was
-/// dropped before: not for a node that has not answered for
-/// [`node_timeout`](Builder::node_timeout), and for ten times that at most, which takes thousands
-/// of locks or a slow node.
+/// Dropping the last clone waits until the nodes have confirmed the releases of guards that were
+/// dropped before. It does not wait for a node that has been silent for
+/// [`node_timeout`](Builder::node_timeout), and waits for ten times that at most, which takes
+/// thousands of locks or a slow node.
 ///
-/// In a forked child of the process that built it, everything it is asked for is refused
+/// In a forked child of the process that built it, a client refuses every call
 /// ([`LockError::OtherProcess`]), and dropping it does nothing.
 #[derive(Clone)]
 pub struct LockClient {

@@ -101,7 +101,7 @@ impl LockGuard {
     /// let request = client.request("orders:42").fenced();
     /// # let Some(lock) = request.acquire()? else { return Ok(()) };
     /// let fence = lock.fencing_token().expect("the request asked for one");
-    /// write(42, fence.get()); // the database refuses a number below the last one it has seen
+    /// write(42, fence.as_u64()); // the database refuses a number below the last one it has seen
     /// # Ok(())
     /// # }
     /// ```
