@@ -180,6 +180,17 @@ fn a_lock_that_is_released_too_late_was_lost() {
 }
 
 #[test]
+fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    let guard = client.request("kept").ttl(LONG).keep_alive().acquire().unwrap().unwrap();
+    servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    let events = journal.of_locks();
+    assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
+}
+
+#[test]
 fn nodes_that_do_not_answer_are_told_as_a_failure() {
     let servers = Servers::start(3);
     let journal = Journal::default();
