@@ -1,15 +1,14 @@
-//! Calls into what is not ours.
+//! Calls into foreign code: the callbacks of the crate's users.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls what is not ours, and keeps a panic of it from going further: for places that a panic must
-/// not come out of, such as the drop of a guard while its thread panics, or a thread that serves
-/// others as well.
+/// Calls foreign code and stops its panic, where a panic must not go further: in the drop of a
+/// guard while its thread panics, or in a thread that serves others as well.
 pub(crate) fn contain(call: impl FnOnce()) {
-    // The panic has been reported, by the hook that sees every panic first.
+    // The panic hook has reported the panic.
     let Err(thrown) = catch_unwind(AssertUnwindSafe(call)) else { return };
-    // What was thrown is not ours either, and to drop it may panic in its turn.
+    // The payload is foreign too, and dropping it may panic again.
     if let Err(thrown) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
         mem::forget(thrown);
     }
@@ -20,7 +19,7 @@ mod tests {
     use super::*;
     use std::panic::panic_any;
 
-    /// What panics once more when it is dropped.
+    /// A payload that panics when it is dropped.
     struct Twice;
 
     impl Drop for Twice {
@@ -30,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_thrown_may_panic_when_it_is_dropped() {
+    fn a_panic_payload_may_panic_when_it_is_dropped() {
         contain(|| panic_any(Twice));
         contain(|| panic_any("a text"));
     }

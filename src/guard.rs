@@ -101,7 +101,7 @@ impl LockGuard {
     /// # fn example(client: &LockClient) -> Result<(), LockError> {
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let fence = lock.fencing_token().expect("the request asked for one");
-    /// write(42, fence.into()); // the database refuses a number below the last one it has seen
+    /// write(42, fence.as_u64()); // the database refuses a number below the last one it has seen
     /// # Ok(())
     /// # }
     /// ```
@@ -239,7 +239,7 @@ impl LockGuard {
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
     fn close(&mut self) -> Lease {
         self.is_given_up = true;
-        self.share.iter().for_each(|share| share.end());
+        self.share.iter().for_each(|share| share.give_back());
         self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
     }
 

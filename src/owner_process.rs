@@ -1,16 +1,16 @@
 //! Which process a client belongs to.
 //!
-//! A process that forks has a child with a copy of everything: of the sockets, which both would
-//! write to, of the poll, which both would change, and of locks that were held by threads which the
-//! child does not have. So a client works in the process that built it and in no other. Every
-//! operation asks the system first, before it takes a lock or touches a socket, and what belongs to
-//! the threads and sockets of a client is never dropped elsewhere.
+//! A forked child has a copy of everything: of the sockets, which both processes would write to, of
+//! the poll, which both would change, and of mutexes held by threads that do not exist in the
+//! child. So a client works only in the process that built it. Every operation asks for the process
+//! id first, before it takes a mutex or touches a socket, and a child never drops what belongs to
+//! the threads and sockets of a client.
 //!
-//! Asking is a system call of 0.05 to 0.2 µs, where an operation makes ten that take longer. What
-//! was found is remembered, for places that are reached only behind such a question.
+//! Asking is a system call of 0.05 to 0.2 µs; an operation makes ten that take longer. The result
+//! is remembered, for code that is reached only after asking.
 //!
-//! A child has its parent's number only if it was begun in another PID namespace, or if its parent
-//! is gone and the number was given again. It is not recognised then.
+//! A child has its parent's process id only if it started in another PID namespace, or if the
+//! parent is gone and its id was reused. Such a child is not recognised.
 
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl OwnerProcess {
         is_forked
     }
 
-    /// Has this process been found to be another? Costs nothing, and knows nothing by itself.
+    /// Has [`is_forked`](Self::is_forked) found this to be another process? Makes no system call.
     pub(crate) fn is_known_forked(&self) -> bool {
         self.is_known_forked.load(Ordering::Relaxed)
     }

@@ -1,26 +1,26 @@
-//! The watchdog: two threads in the background, each started when there is need for it. One renews
-//! the locks that are kept alive, the other tells of losses and of what the first has done.
+//! The watchdog: two threads in the background, each started when it is first needed. The
+//! keep-alive loop extends locks automatically; the notifier calls callbacks of lost locks and
+//! emits events that belong to no call.
 //!
-//! A client without such locks has none of them. However many locks there are, the one that renews
-//! sleeps until the first is due, and leaves for whoever drives the connections all that are due at
-//! about that time, those first that end first, up to a limit; more follow as answers come. It
-//! calls nobody, so no callback holds up a renewal; and it waits for no lock's end, so however many
-//! of them lapse, a round has its time.
+//! A client without such locks has no such threads. However many locks there are, the keep-alive
+//! loop sleeps until the first is due. It then leaves for the connections' leader all extensions
+//! that are due at about that time, those of locks that expire first before the others, up to a
+//! limit; more follow as answers come. It calls no foreign code, so no callback delays an
+//! extension.
 //!
-//! | file | what it has |
+//! | file | contents |
 //! |---|---|
-//! | `hold` | one lock, shared with its guard: never renewed once it is given up or lost |
-//! | `plan` | when a lock is to be renewed: arithmetic |
-//! | `load` | how many locks can be kept alive |
-//! | `schedule` | locks, by when something is to be done with them |
-//! | `patrol` | the thread that renews |
-//! | `renewal` | one renewal under way |
-//! | `notifier` | the thread that tells |
+//! | `shared_lease` | the lease of one lock, shared with its guard; released or lost, it stays so |
+//! | `plan` | when a lock is to be extended: arithmetic |
+//! | `load` | how many locks can be kept alive: admission control |
+//! | `schedule` | locks, by when each is due |
+//! | `keep_alive_loop` | the thread that extends |
+//! | `auto_extension` | one extension under way |
+//! | `notifier` | the thread that calls callbacks |
 //!
-//! Their alarms go by a clock that stands still while the machine is suspended, as all waiting
-//! does. So after that they may come late, by as much as the machine slept at most. Whether a lock
-//! is held is not for them to say: that goes by the [clock](crate::clock), and an alarm that comes
-//! late renews nothing whose time is over.
+//! Their timers stand still while the machine is suspended, as all waiting does. So after that they
+//! may be late, by at most as long as the machine slept. Timers do not decide whether a lock is
+//! held: the [clock](crate::clock) does, and an extension that comes too late is not sent.
 
 mod auto_extension;
 mod keep_alive_loop;
@@ -48,19 +48,19 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// A lock that is kept alive.
+/// A lock that is extended automatically.
 #[derive(Debug)]
 pub(crate) struct KeptLock {
     pub(crate) lease: Arc<SharedLease>,
     pub(crate) plan: Box<Plan>,
     pub(crate) share: Arc<CapacityShare>,
-    /// Who waits for it in this process.
-    pub(crate) tenure: Option<HeadHandle>,
-    /// Are its renewals told to those who listen?
-    pub(crate) is_told: bool,
+    /// Its place in the wait queue of this process.
+    pub(crate) head: Option<HeadHandle>,
+    /// Are its extensions emitted as events?
+    pub(crate) is_emitted: bool,
 }
 
-/// The threads, if there is need for them.
+/// The watchdog of one client.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     net: Arc<Net>,
@@ -78,7 +78,7 @@ struct Thread {
 }
 
 impl Watchdog {
-    /// No threads yet. What happens outside any call is emitted with `emit`.
+    /// Starts no thread. `emit` emits what happens outside any call.
     pub(crate) fn new(
         net: &Arc<Net>,
         rules: &Arc<Rules>,
@@ -90,8 +90,7 @@ impl Watchdog {
         Self { net, rules, load: Arc::default(), owner_process, notifier, thread: Arc::default() }
     }
 
-    /// Starts the thread that renews, if it does not run, and the one that tells of it, if anybody
-    /// listens.
+    /// Starts the keep-alive loop, if it does not run, and the notifier, if there is a listener.
     pub(crate) fn start(&self) -> Result<(), SpawnError> {
         if self.notifier.has_listener() {
             self.notifier.start()?;
@@ -99,28 +98,29 @@ impl Watchdog {
         self.start_in(&mut self.lock())
     }
 
-    /// Starts the thread that tells, if it does not run.
+    /// Starts the notifier, if it does not run.
     pub(crate) fn start_notifier(&self) -> Result<(), SpawnError> {
         self.notifier.start()
     }
 
-    /// Keeps a lock alive from now on.
+    /// Extends a lock automatically from now on.
     pub(crate) fn keep(&self, kept: KeptLock) -> Result<(), SpawnError> {
         let mut thread = self.lock();
         self.start_in(&mut thread)?;
         if let Some(thread) = &*thread {
-            // It fails only if the thread has ended, and it ends only with this.
+            // It fails only if the thread has ended, which it does only with this watchdog.
             let _ = thread.inbox.send(kept);
         }
         Ok(())
     }
 
-    /// Has those told that want to know when this is lost, then or now.
+    /// Has the notifier check a lease now and when its validity ends, and call its callbacks once
+    /// it is lost.
     pub(crate) fn watch_for_loss(&self, lease: Arc<SharedLease>) {
-        self.notifier.notify(Notice::Look(lease));
+        self.notifier.notify(Notice::CheckLease(lease));
     }
 
-    /// How many locks are kept alive, and can be.
+    /// How many locks are kept alive, and how many more can be.
     pub(crate) fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -131,7 +131,7 @@ impl Watchdog {
         }
         let (inbox, outbox) = unbounded();
         let (rules, load) = (Arc::clone(&self.rules), Arc::clone(&self.load));
-        let patrol = KeepAliveLoop::new(
+        let keep_alive_loop = KeepAliveLoop::new(
             outbox,
             rules,
             Arc::clone(&self.net),
@@ -139,7 +139,8 @@ impl Watchdog {
             Arc::clone(&self.notifier),
         );
         let builder = thread::Builder::new().name("redlatch-watch".to_owned());
-        let handle = builder.spawn(|| patrol.run()).map_err(|error| SpawnError::new(&error))?;
+        let handle =
+            builder.spawn(|| keep_alive_loop.run()).map_err(|error| SpawnError::new(&error))?;
         *thread = Some(Thread { inbox, handle });
         Ok(())
     }
@@ -152,18 +153,18 @@ impl Watchdog {
 impl Drop for Watchdog {
     fn drop(&mut self) {
         if self.owner_process.is_forked() {
-            // In a forked child the threads are not there, and whoever looks for one finds another.
-            // They may have been half way through what they are handed, and locks of it stay taken.
+            // In a forked child the threads do not exist, and a handle may refer to another thread.
+            // They may have held mutexes, which stay locked here.
             mem::forget((Arc::clone(&self.thread), Arc::clone(&self.notifier)));
             return;
         }
         let Some(Thread { inbox, handle }) = self.lock().take() else { return };
         drop(inbox);
-        // It has a share in the connections, and whoever drops the last waits for what was written
-        // there. That is the one who drops the client, so the thread must be gone before: it is
-        // asleep, or in a round that nobody is interested in any more.
+        // The thread holds a reference to the connections, and dropping the last reference waits
+        // for what was written there. The caller that drops the client must be the one that waits,
+        // so the thread must end first: it is asleep, or in a round whose result is not needed.
         if handle.thread().id() != thread::current().id() {
-            // It fails if the thread panicked, which it has said by itself.
+            // It fails if the thread panicked, which the panic hook has reported.
             let _ = handle.join();
         }
     }
@@ -177,7 +178,7 @@ impl AsRef<SharedLease> for KeptLock {
 
 impl Drop for KeptLock {
     fn drop(&mut self) {
-        self.share.end();
+        self.share.give_back();
     }
 }
 

@@ -180,6 +180,17 @@ fn a_lock_that_is_released_too_late_is_reported_as_lost() {
 }
 
 #[test]
+fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
+    let servers = Servers::start(3);
+    let (client, journal) = told(&servers);
+    let guard = client.request("kept").ttl(LONG).keep_alive().lock().unwrap();
+    servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
+    assert_eq!(guard.release(), Ok(Released::TooLate));
+    let events = journal.of_locks();
+    assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
+}
+
+#[test]
 fn an_attempt_without_replies_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();

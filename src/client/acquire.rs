@@ -34,10 +34,11 @@ impl LockClient {
         if !self.core.has_listener() {
             return self.take(key, extras, (settings, patience), |acquire| self.core.run(acquire));
         }
-        let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, extras, (settings, patience), |acquire| account.run(acquire));
+        let mut recorder =
+            EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
+        let result = self.take(key, extras, (settings, patience), |acquire| recorder.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
-            account.conclude(&result);
+            recorder.emit_result(&result);
         }
         result
     }

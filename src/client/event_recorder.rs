@@ -1,4 +1,4 @@
-//! An acquisition that somebody listens to: the same, with an account of its attempts.
+//! Recording an acquisition for the listener: its attempts, its pauses, its result.
 
 use super::LockClient;
 use crate::clock::{self, Time};
@@ -10,21 +10,21 @@ use crate::guard::LockGuard;
 use crate::name::Name;
 use std::time::Duration;
 
-/// What is told about one call.
+/// Emits the events of one call that takes a lock.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
     resource: Name<'a>,
     began: Time,
     attempts: u64,
     attempt_began: Time,
-    /// The latest attempt, as long as it has not been told: how long it took, and the votes.
-    untold: Option<(Duration, Ballot)>,
-    /// When the quarantine ends that has been told last.
+    /// The latest attempt, until it is emitted: how long it took, and the votes.
+    unemitted: Option<(Duration, Ballot)>,
+    /// When the quarantine ends that was emitted last.
     quarantined_until: Time,
 }
 
-/// Servers before Redis 7 say in whole seconds for how long they have been up: a quarantine that
-/// ends later than was told by less than this is the same one, and an attempt came a moment too
+/// Servers before Redis 7 report their uptime in whole seconds. A quarantine that ends later than
+/// the one that was emitted, by less than this, is the same one, and the attempt came a moment too
 /// early.
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
@@ -37,36 +37,36 @@ impl<'a> EventRecorder<'a> {
             began: now,
             attempts: 0,
             attempt_began: now,
-            untold: None,
+            unemitted: None,
             quarantined_until: Time::ZERO,
         }
     }
 
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
-        let accounted = RecordedAcquire { acquire, account: self };
-        client.core.run_observed(accounted, |accounted, last| accounted.account.tell_rest(last))
+        let recorded = RecordedAcquire { acquire, recorder: self };
+        client.core.run_observed(recorded, |recorded, last| recorded.recorder.emit_pause(last))
     }
 
-    /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
-    /// what this attempt left behind has been removed, and nothing is owed if who is told panics.
-    /// An outcome if the call does not go on.
-    fn tell_rest(&mut self, last: &LastRound) -> Option<Acquired> {
-        let (_, ballot) = self.untold.as_ref()?;
+    /// Emits the attempt before a pause, and the reason if the pause is a long one. Only now: the
+    /// removal of the attempt's keys was sent, so nothing is left undone if the callback panics.
+    /// Returns an outcome if the call must not go on.
+    fn emit_pause(&mut self, last: &LastRound) -> Option<Acquired> {
+        let (_, ballot) = self.unemitted.as_ref()?;
         let left = ballot.quarantine;
-        self.tell_attempt(failure);
+        self.emit_attempt(failure);
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
         if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
             self.quarantined_until = until;
             self.client.core.emit(|| Event::Quarantined { resource, left, reports });
         }
-        // If who was told has forked, the call goes on in the parent only.
+        // If the callback has forked, the call goes on in the parent only.
         self.client.core.is_known_forked().then_some(Acquired::Contended)
     }
 
-    /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives
-    /// the lock back.
-    pub(super) fn conclude(mut self, result: &Result<Option<LockGuard>, LockError>) {
+    /// Emits the result of the call. The guard is complete: if the callback panics, dropping the
+    /// guard releases the lock.
+    pub(super) fn emit_result(mut self, result: &Result<Option<LockGuard>, LockError>) {
         let outcome = match result {
             Ok(Some(_)) => AttemptOutcome::Granted,
             Ok(None) => AttemptOutcome::Contended,
@@ -74,7 +74,7 @@ impl<'a> EventRecorder<'a> {
             Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
             Err(_) => AttemptOutcome::NoQuorum,
         };
-        self.tell_attempt(|_| outcome);
+        self.emit_attempt(|_| outcome);
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.client.core.emit(|| match result {
@@ -86,18 +86,18 @@ impl<'a> EventRecorder<'a> {
         });
     }
 
-    fn tell_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
-        if let Some((took, ballot)) = self.untold.take() {
+    fn emit_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
+        if let Some((took, ballot)) = self.unemitted.take() {
             let (resource, number, outcome) = (self.resource, self.attempts, outcome(&ballot));
             self.client.core.emit(|| Event::Attempt { resource, number, outcome, took });
         }
     }
 }
 
-/// An acquisition, and the account of it.
+/// An acquisition whose steps are recorded.
 struct RecordedAcquire<'a, 'b> {
     acquire: Acquire,
-    account: &'a mut EventRecorder<'b>,
+    recorder: &'a mut EventRecorder<'b>,
 }
 
 impl Operation for RecordedAcquire<'_, '_> {
@@ -105,9 +105,9 @@ impl Operation for RecordedAcquire<'_, '_> {
 
     fn handle(&mut self, now: Time, input: Input) {
         match &input {
-            Input::Attempt(_) => self.account.attempt_began = now,
+            Input::Attempt(_) => self.recorder.attempt_began = now,
             Input::Ballot(ballot) => {
-                self.account.untold = Some((now.since(self.account.attempt_began), *ballot));
+                self.recorder.unemitted = Some((now.since(self.recorder.attempt_began), *ballot));
             }
             Input::NoEntropy => {}
         }
@@ -116,15 +116,15 @@ impl Operation for RecordedAcquire<'_, '_> {
 
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
-        // A fenced lock may take a second round, and that is no second attempt.
+        // The second round of a fenced lock is not a second attempt.
         if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
-            self.account.attempts += 1;
+            self.recorder.attempts += 1;
         }
         step
     }
 }
 
-/// What an attempt came to that was not the last: it failed.
+/// How an attempt failed that was not the last.
 fn failure(ballot: &Ballot) -> AttemptOutcome {
     if ballot.same_server {
         AttemptOutcome::SameServer

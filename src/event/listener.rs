@@ -1,10 +1,10 @@
-//! Who listens to events, and how they are told.
+//! The listener of a client, and how events reach it.
 //!
-//! What must stay true: nothing of the client is held while somebody is told something, and nothing
-//! is left half done. A callback may use the client, and it may panic. So events are told by the
-//! thread whose call they belong to, when what they are about is complete: a lock that was granted
-//! is in its guard, and what a failed attempt left behind has been removed. What belongs to no call
-//! is told by the watchdog's notifier.
+//! What must stay true: while a callback runs, this thread holds no mutex of the client and leaves
+//! nothing half done. A callback may use the client, and it may panic. So a thread emits the events
+//! of its own call, when what they report is complete: a granted lock is in its guard, and the
+//! removal of a failed attempt's keys was sent. The watchdog's notifier emits what belongs to no
+//! call.
 
 use super::Event;
 use crate::net::ChangeQueue;
@@ -16,20 +16,20 @@ use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 thread_local! {
-    /// Is this thread in a callback? Without a destructor, so it is there as long as the thread is.
+    /// Is this thread in a callback? It has no destructor, so it exists as long as the thread.
     static IS_IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What is called with each event.
+/// The function that is called with each event.
 pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 
-/// Who listens to the events of a client.
+/// The listener of a client.
 #[derive(Clone)]
 pub(crate) struct Listener {
     callback: Arc<Callback>,
-    /// What has changed about the nodes, and was not told yet.
+    /// Changes of nodes that were not emitted yet.
     node_changes: Arc<ChangeQueue>,
-    /// Where it is told. A callback may fork, and the child has nothing to tell.
+    /// A callback may fork, and the child emits nothing.
     owner_process: Arc<OwnerProcess>,
 }
 
@@ -42,24 +42,24 @@ impl Listener {
         }
     }
 
-    /// The same for one client, whose nodes have a node_changes of their own.
+    /// The same callback for one client, with a queue for the changes of its nodes.
     pub(crate) fn of_client(&self, owner_process: &Arc<OwnerProcess>) -> Self {
         let (callback, owner_process) = (Arc::clone(&self.callback), Arc::clone(owner_process));
         Self { callback, node_changes: Arc::default(), owner_process }
     }
 
-    /// Where to leave what changes about the nodes.
+    /// The queue for changes of nodes.
     pub(crate) fn node_changes(&self) -> Arc<ChangeQueue> {
         Arc::clone(&self.node_changes)
     }
 
-    /// Is this thread in a callback? What it does there is not told, or telling it might never end;
-    /// and it does not stand in line, where it might stand behind itself.
+    /// Is this thread in a callback? What it does there is not emitted, or events might never end;
+    /// and it does not join a wait queue, where it might wait for itself.
     pub(crate) fn is_in_callback() -> bool {
         IS_IN_CALLBACK.get()
     }
 
-    /// Tells an event, after what has changed about the nodes until now.
+    /// Emits an event, after the changes of nodes until now.
     pub(crate) fn emit(&self, event: &Event<'_>) {
         if !Self::is_in_callback() {
             self.emit_node_changes();
@@ -69,7 +69,7 @@ impl Listener {
         }
     }
 
-    /// Tells what has changed about the nodes.
+    /// Emits the changes of nodes until now.
     pub(crate) fn emit_node_changes(&self) {
         if Self::is_in_callback() {
             return;
@@ -84,31 +84,31 @@ impl Listener {
         });
     }
 
-    /// Says whether this is still the same process.
+    /// Calls the callback, and says whether this is still the same process.
     fn call(&self, event: &Event<'_>) -> bool {
-        let _telling = Telling::begin();
+        let _in_callback = InCallback::enter();
         (self.callback)(event);
         !self.owner_process.is_forked()
     }
 }
 
 /// A thread that is in a callback.
-struct Telling;
+struct InCallback;
 
-impl Telling {
-    fn begin() -> Self {
+impl InCallback {
+    fn enter() -> Self {
         IS_IN_CALLBACK.set(true);
         Self
     }
 }
 
-impl Drop for Telling {
+impl Drop for InCallback {
     fn drop(&mut self) {
         IS_IN_CALLBACK.set(false);
     }
 }
 
-/// A callback that panicked may have left something of its own half done, but nothing of ours.
+/// A callback that panicked may leave its own state half changed, but nothing of the listener.
 impl UnwindSafe for Listener {}
 impl RefUnwindSafe for Listener {}
 

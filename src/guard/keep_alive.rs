@@ -25,16 +25,16 @@ impl LockGuard {
         let plan = Plan::new(&core.rules, ttl, since, longest, seed);
         let load = core.watchdog.load();
         // From the first byte to the answer that decided it, or a little longer.
-        load.took(clock::now().since(since));
-        let share = Arc::new(load.keep(core.demand(ttl, self.lease.key_bytes()))?);
+        load.record_round(clock::now().since(since));
+        let share = Arc::new(load.reserve(core.demand(ttl, self.lease.key_bytes()))?);
         self.share = Some(Arc::clone(&share));
-        let is_told = core.has_listener();
-        if is_told {
+        let is_emitted = core.has_listener();
+        if is_emitted {
             self.emit_when_lost()?;
         }
-        let tenure = self.head.as_ref().map(|head| head.handle().clone());
+        let head = self.head.as_ref().map(|head| head.handle().clone());
         let lease = Arc::clone(&self.lease);
-        let kept = KeptLock { lease, plan: Box::new(plan), share, tenure, is_told };
+        let kept = KeptLock { lease, plan: Box::new(plan), share, head, is_emitted };
         core.watchdog.keep(kept).map_err(LockError::Spawn)?;
         Ok(self)
     }

@@ -1,4 +1,4 @@
-//! One renewal: a lock of which an extension is under way.
+//! One automatic extension: due, under way, finished.
 
 use super::KeptLock;
 use super::load;
@@ -10,44 +10,44 @@ use crate::net::Delivery;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A lock that is to be renewed, or is being renewed.
+/// An extension that is due or under way.
 pub(super) struct AutoExtension {
     kept: KeptLock,
     ttl: Ttl,
-    /// Until when it is held as far as is known. Those that end first are renewed first.
-    pub(super) ends_at: Time,
-    /// How much of what may be under way it takes.
+    /// Until when the lock was held when this became due. Locks that expire first come first.
+    pub(super) valid_until: Time,
+    /// How much it counts towards the limit of what is under way.
     pub(super) units: usize,
     began: Time,
     extend: Option<Extend>,
 }
 
-/// What a renewal came to.
-pub(super) struct Settled {
+/// The result of an extension.
+pub(super) struct FinishedExtension {
     pub(super) kept: KeptLock,
     /// Until when the lock is held now.
-    pub(super) standing: Result<Time, LockLost>,
-    /// How long it took, if it was confirmed.
+    pub(super) held_until: Result<Time, LockLost>,
+    /// How long the round took, if it was confirmed.
     pub(super) round: Option<Duration>,
-    /// What there is to tell, if it was asked for.
-    pub(super) news: Option<BackgroundEvent>,
+    /// The event to emit, if there is a listener.
+    pub(super) event: Option<BackgroundEvent>,
 }
 
 impl AutoExtension {
-    pub(super) fn new(kept: KeptLock, ttl: Ttl, ends_at: Time) -> Self {
+    pub(super) fn new(kept: KeptLock, ttl: Ttl, valid_until: Time) -> Self {
         let units = load::units(kept.lease.key_bytes());
-        Self { kept, ttl, ends_at, units, began: Time::ZERO, extend: None }
+        Self { kept, ttl, valid_until, units, began: Time::ZERO, extend: None }
     }
 
     /// Leaves the extension for the nodes, and says whether it has: not if the lock is not held any
-    /// more.
+    /// more, or would be held for too long.
     pub(super) fn begin(&mut self, rules: &Arc<Rules>, send: impl FnOnce(Request)) -> bool {
         // Before the first byte is written: the lock must not look longer than it is.
         let now = clock::now();
         self.began = now;
         let (ttl, extend) = (self.ttl, &mut self.extend);
         let begun = self.kept.lease.begin_extension(now, ttl, |lease| {
-            // An answer that comes when the lock is over brings nothing.
+            // An answer that comes after the validity has no effect.
             let end = lease.valid_until;
             let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
             let Step::Send(request) = operation.poll() else { return false };
@@ -57,59 +57,55 @@ impl AutoExtension {
         });
         let is_sent = self.extend.is_some();
         if begun.is_ok() && !is_sent {
-            // It would be held for too long.
-            self.kept.plan.failed(now, Duration::ZERO, self.ends_at);
+            // The lock would be held for too long.
+            self.kept.plan.failed(now, Duration::ZERO, self.valid_until);
         }
         is_sent
     }
 
-    /// The lock, if it is not to be renewed after all.
-    pub(super) fn give_up(self) -> KeptLock {
+    /// The lock of an extension that is dropped.
+    pub(super) fn into_lock(self) -> KeptLock {
         self.kept
     }
 
-    /// Takes in what the nodes have answered. With `has_listener` there may be something to tell.
-    pub(super) fn conclude(
+    /// Takes in the answers of the nodes. With `has_listener` there may be an event to emit.
+    pub(super) fn finish(
         mut self,
         delivery: Delivery,
         rules: &Rules,
         has_listener: bool,
-    ) -> Settled {
+    ) -> FinishedExtension {
         // After the answer that decided it.
         let now = clock::now();
-        let mut extend = self.extend.take().expect("what is under way has begun");
+        let mut extend = self.extend.take().expect("an extension under way has begun");
         extend.handle(now, Input::Ballot(delivery.returns.ballot));
         let Step::Done(outcome) = extend.poll() else {
-            unreachable!("an extension is one attempt, and at once")
+            unreachable!("an extension is one attempt, without a pause")
         };
         let (began, mut kept) = (self.began, self.kept);
         let (took, is_confirmed) = (now.since(began), matches!(outcome, Extended::Confirmed(_)));
-        let standing = kept.lease.finish_extension(now, outcome);
-        if let Ok(valid_until) = standing {
+        let held_until = kept.lease.finish_extension(now, outcome);
+        if let Ok(valid_until) = held_until {
             if is_confirmed {
                 kept.plan.confirmed();
             } else {
                 kept.plan.failed(now, took, valid_until);
             }
         }
-        if let Some(tenure) = kept.tenure.as_ref().filter(|_| is_confirmed) {
-            tenure.set_key_expiry(kept.lease.key_expires_at(rules));
-        } else if let Some(tenure) = kept.tenure.as_ref().filter(|_| standing.is_err()) {
-            // Those in line need not wait for the guard.
-            tenure.set_key_expiry(kept.lease.valid_until());
+        if let Some(head) = kept.head.as_ref().filter(|_| is_confirmed) {
+            head.set_key_expiry(kept.lease.key_expires_at(rules));
+        } else if let Some(head) = kept.head.as_ref().filter(|_| held_until.is_err()) {
+            // The next waiter need not wait for the guard to be dropped.
+            head.set_key_expiry(kept.lease.valid_until());
         }
-        let news = has_listener.then(|| {
-            let valid_until = kept.lease.held_until(now).filter(|_| kept.is_told);
+        let event = has_listener.then(|| {
+            let valid_until = kept.lease.held_until(now).filter(|_| kept.is_emitted);
             let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
             let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(delivery.returns.reports));
             let error = (!is_confirmed).then(no_quorum);
-            BackgroundEvent::AutoExtension {
-                key: Arc::clone(&kept.lease.granted().key),
-                took,
-                validity: valid_until.since(now),
-                error,
-            }
+            let key = Arc::clone(&kept.lease.granted().key);
+            BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }
         });
-        Settled { kept, standing, round: is_confirmed.then_some(took), news }
+        FinishedExtension { kept, held_until, round: is_confirmed.then_some(took), event }
     }
 }

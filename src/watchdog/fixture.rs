@@ -1,4 +1,4 @@
-//! Locks for the tests of this folder.
+//! Leases for the tests of this folder.
 
 use super::SharedLease;
 use crate::clock::Time;
@@ -10,7 +10,7 @@ pub(super) fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// A lock that was asked for at 0 and is valid until then.
+/// A lease that was requested at 0 and is valid until `end`.
 pub(super) fn lease(end: u64) -> Arc<SharedLease> {
     lease_until(at(end))
 }

@@ -1,13 +1,12 @@
-//! What the thread does that renews: it sleeps until a lock is due, leaves its extension for the
-//! nodes together with all that may be renewed by then, collects the answers as they come, and
-//! leaves more.
+//! The keep-alive loop, a thread: it sleeps until a lock is due, leaves the extensions of all locks
+//! that may be extended by then for the nodes, collects the answers as they come, and leaves more.
 //!
-//! No more is under way at a time than [`SHARE_MAX`] allows. Of what waits for that, those come
-//! first that end first: a lock of an hour does not cost one of a second its life.
+//! No more than [`UNDER_WAY_MAX`] is under way at a time. Of the extensions that wait for that,
+//! those of locks that expire first come first: a lock of an hour does not delay one of a second.
 
 use super::KeptLock;
-use super::auto_extension::{AutoExtension, Settled};
-use super::load::{Load, SHARE_MAX};
+use super::auto_extension::{AutoExtension, FinishedExtension};
+use super::load::{Load, UNDER_WAY_MAX};
 use super::notifier::{Notice, Notifier};
 use super::plan::{Next, SLACK_MAX};
 use super::schedule::Schedule;
@@ -20,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The thread's own state.
+/// The state of the thread.
 pub(super) struct KeepAliveLoop {
     inbox: Receiver<KeptLock>,
     rules: Arc<Rules>,
@@ -29,18 +28,18 @@ pub(super) struct KeepAliveLoop {
     due: Due,
     /// By the numbers of their requests.
     under_way: HashMap<usize, AutoExtension>,
-    /// How much of what may be under way these take.
-    units: usize,
+    /// The sum of their units.
+    units_under_way: usize,
     load: Arc<Load>,
     notifier: Arc<Notifier>,
-    /// Has the driver of the client's connections panicked? Then nothing can be renewed any more.
+    /// Has the driver of the client's connections panicked? Then no lock can be extended any more.
     is_cut_off: bool,
 }
 
-/// Locks that are to be renewed, those first that end first, then those that came first.
+/// Extensions that are due, in the order of their locks' expiry, then in the order they came.
 #[derive(Default)]
 struct Due {
-    renewals: BTreeMap<(Time, u64), AutoExtension>,
+    extensions: BTreeMap<(Time, u64), AutoExtension>,
     count: u64,
 }
 
@@ -59,35 +58,35 @@ impl KeepAliveLoop {
             schedule: Schedule::new(),
             due: Due::default(),
             under_way: HashMap::new(),
-            units: 0,
+            units_under_way: 0,
             load,
             notifier,
             is_cut_off: false,
         }
     }
 
-    /// Goes on until the last clone of the client is gone, and with it the last guard.
+    /// Runs until the last clone of the client and the last guard are dropped.
     pub(super) fn run(mut self) {
         while !self.under_way.is_empty() || self.sleep() {
             while let Ok(kept) = self.inbox.try_recv() {
-                self.file(kept);
+                self.schedule_next(kept);
             }
-            for kept in self.schedule.take(clock::now(), SLACK_MAX) {
-                self.file_due(kept);
+            for kept in self.schedule.take_due(clock::now(), SLACK_MAX) {
+                self.extend_or_schedule(kept);
             }
-            self.renew();
+            self.extend_due();
         }
     }
 
-    /// Sleeps until there is something to do. `false` when there will not be, ever.
+    /// Sleeps until there is something to do. `false` when there never will be again.
     fn sleep(&mut self) -> bool {
-        let received = match self.schedule.next() {
+        let received = match self.schedule.next_at() {
             Some(at) => self.inbox.recv_timeout(at.since(clock::now())),
             None => self.inbox.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
         match received {
             Ok(kept) => {
-                self.file(kept);
+                self.schedule_next(kept);
                 true
             }
             Err(RecvTimeoutError::Timeout) => true,
@@ -95,29 +94,29 @@ impl KeepAliveLoop {
         }
     }
 
-    /// Files a lock under the time at which something is to be done with it. If that is now, it
-    /// comes up at once.
-    fn file(&mut self, kept: KeptLock) {
+    /// Puts a lock into the schedule, at the time at which it is due. If that is now, it comes up
+    /// at once.
+    fn schedule_next(&mut self, kept: KeptLock) {
         let now = clock::now();
         let Some((next, _)) = self.next(now, &kept) else { return };
         match next {
-            Next::Renew(_) => self.schedule.put(now, Duration::ZERO, kept),
-            Next::Wait(at, slack) => self.schedule.put(at, slack, kept),
+            Next::Extend(_) => self.schedule.insert(now, Duration::ZERO, kept),
+            Next::Wait(at, slack) => self.schedule.insert(at, slack, kept),
         }
     }
 
-    /// Has a lock renewed if it still is to be.
-    fn file_due(&mut self, kept: KeptLock) {
+    /// Adds the extension of a lock to those that are due, if it still is.
+    fn extend_or_schedule(&mut self, kept: KeptLock) {
         let now = clock::now();
         let Some((next, valid_until)) = self.next(now, &kept) else { return };
         match next {
-            Next::Renew(ttl) => self.due.add(AutoExtension::new(kept, ttl, valid_until)),
-            Next::Wait(at, slack) => self.schedule.put(at, slack, kept),
+            Next::Extend(ttl) => self.due.add(AutoExtension::new(kept, ttl, valid_until)),
+            Next::Wait(at, slack) => self.schedule.insert(at, slack, kept),
         }
     }
 
-    /// What is to be done with a lock, and until when it is held. `None` if it is not any more: it
-    /// is the notifier that tells of that.
+    /// What to do next with a lock, and until when it is held. `None` if it is not held any more:
+    /// the notifier reports that.
     fn next(&self, now: Time, kept: &KeptLock) -> Option<(Next, Time)> {
         let valid_until = kept.lease.held_until(now)?;
         let next = if self.is_cut_off {
@@ -128,66 +127,66 @@ impl KeepAliveLoop {
         Some((next, valid_until))
     }
 
-    /// Leaves for the nodes what there is room for, and takes in what they have answered: waits for
-    /// that if anything is under way.
-    fn renew(&mut self) {
+    /// Sends the due extensions that there is room for, and takes in answers: waits for those if
+    /// anything is under way.
+    fn extend_due(&mut self) {
         if self.is_cut_off {
             return;
         }
-        let mut decided = Vec::new();
-        let asked = catch_unwind(AssertUnwindSafe(|| self.ask(&mut decided)));
-        for (number, delivery) in decided {
-            self.settle(number, delivery);
+        let mut answered = Vec::new();
+        let exchanged = catch_unwind(AssertUnwindSafe(|| self.send_and_collect(&mut answered)));
+        for (number, delivery) in answered {
+            self.finish(number, delivery);
         }
-        if asked.is_err() {
-            // A mistake in this crate, after which nothing can be asked of the nodes any more.
-            // What is kept ends with its validity.
+        if exchanged.is_err() {
+            // A bug in this crate, after which no request can be sent any more. All locks end with
+            // their validity.
             self.is_cut_off = true;
-            let due = std::mem::take(&mut self.due).renewals;
-            let left = self.under_way.drain().map(|(_, renewal)| renewal).chain(due.into_values());
-            let left: Vec<_> = left.map(AutoExtension::give_up).collect();
-            left.into_iter().for_each(|kept| self.file(kept));
+            let due = std::mem::take(&mut self.due).extensions.into_values();
+            let left = self.under_way.drain().map(|(_, extension)| extension).chain(due);
+            let left: Vec<_> = left.map(AutoExtension::into_lock).collect();
+            left.into_iter().for_each(|kept| self.schedule_next(kept));
         }
     }
 
-    fn ask(&mut self, decided: &mut Vec<(usize, Delivery)>) {
-        while let Some(mut renewal) = self.due.take(SHARE_MAX - self.units) {
+    fn send_and_collect(&mut self, answered: &mut Vec<(usize, Delivery)>) {
+        while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
             let (mut number, requests) = (None, &mut self.requests);
-            renewal.begin(&self.rules, |request| number = Some(requests.begin(request)));
+            extension.begin(&self.rules, |request| number = Some(requests.begin(request)));
             if let Some(number) = number {
-                self.units += renewal.units;
-                self.under_way.insert(number, renewal);
+                self.units_under_way += extension.units;
+                self.under_way.insert(number, extension);
             } else {
-                self.file(renewal.give_up());
+                self.schedule_next(extension.into_lock());
             }
         }
-        self.requests.collect(|number, delivery| decided.push((number, delivery)));
+        self.requests.collect(|number, delivery| answered.push((number, delivery)));
     }
 
-    fn settle(&mut self, number: usize, delivery: Delivery) {
-        let Some(renewal) = self.under_way.remove(&number) else { return };
-        self.units -= renewal.units;
-        let settled = renewal.conclude(delivery, &self.rules, self.notifier.has_listener());
-        let Settled { kept, standing, round, news } = settled;
-        round.into_iter().for_each(|round| self.load.took(round));
-        // First: what was done with a lock is told before its loss.
-        news.into_iter().for_each(|news| self.notifier.notify(Notice::Tell(news)));
-        if standing.is_err() {
-            self.notifier.notify(Notice::Look(Arc::clone(&kept.lease)));
+    fn finish(&mut self, number: usize, delivery: Delivery) {
+        let Some(extension) = self.under_way.remove(&number) else { return };
+        self.units_under_way -= extension.units;
+        let finished = extension.finish(delivery, &self.rules, self.notifier.has_listener());
+        let FinishedExtension { kept, held_until, round, event } = finished;
+        round.into_iter().for_each(|round| self.load.record_round(round));
+        // First: the events of a lock come before its loss.
+        event.into_iter().for_each(|event| self.notifier.notify(Notice::Emit(event)));
+        if held_until.is_err() {
+            self.notifier.notify(Notice::CheckLease(Arc::clone(&kept.lease)));
         }
-        self.file(kept);
+        self.schedule_next(kept);
     }
 }
 
 impl Due {
-    fn add(&mut self, renewal: AutoExtension) {
+    fn add(&mut self, extension: AutoExtension) {
         self.count += 1;
-        self.renewals.insert((renewal.ends_at, self.count), renewal);
+        self.extensions.insert((extension.valid_until, self.count), extension);
     }
 
-    /// Takes the first, if it takes no more than so many units.
+    /// Takes the first, if it counts no more than so many units.
     fn take(&mut self, units: usize) -> Option<AutoExtension> {
-        let first = self.renewals.first_entry()?;
+        let first = self.extensions.first_entry()?;
         (first.get().units <= units).then(|| first.remove())
     }
 }
@@ -199,28 +198,28 @@ mod tests {
     use crate::watchdog::fixture::{at, lease};
     use crate::watchdog::{Demand, MAX_HOLD, Plan};
 
-    fn renewal(end: u64) -> AutoExtension {
+    fn extension(end: u64) -> AutoExtension {
         let rules = Rules::new(3, Drift::from_factor(0.01).unwrap());
         let ttl = Ttl::from_duration(Duration::from_secs(3)).unwrap();
         let demand = Demand::new(ttl.as_duration(), Duration::from_secs(1), 3);
         let kept = KeptLock {
             lease: lease(end),
             plan: Box::new(Plan::new(&rules, ttl, at(0), MAX_HOLD, 1)),
-            share: Arc::new(Arc::<Load>::default().keep(demand).expect("it is alone")),
-            tenure: None,
-            is_told: false,
+            share: Arc::new(Arc::<Load>::default().reserve(demand).expect("it is alone")),
+            head: None,
+            is_emitted: false,
         };
         AutoExtension::new(kept, ttl, at(end))
     }
 
     #[test]
-    fn those_that_end_first_are_renewed_first_and_no_more_than_there_is_room_for() {
+    fn locks_that_expire_first_are_extended_first_and_no_more_than_there_is_room_for() {
         let mut due = Due::default();
         for end in [60_000, 500, 60_000, 3_000, 700] {
-            due.add(renewal(end));
+            due.add(extension(end));
         }
         assert!(due.take(0).is_none(), "there is no room");
-        let taken = std::iter::from_fn(|| due.take(1)).map(|renewal| renewal.ends_at);
+        let taken = std::iter::from_fn(|| due.take(1)).map(|extension| extension.valid_until);
         let expected = [500, 700, 3_000, 60_000, 60_000].map(at);
         assert_eq!(taken.collect::<Vec<_>>(), expected);
     }

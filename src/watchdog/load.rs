@@ -1,31 +1,31 @@
-//! How many locks can be kept alive: arithmetic over how often they are renewed and how long a
-//! round takes.
+//! How many locks can be kept alive: admission control, from how often locks are extended and how
+//! long a round takes.
 //!
-//! So much may be under way at a time ([`SHARE_MAX`]), and comes back after a round. More than that
-//! cannot be renewed, whoever asks for it, so a lock too many is refused before it is taken, and
-//! not lost after.
+//! At most [`UNDER_WAY_MAX`] is under way at a time, for the length of a round. Locks that need
+//! more extensions than that cannot be kept alive, so a lock beyond the capacity is refused before
+//! it is taken, and not lost later.
 
 use crate::error::LockError;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// The most renewals under way at a time. A node takes 512 commands that take or prolong locks
-/// before it counts as overloaded; the rest is for other threads' requests.
-pub(super) const SHARE_MAX: usize = 320;
+/// The most extensions under way at a time. A node's session accepts 512 commands that take or
+/// extend locks before it counts as overloaded; the rest is for other threads' requests.
+pub(super) const UNDER_WAY_MAX: usize = 320;
 
-/// So many bytes of keys count as one renewal, since bytes are limited as well: to 512 KiB at a
-/// node, keys and all.
+/// So many bytes of keys count as one extension (a unit), since bytes are limited as well: to 512
+/// KiB at a node, keys included.
 const BYTES_PER_UNIT: usize = 800;
 
-/// By how many times later than planned a renewal may come where all are kept that can be: after
-/// two thirds of the validity, which leaves a third for another one.
+/// How many periods late an extension may be at full capacity: after two thirds of the validity,
+/// which leaves a third for another one.
 const LATENESS_MAX: u64 = 2;
 
-/// A thousandth of a renewal per second would be too coarse for locks of a day.
+/// Rates are counted in millionths: thousandths would be too coarse for locks of a day.
 const MICRO: u64 = 1_000_000;
 
-/// What is kept alive by one client, and how long it takes.
+/// The locks that one client keeps alive, and how long its rounds take.
 #[derive(Debug, Default)]
 pub(crate) struct Load {
     state: Mutex<State>,
@@ -36,33 +36,32 @@ struct State {
     kept: usize,
     /// Millionths of a unit per second.
     rate: u64,
-    /// How long a round takes, smoothed; zero as long as there was none.
+    /// The smoothed time of a round; zero before the first.
     round: Duration,
 }
 
-/// What keeping one lock alive takes of the whole.
+/// How much of the capacity one lock takes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Demand {
     ttl: Duration,
     rate: u64,
 }
 
-/// The share of a lock that is kept alive, until it is given up or lost.
+/// The capacity that is reserved for one lock, until it is given back.
 #[derive(Debug)]
 pub(crate) struct CapacityShare {
     load: Arc<Load>,
     demand: Demand,
-    is_over: AtomicBool,
+    is_given_back: AtomicBool,
 }
 
-/// What a renewal counts whose keys have so many bytes.
+/// How many units an extension counts whose keys have so many bytes.
 pub(super) fn units(key_bytes: usize) -> usize {
-    key_bytes.div_ceil(BYTES_PER_UNIT).clamp(1, SHARE_MAX)
+    key_bytes.div_ceil(BYTES_PER_UNIT).clamp(1, UNDER_WAY_MAX)
 }
 
 impl Demand {
-    /// A lock with this ttl, which is renewed once in each period, and whose keys have so many
-    /// bytes.
+    /// A lock with this ttl that is extended once in each period, with keys of so many bytes.
     pub(crate) fn new(ttl: Duration, period: Duration, key_bytes: usize) -> Self {
         let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX).max(1);
         let per_second = MICRO.saturating_mul(1_000_000_000).div_ceil(period);
@@ -76,27 +75,27 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// With it, there would be more to renew than comes back from the nodes.
+    /// With it, more extensions would be needed than can be made.
     pub(crate) fn admit(&self, demand: Demand) -> Result<(), LockError> {
         self.lock().admit(demand)
     }
 
-    /// Counts a lock from now on, if it still can be kept alive: others may have been admitted
-    /// since it was, and taken before it.
+    /// Reserves capacity for a lock, if there still is some: since it was admitted, others may have
+    /// reserved theirs.
     ///
     /// # Errors
     ///
     /// As [`admit`](Self::admit).
-    pub(crate) fn keep(self: &Arc<Self>, demand: Demand) -> Result<CapacityShare, LockError> {
+    pub(crate) fn reserve(self: &Arc<Self>, demand: Demand) -> Result<CapacityShare, LockError> {
         let mut state = self.lock();
         state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Ok(CapacityShare { load: Arc::clone(self), demand, is_over: AtomicBool::new(false) })
+        Ok(CapacityShare { load: Arc::clone(self), demand, is_given_back: AtomicBool::new(false) })
     }
 
-    /// A round took so long.
-    pub(crate) fn took(&self, round: Duration) {
+    /// Takes in how long a round took.
+    pub(crate) fn record_round(&self, round: Duration) {
         let mut state = self.lock();
         let before = if state.round.is_zero() { round } else { state.round };
         state.round = before - before / 8 + round / 8;
@@ -111,7 +110,7 @@ impl State {
     fn admit(&self, demand: Demand) -> Result<(), LockError> {
         let Self { kept, rate, round } = *self;
         let Some(most) = capacity(round) else { return Ok(()) };
-        // One lock alone is kept in any case: how long a round takes now, only a round can tell.
+        // A single lock is admitted in any case: only a round shows how long rounds take now.
         if kept == 0 || rate.saturating_add(demand.rate) <= most {
             return Ok(());
         }
@@ -120,16 +119,16 @@ impl State {
     }
 }
 
-/// Millionths of a unit per second that can be renewed, if that is known.
+/// How many millionths of a unit per second can be extended, if that is known.
 fn capacity(round: Duration) -> Option<u64> {
-    let most = u128::from(MICRO) * u128::from(LATENESS_MAX) * SHARE_MAX as u128 * 1_000_000_000;
+    let most = u128::from(MICRO) * u128::from(LATENESS_MAX) * UNDER_WAY_MAX as u128 * 1_000_000_000;
     u64::try_from(most.checked_div(round.as_nanos())?).ok()
 }
 
 impl CapacityShare {
-    /// The lock is not kept alive any more. Saying it again changes nothing.
-    pub(crate) fn end(&self) {
-        if !self.is_over.swap(true, Ordering::Relaxed) {
+    /// The lock is not kept alive any more. A second call changes nothing.
+    pub(crate) fn give_back(&self) {
+        if !self.is_given_back.swap(true, Ordering::Relaxed) {
             let mut state = self.load.lock();
             state.kept -= 1;
             state.rate = state.rate.saturating_sub(self.demand.rate);
@@ -154,7 +153,7 @@ mod tests {
     fn fill(load: &Arc<Load>, demand: Demand) -> (Vec<CapacityShare>, LockError) {
         let mut shares = Vec::new();
         loop {
-            match load.keep(demand) {
+            match load.reserve(demand) {
                 Ok(share) => shares.push(share),
                 Err(error) => return (shares, error),
             }
@@ -163,35 +162,35 @@ mod tests {
     }
 
     #[test]
-    fn as_many_are_admitted_as_can_be_renewed_with_time_for_another_try() {
+    fn as_many_are_admitted_as_can_be_extended_with_time_for_a_second_try() {
         let load = Arc::<Load>::default();
-        load.took(50 * MILLISECOND);
+        load.record_round(50 * MILLISECOND);
         let (shares, error) = fill(&load, demand(20));
-        // 320 a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
+        // 320 in a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
         assert_eq!(shares.len(), 12_659);
         let LockError::TooManyKept { kept, most, ttl, round } = error else { panic!("{error}") };
         assert_eq!((kept, most), (12_659, 12_659));
         assert_eq!((ttl, round), (3_000 * MILLISECOND, 50 * MILLISECOND));
-        // What is given up makes room, once.
-        shares[0].end();
-        shares[0].end();
+        // Capacity that is given back makes room, once.
+        shares[0].give_back();
+        shares[0].give_back();
         let (more, _) = fill(&load, demand(20));
         assert_eq!(more.len(), 1);
         assert!(load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1)).is_ok());
     }
 
     #[test]
-    fn many_threads_that_were_all_admitted_do_not_keep_more_than_that() {
+    fn threads_that_were_all_admitted_do_not_reserve_more_than_there_is() {
         let load = Arc::<Load>::default();
-        load.took(50 * MILLISECOND);
+        load.record_round(50 * MILLISECOND);
         let (mut shares, _) = fill(&load, demand(20));
-        shares.drain(1..4).for_each(|share| share.end());
+        shares.drain(1..4).for_each(|share| share.give_back());
         let all = Barrier::new(16);
         let kept = thread::scope(|scope| {
             let try_it = || {
                 load.admit(demand(20)).expect("there is room for three more");
                 all.wait();
-                load.keep(demand(20)).ok()
+                load.reserve(demand(20)).ok()
             };
             let threads: Vec<_> = (0..16).map(|_| scope.spawn(try_it)).collect();
             threads.into_iter().filter_map(|thread| thread.join().unwrap()).count()
@@ -200,22 +199,22 @@ mod tests {
     }
 
     #[test]
-    fn one_alone_is_kept_however_slow_the_nodes_were() {
+    fn a_single_lock_is_admitted_however_slow_the_nodes_were() {
         let load = Arc::<Load>::default();
-        load.took(Duration::from_secs(24 * 3600));
-        let share = load.keep(demand(20)).expect("there is no other");
+        load.record_round(Duration::from_secs(24 * 3600));
+        let share = load.reserve(demand(20)).expect("there is no other");
         assert!(load.admit(demand(20)).is_err());
-        share.end();
+        share.give_back();
         assert!(load.admit(demand(20)).is_ok());
     }
 
     #[test]
-    fn long_keys_and_slow_nodes_leave_room_for_fewer_and_unknown_ones_for_any() {
+    fn long_keys_and_slow_nodes_leave_room_for_fewer_locks() {
         let load = Arc::<Load>::default();
-        assert!(load.admit(demand(1)).is_ok(), "nothing is known yet");
-        load.took(50 * MILLISECOND);
+        assert!(load.admit(demand(1)).is_ok(), "no round was recorded yet");
+        load.record_round(50 * MILLISECOND);
         assert_eq!(fill(&load, demand(64 * 1024)).0.len(), 12_659 / 82);
-        (0..100).for_each(|_| load.took(100 * MILLISECOND));
+        (0..100).for_each(|_| load.record_round(100 * MILLISECOND));
         let (shares, _) = fill(
             &Arc::new(Load {
                 state: Mutex::new(State { round: load.lock().round, ..State::default() }),

@@ -1,13 +1,14 @@
-//! Telling of losses and renewals: one thread for all that a client has to tell while nobody calls.
+//! The notifier, a thread: it calls the callbacks of lost locks, and emits the events that belong
+//! to no call.
 //!
-//! It sleeps until the first lock ends whose loss somebody wants to be told of, or until it is
-//! [handed](Notifier::notify) something to tell. Callbacks run here, one after another, so one that
-//! blocks holds up the others and nothing else: renewals have a thread of their own, and whether a
-//! lock is held is known without any. One that panics ends there. One may drop the last clone of
-//! the client: this thread has no share in the connections, and nobody waits for its end.
+//! It sleeps until the validity of the first lock with callbacks ends, or until it is
+//! [notified](Notifier::notify). Callbacks run one after another, so one that blocks delays the
+//! others and nothing else: the keep-alive loop has a thread of its own, and checking a lock needs
+//! none. A panic ends the callback and not the thread. A callback may drop the last clone of the
+//! client: this thread holds no reference to the connections, and no thread waits for its end.
 //!
-//! One may fork. The child has a copy of this thread and no other, and what is still to be told is
-//! for its parent to tell: there the thread ends, and drops nothing.
+//! A callback may fork. The child has a copy of this thread and no other, and its parent calls the
+//! remaining callbacks: in the child the thread ends, and drops nothing.
 
 use super::schedule::Schedule;
 use super::shared_lease::{LeaseStatus, SharedLease};
@@ -23,43 +24,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// The most news that wait to be told. Beyond that, as long as a callback blocks, the latest are
+/// The most events that wait to be emitted. While a callback blocks, later events than these are
 /// left out; losses never are.
-pub(super) const NEWS_MAX: usize = 16 * 1024;
+pub(super) const EVENTS_MAX: usize = 16 * 1024;
 
-/// Who is told what the thread that renews has done.
+/// Emits what the watchdog has done.
 pub(crate) type Emit = Box<dyn Fn(&BackgroundEvent) + Send + Sync>;
 
-/// What there is to tell apart from losses.
+/// Something that happened outside any call, apart from losses.
 #[derive(Debug)]
 pub(crate) enum BackgroundEvent {
-    /// The nodes were asked something: there may be news about them.
+    /// A request was sent to the nodes: their state may have changed.
     Nodes,
-    /// A lock was renewed, or was not.
+    /// An automatic extension was confirmed, or was not.
     AutoExtension {
         /// The lock's key.
         key: Arc<[u8]>,
         /// How long it took.
         took: Duration,
-        /// For how long the lock may be relied on.
+        /// For how long the lock is valid.
         validity: Duration,
-        /// Why it was not renewed.
+        /// Why it was not extended.
         error: Option<ExtendError>,
     },
 }
 
-/// Something for the thread.
+/// What the thread is to do.
 #[derive(Debug)]
 pub(super) enum Notice {
-    /// Look at this lock, now and when its validity ends.
-    Look(Arc<SharedLease>),
-    /// Emit this, if somebody listens.
-    Tell(BackgroundEvent),
+    /// Check this lease, now and when its validity ends.
+    CheckLease(Arc<SharedLease>),
+    /// Emit this event, if there is a listener.
+    Emit(BackgroundEvent),
 }
 
-/// What hands the thread its work, and starts it when there is some.
+/// The sending side: starts the thread and gives it work.
 pub(super) struct Notifier {
-    tell: Option<Arc<Emit>>,
+    emit: Option<Arc<Emit>>,
     owner_process: Arc<OwnerProcess>,
     thread: Mutex<Option<Thread>>,
 }
@@ -70,13 +71,13 @@ struct Thread {
 }
 
 impl Notifier {
-    pub(super) fn new(tell: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
-        Self { tell: tell.map(Arc::new), owner_process, thread: Mutex::new(None) }
+    pub(super) fn new(emit: Option<Emit>, owner_process: Arc<OwnerProcess>) -> Self {
+        Self { emit: emit.map(Arc::new), owner_process, thread: Mutex::new(None) }
     }
 
-    /// Does somebody listen to news?
+    /// Does the client have a listener?
     pub(super) fn has_listener(&self) -> bool {
-        self.tell.is_some()
+        self.emit.is_some()
     }
 
     /// Starts the thread, if it does not run.
@@ -86,19 +87,22 @@ impl Notifier {
             return Ok(());
         }
         let (inbox, outbox) = unbounded();
-        let (tell, owner_process) = (self.tell.clone(), Arc::clone(&self.owner_process));
-        let desk = Desk { inbox: outbox, ends: Schedule::new(), tell, owner_process };
+        let (emit, owner_process) = (self.emit.clone(), Arc::clone(&self.owner_process));
+        let notifier_loop =
+            NotifierLoop { inbox: outbox, schedule: Schedule::new(), emit, owner_process };
         let builder = thread::Builder::new().name("redlatch-notify".to_owned());
-        let handle = builder.spawn(|| desk.run()).map_err(|error| SpawnError::new(&error))?;
+        let handle =
+            builder.spawn(|| notifier_loop.run()).map_err(|error| SpawnError::new(&error))?;
         *thread = Some(Thread { inbox, handle });
         Ok(())
     }
 
-    /// Hands the thread something, if it was started. Otherwise nobody wants to know.
+    /// Gives the thread something to do, if it was started. If not, there is no callback and no
+    /// listener.
     pub(super) fn notify(&self, notice: Notice) {
         if let Some(Thread { inbox, .. }) = &*self.lock() {
-            if matches!(notice, Notice::Look(_)) || inbox.len() < NEWS_MAX {
-                // It fails only if the thread has ended, and it ends only with this.
+            if matches!(notice, Notice::CheckLease(_)) || inbox.len() < EVENTS_MAX {
+                // It fails only if the thread has ended, which it does only with this notifier.
                 let _ = inbox.send(notice);
             }
         }
@@ -109,21 +113,21 @@ impl Notifier {
     }
 }
 
-/// The thread's own state.
-struct Desk {
+/// The state of the thread.
+struct NotifierLoop {
     inbox: Receiver<Notice>,
-    /// Locks with callbacks, by when they end as far as is known.
-    ends: Schedule<Arc<SharedLease>>,
-    tell: Option<Arc<Emit>>,
+    /// Leases with callbacks, by the end of their validity as far as it is known.
+    schedule: Schedule<Arc<SharedLease>>,
+    emit: Option<Arc<Emit>>,
     owner_process: Arc<OwnerProcess>,
 }
 
-impl Desk {
-    /// Goes on until the last clone of the client is gone, and with it the last guard.
+impl NotifierLoop {
+    /// Runs until the last clone of the client and the last guard are dropped.
     fn run(mut self) {
         while let Ok(first) = self.sleep() {
-            // What was done with a lock before it ended is told before its loss: that was handed in
-            // by now, for locks that have ended by now.
+            // The events of a lock come before its loss: for locks that are lost by now, all of
+            // them are in the inbox by now.
             let now = clock::now();
             let more = self.inbox.len();
             let rest = (0..more).map_while(|_| self.inbox.try_recv().ok());
@@ -131,19 +135,20 @@ impl Desk {
             if self.each(notices, Self::handle).is_break() {
                 return mem::forget(self);
             }
-            let ended = self.ends.take(now, Duration::ZERO);
-            if self.each(ended, Self::look).is_break() {
+            let ended = self.schedule.take_due(now, Duration::ZERO);
+            if self.each(ended, Self::check_lease).is_break() {
                 return mem::forget(self);
             }
         }
-        // Nothing is held any more, but something may have been lost a moment ago.
-        let rest: Vec<_> = self.ends.drain().collect();
-        if self.each(rest, Self::look).is_break() {
+        // No lock is held any more, but one may have been lost a moment ago.
+        let rest: Vec<_> = self.schedule.drain().collect();
+        if self.each(rest, Self::check_lease).is_break() {
             mem::forget(self);
         }
     }
 
-    /// Does it with one after another, and leaves all as it is where that shows this to be a child.
+    /// Runs `step` with one after another. If one finds that this is a forked child, the rest is
+    /// forgotten.
     fn each<T>(
         &mut self,
         all: Vec<T>,
@@ -159,10 +164,10 @@ impl Desk {
         ControlFlow::Continue(())
     }
 
-    /// Sleeps until it is handed something, or until a lock may have ended. An error when there
-    /// will not be anything, ever.
+    /// Sleeps until there is a notice, or until a lock may have expired. An error when there will
+    /// never be a notice again.
     fn sleep(&self) -> Result<Option<Notice>, RecvError> {
-        let Some(at) = self.ends.next() else { return self.inbox.recv().map(Some) };
+        let Some(at) = self.schedule.next_at() else { return self.inbox.recv().map(Some) };
         match self.inbox.recv_timeout(at.since(clock::now())) {
             Ok(notice) => Ok(Some(notice)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
@@ -171,26 +176,26 @@ impl Desk {
     }
 
     fn handle(&mut self, notice: Notice) -> ControlFlow<()> {
-        match (notice, self.tell.clone()) {
-            (Notice::Look(lease), _) => self.look(lease),
-            (Notice::Tell(news), Some(tell)) => self.call(|| tell(&news)),
-            (Notice::Tell(_), None) => ControlFlow::Continue(()),
+        match (notice, self.emit.clone()) {
+            (Notice::CheckLease(lease), _) => self.check_lease(lease),
+            (Notice::Emit(event), Some(emit)) => self.call(|| emit(&event)),
+            (Notice::Emit(_), None) => ControlFlow::Continue(()),
         }
     }
 
-    /// Tells of a loss, or waits for it.
-    fn look(&mut self, lease: Arc<SharedLease>) -> ControlFlow<()> {
+    /// Calls the callbacks of a lost lock, or puts a held one into the schedule.
+    fn check_lease(&mut self, lease: Arc<SharedLease>) -> ControlFlow<()> {
         match lease.take_status(clock::now()) {
-            LeaseStatus::Held(end) => self.ends.put(end, Duration::ZERO, lease),
+            LeaseStatus::Held(end) => self.schedule.insert(end, Duration::ZERO, lease),
             LeaseStatus::Lost(lost, callbacks) => {
-                return self.each(callbacks, |desk, callback| desk.call(|| callback(lost)));
+                return self.each(callbacks, |this, callback| this.call(|| callback(lost)));
             }
             LeaseStatus::Released => {}
         }
         ControlFlow::Continue(())
     }
 
-    /// Calls what is not ours, and does not go on where that has forked and this is the child.
+    /// Calls foreign code. Breaks if that has forked and this is the child.
     fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
         contain(call);
         let is_child = self.owner_process.is_forked();
@@ -220,52 +225,52 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_before_a_loss_is_told_before_it_and_a_panic_costs_nothing_else() {
-        let (sender, told) = channel();
-        let news = sender.clone();
-        let tell: Emit = Box::new(move |_| {
-            news.send("news").unwrap();
+    fn events_before_a_loss_come_before_it_and_a_panic_ends_only_its_callback() {
+        let (sender, calls) = channel();
+        let events = sender.clone();
+        let emit: Emit = Box::new(move |_| {
+            events.send("event").unwrap();
             panic!("on purpose");
         });
-        let notifier = Notifier::new(Some(tell), Arc::new(OwnerProcess::here()));
+        let notifier = Notifier::new(Some(emit), Arc::new(OwnerProcess::here()));
         notifier.start().unwrap();
         let lease = soon(100);
         let last = sender.clone();
         let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LockLost::Expired));
         assert!(lease.on_lost(Box::new(lost)));
-        notifier.notify(Notice::Look(Arc::clone(&lease)));
-        // It is busy until the news are there, and the lock has ended.
+        notifier.notify(Notice::CheckLease(Arc::clone(&lease)));
+        // It is busy until the events are there, and the lock has expired.
         let (enter, entered) = sync_channel::<()>(0);
         let busy = soon(0);
         assert!(busy.on_lost(Box::new(move |_| entered.recv().unwrap())));
-        notifier.notify(Notice::Look(busy));
-        (0..2).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
+        notifier.notify(Notice::CheckLease(busy));
+        (0..2).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
         assert_eq!(lease.wait_lost(clock::now, LIMIT), Some(LockLost::Expired));
         enter.send(()).unwrap();
-        let next = || told.recv_timeout(LIMIT).unwrap();
-        assert_eq!([next(), next(), next()], ["news", "news", "lost"]);
-        assert!(lease.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were told");
-        notifier.notify(Notice::Look(lease));
+        let next = || calls.recv_timeout(LIMIT).unwrap();
+        assert_eq!([next(), next(), next()], ["event", "event", "lost"]);
+        assert!(lease.on_lost(Box::new(move |_| sender.send("again").unwrap())), "all were called");
+        notifier.notify(Notice::CheckLease(lease));
         assert_eq!(next(), "again");
     }
 
     #[test]
-    fn what_waits_to_be_told_is_bounded_but_for_losses() {
+    fn waiting_events_are_bounded_but_losses_are_not() {
         let notifier = Notifier::new(Some(Box::new(|_| {})), Arc::new(OwnerProcess::here()));
-        notifier.notify(Notice::Tell(BackgroundEvent::Nodes));
+        notifier.notify(Notice::Emit(BackgroundEvent::Nodes));
         notifier.start().unwrap();
         let (enter, entered) = sync_channel::<()>(0);
         let first = soon(0);
         assert!(first.on_lost(Box::new(move |_| entered.recv().unwrap())));
-        notifier.notify(Notice::Look(first));
-        (0..2 * NEWS_MAX).for_each(|_| notifier.notify(Notice::Tell(BackgroundEvent::Nodes)));
+        notifier.notify(Notice::CheckLease(first));
+        (0..2 * EVENTS_MAX).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
         let waiting = || notifier.lock().as_ref().map_or(0, |thread| thread.inbox.len());
-        assert!(waiting() <= NEWS_MAX, "{}", waiting());
-        let (sender, told) = channel();
+        assert!(waiting() <= EVENTS_MAX, "{}", waiting());
+        let (sender, calls) = channel();
         let lease = soon(0);
         assert!(lease.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
-        notifier.notify(Notice::Look(lease));
+        notifier.notify(Notice::CheckLease(lease));
         enter.send(()).unwrap();
-        assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
+        assert_eq!(calls.recv_timeout(LIMIT), Ok(LockLost::Expired));
     }
 }

@@ -1,72 +1,70 @@
-//! When a lock that is kept alive is to be renewed: arithmetic, with the time as an argument.
+//! When a lock is to be extended automatically: arithmetic, with the time as an argument.
 //!
 //! ```text
 //!   asked for                                                        valid until
 //!   ├──────────── period ────────────┼──────────── period ────────────┼──── period ────┤
 //!                             ▲    ▲
-//!                             └────┴─ renewed here, at a random point, or up to a slack before it
-//!                                     together with others
+//!                             └────┴─ extended here, at a random point, or up to a slack earlier,
+//!                                     together with other locks
 //! ```
 //!
-//! A period is a third of the validity, so that after a renewal that failed there is time for
-//! others. These follow after random pauses that grow, as attempts to take a lock do.
+//! A period is a third of the validity, so that there is time for more attempts after an extension
+//! that failed. These follow after random pauses that grow, as attempts to take a lock do.
 
 use crate::clock::Time;
 use crate::engine::{Backoff, Drift, Jitter, Rules, Ttl};
 use std::time::Duration;
 
-/// For how long a lock is kept alive if nothing else was said. A thread that hangs, or a guard that
-/// was leaked, must not keep a resource for ever, which the description of Redlock warns of; a day
-/// is longer than nearly all work that is done under one lock, and is over when somebody comes to
-/// look in the morning.
+/// For how long a lock is kept alive by default. A thread that hangs, or a leaked guard, must not
+/// keep a resource for ever, which the description of Redlock warns of. A day is longer than nearly
+/// all work under one lock, and has passed by the next morning.
 pub(crate) const MAX_HOLD: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How much earlier than it has to be a renewal may come at most, to be written together with
-/// others.
+/// How much earlier than necessary an extension may be sent, together with others.
 pub(super) const SLACK_MAX: Duration = Duration::from_millis(100);
 
-/// The shortest ttl that a lock can be kept alive with: its validity has room for three rounds that
-/// take as long as a round may. Below that a renewal could not have ended before the next is due.
+/// The shortest ttl for automatic extension: its validity has room for three rounds of
+/// `node_timeout`. With less, an extension might not have ended before the next is due.
 pub(crate) fn shortest_ttl(rules: &Rules) -> Option<Ttl> {
     rules.drift.shortest_ttl(rules.node_timeout.saturating_mul(3))
 }
 
-/// How long after it was asked for a lock is to be renewed at the latest: a third of its validity.
+/// How long after it was requested a lock is extended at the latest: a third of its validity.
 pub(crate) fn period(rules: &Rules, ttl: Ttl) -> Duration {
     rules.drift.validity(ttl) / 3
 }
 
-/// How one lock is kept alive.
+/// When one lock is extended.
 #[derive(Debug)]
 pub(crate) struct Plan {
     ttl: Ttl,
     drift: Drift,
     /// A third of the validity.
     period: Duration,
-    /// Not to be held beyond this.
+    /// The lock must not be held beyond this.
     end: Time,
-    /// By how much the next renewal comes before its period is over.
+    /// How long before the end of its period the next extension is due.
     early: Duration,
-    /// After a renewal that failed: not before this.
+    /// After an extension that failed: not before this.
     pause_until: Time,
-    /// The ceiling of the pause after a renewal that failed with hardly any time left.
+    /// The ceiling of the pause after an extension that failed with hardly any time left.
     pause_min: Duration,
     jitter: Jitter,
     backoff: Backoff,
 }
 
-/// What is to be done with a lock.
+/// What to do next with a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// Extend it to this ttl.
-    Renew(Ttl),
-    /// Nothing before this time, or up to so much earlier.
+    Extend(Ttl),
+    /// Nothing before this time, or up to this much earlier.
     Wait(Time, Duration),
 }
 
 impl Plan {
-    /// Keeps a lock that was asked for at `since` alive with `ttl`, and holds it for `max_hold` at
-    /// most.
+    /// Extends a lock that was requested at `since` by `ttl` again and again, and holds it for
+    /// `max_hold` at most.
     pub(crate) fn new(rules: &Rules, ttl: Ttl, since: Time, max_hold: Duration, seed: u64) -> Self {
         let mut jitter = Jitter::from_seed(seed);
         let period = period(rules, ttl);
@@ -85,41 +83,41 @@ impl Plan {
         }
     }
 
-    /// What is to be done now with the lock that is valid until then.
+    /// What to do now with the lock, which is valid until `valid_until`.
     pub(super) fn next(&self, now: Time, valid_until: Time) -> Next {
         let in_time = valid_until.before(self.period * 2 + self.early);
         let due = in_time.max(self.pause_until);
-        // A pause is not cut short for the company.
+        // A pause is not cut short to go together with others.
         let earliest = in_time.before((self.period / 8).min(SLACK_MAX)).max(self.pause_until);
-        // What is less than half a period more is not worth asking for: it would be asked for again
-        // and again, ever closer to the end.
+        // An extension by less than half a period is not sent: it would be followed by more and
+        // more, ever closer to the end.
         let least = valid_until.after(self.period / 2);
         let at = due.max(now);
-        let renewed = at.after(self.drift.validity(self.ttl_at(at))).min(self.end);
-        if due >= valid_until || renewed < least {
+        let extended = at.after(self.drift.validity(self.ttl_at(at))).min(self.end);
+        if due >= valid_until || extended < least {
             Next::Wait(valid_until, Duration::ZERO)
         } else if now < earliest {
             Next::Wait(due, due.since(earliest))
         } else {
-            Next::Renew(self.ttl_at(now))
+            Next::Extend(self.ttl_at(now))
         }
     }
 
-    /// The ttl that ends no later than the lock may be held.
+    /// The ttl, cut off where the lock must not be held any longer.
     fn ttl_at(&self, now: Time) -> Ttl {
         self.ttl.at_most(self.end.since(now))
     }
 
-    /// A renewal was confirmed.
+    /// An extension was confirmed.
     pub(super) fn confirmed(&mut self) {
         self.backoff.reset();
         self.early = self.jitter.below(self.period / 8);
         self.pause_until = Time::ZERO;
     }
 
-    /// A renewal that took this long was not confirmed.
+    /// An extension that took this long was not confirmed.
     pub(super) fn failed(&mut self, now: Time, took: Duration, valid_until: Time) {
-        // There must be time for another one, and no tight loop towards the end.
+        // This leaves time for another one, and makes no tight loop towards the end.
         let most = (valid_until.since(now) / 4).max(self.pause_min);
         self.pause_until = now.after(self.backoff.next_delay(took).min(most));
     }
@@ -154,38 +152,38 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_comes_at_a_random_point_before_a_third_of_the_validity_is_over() {
+    fn an_extension_is_due_at_a_random_point_before_a_third_of_the_validity_has_passed() {
         let mut seen = Vec::new();
         for seed in 0..200 {
             let plan = plan(MAX_HOLD, seed);
             let (due, slack) = wait(plan.next(at(1_001), at(3_968)));
             assert!((at(1_865)..=at(1_990)).contains(&due), "{due:?}");
             assert_eq!(slack, SLACK_MAX);
-            assert_eq!(plan.next(due.before(slack), at(3_968)), Next::Renew(ttl(3_000)));
-            assert_eq!(plan.next(due, at(3_968)), Next::Renew(ttl(3_000)));
+            assert_eq!(plan.next(due.before(slack), at(3_968)), Next::Extend(ttl(3_000)));
+            assert_eq!(plan.next(due, at(3_968)), Next::Extend(ttl(3_000)));
             seen.push(due);
         }
         seen.sort_unstable();
         seen.dedup();
-        assert!(seen.len() > 150, "they are spread");
+        assert!(seen.len() > 150, "the times are spread");
     }
 
     #[test]
-    fn a_lock_that_its_holder_extended_by_more_is_left_alone_until_that_is_nearly_over() {
+    fn a_lock_that_its_holder_extended_by_more_is_due_only_near_that_end() {
         let (due, _) = wait(plan(MAX_HOLD, 1).next(at(1_001), at(60_000)));
         assert!((at(57_898)..=at(58_022)).contains(&due), "{due:?}");
     }
 
     #[test]
-    fn a_renewal_that_failed_is_tried_again_while_there_is_time_and_not_in_a_tight_loop() {
+    fn a_failed_extension_is_tried_again_while_there_is_time_and_not_in_a_tight_loop() {
         for seed in 0..200 {
             let mut plan = plan(MAX_HOLD, seed);
             let (mut now, valid_until) = (at(1_980), at(3_968));
-            let mut renewals = 0;
+            let mut extensions = 0;
             while now < valid_until {
                 match plan.next(now, valid_until) {
-                    Next::Renew(_) => {
-                        renewals += 1;
+                    Next::Extend(_) => {
+                        extensions += 1;
                         now = now.after(MILLISECOND);
                         plan.failed(now, MILLISECOND, valid_until);
                     }
@@ -196,20 +194,20 @@ mod tests {
                     }
                 }
             }
-            assert!((5..=120).contains(&renewals), "{renewals} in two seconds");
+            assert!((5..=120).contains(&extensions), "{extensions} in two seconds");
         }
     }
 
     #[test]
-    fn nothing_is_held_for_longer_than_it_may_and_the_last_renewal_goes_up_to_that() {
+    fn no_lock_is_held_beyond_its_limit_and_the_last_extension_reaches_it() {
         for seed in 0..200 {
             let rules = rules();
             let mut plan = plan(Duration::from_secs(10), seed);
-            let (mut now, mut valid_until, mut renewals) = (at(1_001), at(3_968), 0);
+            let (mut now, mut valid_until, mut extensions) = (at(1_001), at(3_968), 0);
             loop {
                 match plan.next(now, valid_until) {
-                    Next::Renew(ttl) => {
-                        renewals += 1;
+                    Next::Extend(ttl) => {
+                        extensions += 1;
                         valid_until = valid_until.max(now.after(rules.drift.validity(ttl)));
                         assert!(now.after(ttl.as_duration()) <= at(11_000));
                         plan.confirmed();
@@ -217,9 +215,9 @@ mod tests {
                     Next::Wait(until, _) if until == valid_until => break,
                     Next::Wait(until, _) => now = until,
                 }
-                assert!(renewals < 20);
+                assert!(extensions < 20);
             }
-            // Half a period is given up, and what drift takes.
+            // Less half a period, and what drift takes.
             assert!((at(10_450)..=at(11_000)).contains(&valid_until), "{valid_until:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! Locks, in the order in which something is to be done with them.
+//! Locks, in the order in which they are due.
 
 use super::shared_lease::SharedLease;
 use crate::clock::Time;
@@ -6,89 +6,88 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Those that are waited for.
+/// A priority queue of locks, the first due first.
 #[derive(Debug)]
 pub(super) struct Schedule<T> {
-    alarms: BinaryHeap<Reverse<Alarm<T>>>,
-    /// With so many, those that were given up are looked for.
+    entries: BinaryHeap<Reverse<Entry<T>>>,
+    /// With so many entries, those of released locks are removed.
     sweep_at: usize,
 }
 
-/// When something is to be done with a lock.
+/// A lock, and when it is due.
 #[derive(Debug)]
-struct Alarm<T> {
+struct Entry<T> {
     at: Time,
-    /// By how much earlier it may be done, together with others.
+    /// How much earlier it may be taken, together with others.
     slack: Duration,
     lock: T,
 }
 
 impl<T: AsRef<SharedLease>> Schedule<T> {
     pub(super) fn new() -> Self {
-        Self { alarms: BinaryHeap::new(), sweep_at: 0 }
+        Self { entries: BinaryHeap::new(), sweep_at: 0 }
     }
 
-    /// Something is to be done with `lock` at this time, or up to `slack` earlier.
-    pub(super) fn put(&mut self, at: Time, slack: Duration, lock: T) {
-        if self.alarms.len() >= self.sweep_at {
-            // A lock that was given up is not waited for, and does not say so: that would cost
-            // every release a wake-up. So there are at most twice as many here as are held.
-            self.alarms.retain(|Reverse(alarm)| !alarm.lock.as_ref().is_released());
-            self.sweep_at = 2 * self.alarms.len() + 64;
+    /// Adds a lock that is due at this time, or up to `slack` earlier.
+    pub(super) fn insert(&mut self, at: Time, slack: Duration, lock: T) {
+        if self.entries.len() >= self.sweep_at {
+            // A release does not remove its entry: that would cost every release a wake-up. With
+            // this there are at most twice as many entries as locks that are held.
+            self.entries.retain(|Reverse(entry)| !entry.lock.as_ref().is_released());
+            self.sweep_at = 2 * self.entries.len() + 64;
         }
-        self.alarms.push(Reverse(Alarm { at, slack, lock }));
+        self.entries.push(Reverse(Entry { at, slack, lock }));
     }
 
-    /// When there is something to do.
-    pub(super) fn next(&self) -> Option<Time> {
-        self.alarms.peek().map(|Reverse(alarm)| alarm.at)
+    /// When the first is due.
+    pub(super) fn next_at(&self) -> Option<Time> {
+        self.entries.peek().map(|Reverse(entry)| entry.at)
     }
 
-    /// Those with which something is to be done now, and once there are any, those with which it
-    /// may be done.
-    pub(super) fn take(&mut self, now: Time, slack_max: Duration) -> Vec<T> {
+    /// Takes the locks that are due, and if there are any, those that may be taken early.
+    pub(super) fn take_due(&mut self, now: Time, slack_max: Duration) -> Vec<T> {
         let mut taken = Vec::new();
-        if self.next().is_none_or(|at| at > now) {
+        if self.next_at().is_none_or(|at| at > now) {
             return taken;
         }
         let mut put_back = Vec::new();
-        while self.next().is_some_and(|at| at <= now.after(slack_max)) {
-            let Some(Reverse(alarm)) = self.alarms.pop() else { break };
-            if alarm.at <= now.after(alarm.slack) {
-                taken.push(alarm.lock);
+        while self.next_at().is_some_and(|at| at <= now.after(slack_max)) {
+            let Some(Reverse(entry)) = self.entries.pop() else { break };
+            if entry.at <= now.after(entry.slack) {
+                taken.push(entry.lock);
             } else {
-                put_back.push(Reverse(alarm));
+                put_back.push(Reverse(entry));
             }
         }
-        self.alarms.extend(put_back);
+        self.entries.extend(put_back);
         taken
     }
 
-    /// All that are left.
+    /// Takes all that are left.
     pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
-        self.alarms.drain().map(|Reverse(alarm)| alarm.lock)
+        self.entries.drain().map(|Reverse(entry)| entry.lock)
     }
 }
 
-impl<T> Ord for Alarm<T> {
+impl<T> Ord for Entry<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.at.cmp(&other.at)
     }
 }
 
-impl<T> PartialOrd for Alarm<T> {
+impl<T> PartialOrd for Entry<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> PartialEq for Alarm<T> {
+impl<T> PartialEq for Entry<T> {
     fn eq(&self, other: &Self) -> bool {
         self.at == other.at
     }
 }
 
-impl<T> Eq for Alarm<T> {}
+impl<T> Eq for Entry<T> {}
 
 #[cfg(test)]
 mod tests {
@@ -104,30 +103,30 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_takes_along_what_may_be_done_and_nothing_else() {
+    fn locks_that_are_due_take_along_those_that_may_be_early() {
         let mut schedule = Schedule::new();
-        let alarms = [(1_000, 0), (1_050, 60), (1_060, 0), (1_090, 90), (1_200, 500)];
-        for (millis, slack) in alarms {
-            schedule.put(at(millis), Duration::from_millis(slack), lease(millis));
+        let entries = [(1_000, 0), (1_050, 60), (1_060, 0), (1_090, 90), (1_200, 500)];
+        for (millis, slack) in entries {
+            schedule.insert(at(millis), Duration::from_millis(slack), lease(millis));
         }
-        assert_eq!(schedule.next(), Some(at(1_000)));
-        assert!(schedule.take(at(999), SLACK).is_empty(), "nothing is due");
-        let taken = schedule.take(at(1_000), SLACK);
+        assert_eq!(schedule.next_at(), Some(at(1_000)));
+        assert!(schedule.take_due(at(999), SLACK).is_empty(), "no lock is due");
+        let taken = schedule.take_due(at(1_000), SLACK);
         assert_eq!(ends(&taken), [at(1_000), at(1_050), at(1_090)]);
-        assert_eq!(schedule.next(), Some(at(1_060)));
-        assert_eq!(ends(&schedule.take(at(5_000), SLACK)), [at(1_060), at(1_200)]);
-        assert_eq!(schedule.next(), None);
+        assert_eq!(schedule.next_at(), Some(at(1_060)));
+        assert_eq!(ends(&schedule.take_due(at(5_000), SLACK)), [at(1_060), at(1_200)]);
+        assert_eq!(schedule.next_at(), None);
     }
 
     #[test]
-    fn locks_that_were_given_up_do_not_pile_up() {
+    fn entries_of_released_locks_do_not_pile_up() {
         let mut schedule = Schedule::new();
-        schedule.put(at(60_000), SLACK, lease(60_000));
+        schedule.insert(at(60_000), SLACK, lease(60_000));
         for _ in 0..10_000 {
-            let given_up = lease(50_000);
-            schedule.put(at(50_000), SLACK, Arc::clone(&given_up));
-            given_up.close(at(1), NodeSet::all(3));
-            assert!(schedule.alarms.len() <= 66 + 2, "{}", schedule.alarms.len());
+            let released = lease(50_000);
+            schedule.insert(at(50_000), SLACK, Arc::clone(&released));
+            released.close(at(1), NodeSet::all(3));
+            assert!(schedule.entries.len() <= 66 + 2, "{}", schedule.entries.len());
         }
         assert!(schedule.drain().any(|lease| lease.valid_until() == at(60_000)));
     }

@@ -1,11 +1,10 @@
-//! What a hold synchronises with. A model checker puts its own in this file's place: see
-//! tests/keep_model.
+//! The locks behind a shared lease. tests/keep_model puts a model checker's in place of this file.
 
 pub(super) use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use std::time::Duration;
 
-/// Waits to be notified, or for so long. One wake-up too many does no harm.
+/// Waits for a notification, for up to `limit`. Spurious wake-ups are harmless.
 pub(super) fn wait<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,8 +1,8 @@
-//! Model-checks what a guard and the watchdog share: `watchdog/shared_lease.rs`, compiled against
-//! loom's locks and run through every order in which renewal, release, drop and loss can meet.
+//! Model-checks the lease that a guard and the watchdog share: `watchdog/shared_lease.rs`, compiled
+//! against loom's locks and run through every order of extension, release, drop and loss.
 //!
-//! The nodes are a list of what they were sent, in their order. Time is a number that one of the
-//! threads sets forward, so that each thread may have read the clock long before it acts on that.
+//! The nodes are a list of the requests that were sent to them. Time is a number that one of the
+//! threads sets forward, so each thread may have read the clock long before it acts on that.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ mod shared_lease;
 mod losses;
 mod sync;
 
-/// What `hold` takes from the crate.
+/// What `shared_lease` takes from the crate.
 use redlatch::internal::engine;
 
 mod clock {
@@ -46,19 +46,19 @@ enum Sent {
     Release,
 }
 
-/// A lock of a second that was asked for at 0, and all that has to do with it.
+/// A lock of a second that was requested at 0, with its nodes, its clock and its callbacks.
 struct World {
     lease: SharedLease,
     nodes: Mutex<Vec<Sent>>,
     millis: AtomicU64,
-    told: Arc<AtomicUsize>,
+    calls: Arc<AtomicUsize>,
 }
 
-/// When the validity has passed, and no renewal was confirmed.
+/// When the validity ends if no extension is confirmed.
 const END: u64 = 988;
 
-/// A time at which renewing is in order.
-const RENEWAL: u64 = 330;
+/// A time at which the lock is extended.
+const EXTENSION: u64 = 330;
 
 fn ttl(millis: u64) -> Ttl {
     Ttl::from_duration(Duration::from_millis(millis)).unwrap()
@@ -86,12 +86,12 @@ fn lease() -> Lease {
 
 impl World {
     fn new() -> Arc<Self> {
-        let told = Arc::new(AtomicUsize::new(0));
-        let (lease, counter) = (SharedLease::new(lease()), Arc::clone(&told));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let (lease, counter) = (SharedLease::new(lease()), Arc::clone(&calls));
         let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
-        assert!(lease.on_lost(Box::new(tell)), "the first is to be looked at");
-        let millis = AtomicU64::new(RENEWAL);
-        Arc::new(Self { lease, nodes: Mutex::new(Vec::new()), millis, told })
+        assert!(lease.on_lost(Box::new(tell)), "the notifier must check it for the first callback");
+        let millis = AtomicU64::new(EXTENSION);
+        Arc::new(Self { lease, nodes: Mutex::new(Vec::new()), millis, calls })
     }
 
     fn now(&self) -> Time {
@@ -102,9 +102,9 @@ impl World {
         self.nodes.lock().unwrap().push(sent);
     }
 
-    /// What the watchdog does with a lock that is due: a renewal that the nodes confirm. Says when
-    /// it had their answer, if it has asked them.
-    fn renew(&self) -> Option<Time> {
+    /// What the keep-alive loop does with a lock that is due: an extension that the nodes confirm.
+    /// Returns when it had their answer, if it has sent the request.
+    fn extend(&self) -> Option<Time> {
         let (now, mut extended) = (self.now(), None);
         let begun = self.lease.begin_extension(now, ttl(3_000), |lease| {
             self.send(Sent::Extension);
@@ -119,22 +119,22 @@ impl World {
         Some(answered)
     }
 
-    /// What the notifier does when its alarm goes off, or when it is handed the lock.
-    fn look(&self) {
+    /// What the notifier does when the lock is due in its schedule, or when it is notified.
+    fn check(&self) {
         if let LeaseStatus::Lost(lost, callbacks) = self.lease.take_status(self.now()) {
             callbacks.into_iter().for_each(|callback| callback(lost));
         }
     }
 
-    /// What release, drop and passing on begin with, and the release itself.
+    /// How a release, a drop and a handoff begin, and the release itself.
     fn give_up(&self) -> Lease {
         let lease = self.lease.close(self.now(), NodeSet::all(5));
         self.send(Sent::Release);
         lease
     }
 
-    fn told(&self) -> usize {
-        self.told.load(Ordering::SeqCst)
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 }
 
@@ -152,36 +152,40 @@ fn spawn<T: 'static>(
 }
 
 #[test]
-fn no_extension_stands_behind_the_release() {
+fn no_extension_comes_after_the_release() {
     explore(|| {
         let world = World::new();
         let watchdog = spawn(&world, |world| {
-            world.renew();
-            world.renew();
+            world.extend();
+            world.extend();
         });
         let lease = world.give_up();
         let nodes = world.nodes.lock().unwrap().clone();
         watchdog.join().unwrap();
         let after = world.nodes.lock().unwrap().clone();
-        assert_eq!(nodes, after, "nothing is sent any more");
+        assert_eq!(nodes, after, "nothing is sent after the release");
         assert_eq!(after.last(), Some(&Sent::Release));
         if after.len() > 1 {
-            assert_eq!(lease.ttl_longest, ttl(3_000), "it is known how long the key may live");
-            // Either the renewal is over and says where the key is, or it may be anywhere.
+            assert_eq!(
+                lease.ttl_longest,
+                ttl(3_000),
+                "the release knows how long the key may live"
+            );
+            // Either the extension has finished and says where the key is, or it may be anywhere.
             let is_settled = lease.valid_until > at(END);
             assert!(is_settled || lease.nodes == NodeSet::all(5));
         }
         world.millis.store(60_000, Ordering::SeqCst);
-        world.look();
-        assert_eq!(world.told(), 0, "it was given up before it was lost");
+        world.check();
+        assert_eq!(world.calls(), 0, "it was released before it was lost");
     });
 }
 
 #[test]
-fn a_lock_that_anybody_saw_lost_does_not_come_back() {
+fn a_lock_that_a_thread_saw_lost_does_not_come_back() {
     explore(|| {
         let world = World::new();
-        let watchdog = spawn(&world, World::renew);
+        let watchdog = spawn(&world, World::extend);
         let holder = spawn(&world, |world| {
             world.millis.store(END, Ordering::SeqCst);
             world.lease.check(world.now())
@@ -192,46 +196,46 @@ fn a_lock_that_anybody_saw_lost_does_not_come_back() {
         assert_eq!(seen.is_err(), stands.is_err());
         let in_time = answered.is_some_and(|answered| answered < at(END));
         assert!(in_time || stands.is_err(), "an answer that comes too late brings nothing back");
-        world.look();
-        world.look();
-        assert_eq!(world.told(), usize::from(stands.is_err()), "once, if it was lost");
+        world.check();
+        world.check();
+        assert_eq!(world.calls(), usize::from(stands.is_err()), "once, if it was lost");
         assert_eq!(stands.unwrap_or(at(END)) > at(END), stands.is_ok());
     });
 }
 
 #[test]
-fn a_loss_is_told_once_or_the_lock_was_given_up_before() {
+fn a_callback_is_called_once_or_the_lock_was_released_before() {
     explore(|| {
         let world = World::new();
         let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
         let watchdog = spawn(&world, |world| {
-            world.look();
-            world.renew();
-            world.look();
+            world.check();
+            world.extend();
+            world.check();
         });
         let lease = world.give_up();
         clock.join().unwrap();
         watchdog.join().unwrap();
         let last = world.nodes.lock().unwrap().last().copied();
         assert_eq!(last, Some(Sent::Release));
-        // The guard is gone; what was lost before is still told.
-        world.look();
+        // The guard is gone; the callbacks of an earlier loss are still called.
+        world.check();
         match world.lease.take_status(world.now()) {
             LeaseStatus::Lost(lost, rest) => {
-                assert_eq!((lost, rest.len(), world.told()), (LockLost::Expired, 0, 1));
+                assert_eq!((lost, rest.len(), world.calls()), (LockLost::Expired, 0, 1));
                 assert!(lease.valid_until <= world.now(), "its release says that it is too late");
             }
-            LeaseStatus::Released => assert_eq!(world.told(), 0),
-            LeaseStatus::Held(_) => panic!("it was given up"),
+            LeaseStatus::Released => assert_eq!(world.calls(), 0),
+            LeaseStatus::Held(_) => panic!("it was released"),
         }
     });
 }
 
 #[test]
-fn two_extensions_at_a_time_add_up() {
+fn two_extensions_at_once_add_up() {
     explore(|| {
         let world = World::new();
-        let watchdog = spawn(&world, World::renew);
+        let watchdog = spawn(&world, World::extend);
         let mut own = None;
         let begin = |lease| own.replace(lease).is_none();
         world.lease.begin_extension(world.now(), ttl(500), begin).unwrap();
@@ -241,29 +245,29 @@ fn two_extensions_at_a_time_add_up() {
         watchdog.join().unwrap();
         let lease = world.give_up();
         assert_eq!((lease.ttl_longest, lease.nodes), (ttl(3_000), NodeSet::all(3)));
-        assert_eq!(lease.valid_until, at(RENEWAL + 2_968));
+        assert_eq!(lease.valid_until, at(EXTENSION + 2_968));
     });
 }
 
 #[test]
-fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept() {
+fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
     explore(|| {
         let world = World::new();
-        // The holder's own extension is sent; its answer comes only after the old end.
+        // The extension by the guard is sent; its answer comes only after the old validity.
         let mut own = None;
         world
             .lease
             .begin_extension(world.now(), ttl(1_000), |lease| {
                 let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
-                let mut extend = Extend::new(rules, lease, ttl(1_000), at(RENEWAL));
+                let mut extend = Extend::new(rules, lease, ttl(1_000), at(EXTENSION));
                 assert!(matches!(extend.poll(), Step::Send(_)));
                 own = Some(extend);
                 true
             })
             .unwrap();
-        let watchdog = spawn(&world, World::renew);
+        let watchdog = spawn(&world, World::extend);
         let clock = spawn(&world, |world| world.millis.store(END, Ordering::SeqCst));
-        let renewed = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
+        let is_extended = watchdog.join().unwrap().is_some_and(|answered| answered < at(END));
         clock.join().unwrap();
 
         let mut ballot = Ballot::new(Tally::new(1));
@@ -271,9 +275,9 @@ fn a_confirmation_that_comes_too_late_ends_no_lock_that_another_extension_kept()
         ballot.sent = NodeSet::all(1);
         let mut own = own.unwrap();
         own.handle(at(END), Input::Ballot(ballot));
-        let Step::Done(outcome) = own.poll() else { panic!("it has its answer") };
+        let Step::Done(outcome) = own.poll() else { panic!("it has its answers") };
         let settled = world.lease.finish_extension(at(END), outcome);
-        assert_eq!(settled.is_ok(), renewed, "{settled:?}");
-        assert_eq!(settled.err(), (!renewed).then_some(LockLost::Expired));
+        assert_eq!(settled.is_ok(), is_extended, "{settled:?}");
+        assert_eq!(settled.err(), (!is_extended).then_some(LockLost::Expired));
     });
 }

@@ -1,11 +1,11 @@
-//! In the place of `watchdog/sync.rs`: locks that loom can see into.
+//! In place of `watchdog/sync.rs`: locks that loom controls.
 
 pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
 pub(crate) use std::sync::PoisonError;
 
 use std::time::Duration;
 
-/// Waits to be notified. To the model no time passes, so a thread that nobody wakes is a deadlock.
+/// Waits for a notification. No time passes in the model, so a missing notification is a deadlock.
 pub(crate) fn wait<'a, T>(
     condvar: &Condvar,
     guard: MutexGuard<'a, T>,
