@@ -115,7 +115,7 @@ impl Operation for RecordedAcquire<'_, '_> {
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
         // A fenced lock may take a second round, and that is no second attempt.
-        if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
+        if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
             self.account.attempts += 1;
         }
         step

@@ -94,7 +94,7 @@ impl Net {
 
     /// Puts a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> Delivery {
-        let (verb, limit) = (request.verb, limit(&request));
+        let (verb, limit) = (request.verb(), limit(&request));
         self.turn.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
 
@@ -151,7 +151,7 @@ impl Requests {
     /// Puts a request to all nodes, ahead of whatever is asked from now on, and hands out its
     /// number. Does not wait, and [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = (request.deadline.after(MARGIN), request.verb);
+        let limit = (request.deadline.after(MARGIN), request.verb());
         let number = self.batch.begin(&self.net.turn, request);
         self.limits.insert(number, limit);
         number

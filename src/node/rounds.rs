@@ -81,10 +81,10 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
-        let is_pointless = request.verb.is_acquisition() && self.has_living_twins();
+        let is_pointless = request.verb().is_acquisition() && self.has_living_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
-        self.extensions += usize::from(request.verb == Verb::Extend);
+        self.extensions += usize::from(request.verb() == Verb::Extend);
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -258,7 +258,7 @@ impl<W> Rounds<W> {
     /// Ends a round for good.
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
-            self.extensions -= usize::from(request.verb == Verb::Extend);
+            self.extensions -= usize::from(request.verb() == Verb::Extend);
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

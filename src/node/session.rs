@@ -132,7 +132,7 @@ impl Session {
                     self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.clone(), &problem, false);
             }
-            _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
+            _ if request.verb().is_removal() => self.owe(now, ticket, request.clone()),
             _ => match ticket {
                 Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
                 _ => self.lose(now, ticket, request.clone(), &NodeError::Overloaded, false),

@@ -2,7 +2,7 @@
 
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Request, Vote};
+use crate::engine::{Action, Request, Vote};
 use crate::node::Ticket;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
@@ -18,7 +18,9 @@ impl Session {
             let Some((ticket, mut debt)) = self.pending_releases.take() else { return };
             // If the node refuses to take it, it is owed for what is left of that time, and no
             // longer.
-            debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
+            if let Action::Release(removal) | Action::Undo(removal) = &mut debt.request.action {
+                removal.ttl = removal.ttl.at_most(debt.until.since(now));
+            }
             self.write(now, ticket, debt.request);
         }
     }
@@ -41,7 +43,7 @@ impl Session {
             self.fail(ticket, problem, was_sent);
         }
         // Of what was never written nothing is left behind, but a removal is owed all the same.
-        let may_leave = was_sent || request.verb.is_removal();
+        let may_leave = was_sent || request.verb().is_removal();
         if let Some(removal) = owed_of(request).filter(|_| may_leave) {
             self.owe(now, None, removal);
         }
@@ -71,7 +73,7 @@ impl Session {
 
     /// A lock was not handed over here: the one before is to be removed.
     pub(super) fn owe_predecessor(&mut self, now: Time, request: Request) {
-        if request.predecessor.is_some() {
+        if request.predecessor().is_some() {
             owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
         }
     }

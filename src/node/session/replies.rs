@@ -155,7 +155,7 @@ impl Session {
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
                 // If one of several keys is another's, the rest may still be the lock before's.
-                if vote == Vote::Refused && command.request.keys().nth(1).is_some() {
+                if vote == Vote::Refused && command.request.has_more_keys() {
                     self.owe_predecessor(now, command.request);
                 }
             }
@@ -221,8 +221,9 @@ impl Session {
     /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
     /// plant a key that nobody removes.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let takes = matches!(command.request.verb, Verb::Acquire | Verb::Handoff | Verb::Restore);
-        takes && self.flight.has(&command.request.token, Verb::is_removal)
+        let takes = matches!(command.request.verb(), Verb::Acquire | Verb::Handoff | Verb::Restore);
+        let lock = command.request.lock().filter(|_| takes);
+        lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {

@@ -45,7 +45,7 @@ impl Session {
     /// Is so much unanswered that this request would be turned away, or would be left lying because
     /// nobody waits for it?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
-        let would_lie = self.is_silent || !request.verb.is_answered();
+        let would_lie = self.is_silent || !request.verb().is_answered();
         would_lie && self.is_ready() && !self.flight.has_room(request)
     }
 

@@ -9,8 +9,8 @@ mod several;
 mod silence;
 mod stray;
 
-use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket, ttl};
+use crate::engine::{Action, Removal, Verb, Vote};
+use crate::node::fixture::{Talk, at, greeting, lock, request, ticket, ttl};
 use crate::node::{DEBTS_MAX, NodeError, Phase, SessionOptions};
 
 #[test]
@@ -223,7 +223,7 @@ fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
     let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
     let mut short = request(Verb::Release, 1, talk.now);
-    short.ttl = ttl(5);
+    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5) });
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));

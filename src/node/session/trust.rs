@@ -8,10 +8,11 @@
 
 use super::{Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Verb};
+use crate::engine::{Action, Request, Verb};
 use crate::node::command::{Meaning, describe, has_proof};
 use crate::node::node_error::NodeError;
 use crate::resp::Reply;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the replies of one connection have shown so far.
@@ -40,7 +41,7 @@ impl Trust {
 
     /// May the reply to this request be another's?
     pub(super) fn doubts(self, request: &Request) -> bool {
-        self.is_doubtful && request.verb != Verb::Ping && !has_proof(request)
+        self.is_doubtful && request.verb() != Verb::Ping && !has_proof(request)
     }
 }
 
@@ -76,7 +77,8 @@ impl Session {
             self.trust.is_doubtful = true;
         }
         if self.trust.doubts(request) && !self.flight.has_proof() {
-            let look = Request { verb: Verb::Inspect, extras: None, ..request.clone() };
+            let action = Action::Inspect { key: Arc::from(request.key()) };
+            let look = Request { action, ..request.clone() };
             let form = self.scripts.form(&look);
             self.flight.push(now, None, look, form);
         }

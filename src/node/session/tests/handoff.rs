@@ -1,15 +1,13 @@
 //! Handoffs that a node does not take: nothing of either lock may stay there.
 
-use crate::engine::{Extras, Predecessor, Request, Token, Verb, Vote};
+use crate::engine::{Action, Extras, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
-use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
+use crate::node::fixture::{self, Talk, greeting, ticket, ttl};
 use std::sync::Arc;
 
 /// The request by which the lock of `before` becomes that of `owner`.
 fn handoff(before: u8, owner: u8, talk: &Talk) -> Request {
-    let mut request = request(Verb::Handoff, owner, talk.now);
-    request.predecessor = Some(Predecessor::new(Token::new([before; Token::LEN])));
-    request
+    fixture::handoff(before, owner, talk.now)
 }
 
 fn send(talk: &mut Talk, serial: u64, before: u8, owner: u8) {
@@ -76,7 +74,8 @@ fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
 fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
     let mut talk = Talk::ready();
     let mut request = handoff(4, 5, &talk);
-    (request.ttl, request.ttl_longest) = (ttl(10), ttl(1_000));
+    let Action::Handoff { new, ttl_longest, .. } = &mut request.action else { panic!() };
+    (new.ttl, *ttl_longest) = (ttl(10), ttl(1_000));
     talk.session.send(talk.now, Some(ticket(1)), &request);
     talk.lose();
     talk.pass(999);
@@ -119,9 +118,10 @@ fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
         let mut talk = Talk::ready();
         let mut request = handoff(4, 5, &talk);
         let more_keys = vec![Arc::from(&b"more"[..])];
-        request.extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
-        let before = request.predecessor.as_mut().expect("it is handed over");
-        before.extras.clone_from(&request.extras);
+        let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+        let Action::Handoff { new, predecessor, .. } = &mut request.action else { panic!() };
+        predecessor.extras.clone_from(&extras);
+        new.lock.extras = extras;
         talk.session.send(talk.now, Some(ticket(1)), &request);
         assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
         talk.hear(refusal);

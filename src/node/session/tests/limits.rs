@@ -1,11 +1,10 @@
 //! What finds no room waits, and what a node that does not answer can make pile up.
 
 use crate::engine::{Request, Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::node::fixture::{self, Talk, at, greeting, ticket};
 use crate::node::{
     DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, SessionOptions,
 };
-use std::sync::Arc;
 use std::time::Duration;
 
 const HALF: usize = IN_FLIGHT_MAX / 2;
@@ -13,7 +12,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 
 /// About a key of 64 KiB.
 fn long(verb: Verb, talk: &Talk) -> Request {
-    Request { key: Arc::from(vec![b'k'; 64 * 1024]), ..request(verb, 1, talk.now) }
+    fixture::long(verb, 64 * 1024, talk.now)
 }
 
 /// A session at which so many plants are unanswered or wait, with the tickets from 0.

@@ -14,7 +14,7 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
     let mut talk = Talk::ready();
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVAL 1"]);
-    let ttl = request(Verb::Undo, 1, talk.now).ttl.as_duration();
+    let ttl = request(Verb::Undo, 1, talk.now).ttl().expect("it has one").as_duration();
     let (start, mut times) = (talk.now, 0);
     // The node is asked about something else now and then, and refuses that and the removal.
     while talk.session.load() != (0, 0) {

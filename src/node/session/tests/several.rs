@@ -1,7 +1,7 @@
 //! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
 
-use crate::engine::{Extras, Request, Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::engine::{Extras, LockId, Request, Verb, Vote};
+use crate::node::fixture::{self, Talk, at, greeting, lock, ticket};
 use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
     let name = |number: usize| format!("{number:0length$}").into_bytes().into();
     let more_keys = (0..more).map(name).collect();
     let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
-    Request { extras, ..request(verb, owner, at(0)) }
+    fixture::about(verb, LockId { extras, ..lock(owner) }, at(0))
 }
 
 fn send(talk: &mut Talk, serial: u64, verb: Verb) {
