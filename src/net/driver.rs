@@ -156,7 +156,7 @@ impl Driver {
             self.note(Some(Duration::ZERO));
         }
         for link in self.links.iter_mut().filter(|link| link.is_readable()) {
-            if self.rounds.is_mistakable(link.node(), request) {
+            if self.rounds.must_be_read_before(link.node(), request) {
                 link.read(&mut self.buffer, &mut self.rounds);
             }
         }

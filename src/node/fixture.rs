@@ -109,14 +109,14 @@ pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
 
 /// A session with a peer whose words are written down in the test.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct ScriptedSession {
     pub(super) session: Session,
     pub(super) now: Time,
     /// What has been written and not been looked at.
     sent: Vec<u8>,
 }
 
-impl Talk {
+impl ScriptedSession {
     pub(super) fn new(options: SessionOptions) -> Self {
         Self { session: Session::new(options), now: at(0), sent: Vec::new() }
     }

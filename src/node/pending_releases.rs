@@ -26,7 +26,7 @@ pub(super) struct PendingRelease {
 
 /// What is to be removed from a node that has not carried this request out, or may not have: for a
 /// handoff, the lock before, which nobody else will remove.
-pub(super) fn owed_of(request: Request) -> Option<Request> {
+pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     let action = match request.action {
         removal @ (Action::Release(_) | Action::Undo(_)) => removal,
         Action::Handoff { new, predecessor, ttl_longest } => {
@@ -67,7 +67,7 @@ impl PendingReleases {
     /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
     /// an answer because their removals had to be given up for it. As long as the node `is_well`
     /// none is given up: there is one at most for each lock that its callers held.
-    pub(super) fn owe(
+    pub(super) fn add(
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
@@ -154,7 +154,7 @@ mod tests {
         let mut pending_releases = PendingReleases::default();
         for length in [1, 64 * 1024, 7] {
             for _ in 0..2 * DEBTS_MAX {
-                pending_releases.owe(at(0), None, removal(length), false);
+                pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
                     pending_releases.owed.iter().map(|debt| debt.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.bytes);
@@ -170,7 +170,7 @@ mod tests {
         let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
         let owe = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count)
-                .for_each(|_| drop(pending_releases.owe(at(0), None, removal(1_000), is_well)));
+                .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
         };
         owe(&mut pending_releases, many, true);
         assert_eq!(pending_releases.len(), many);
@@ -191,7 +191,7 @@ mod tests {
             let mut removal = removal(1);
             let Action::Undo(undo) = &mut removal.action else { panic!("{removal:?}") };
             undo.ttl = ttl(millis);
-            pending_releases.owe(at(0), None, removal, false);
+            pending_releases.add(at(0), None, removal, false);
         }
         for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
             pending_releases.expire(at(millis));
