@@ -5,8 +5,8 @@
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Ballot, Drift, Entropy, Input, Node, Operation, Patience, Request, Rules,
-    Step, Tally, Ttl, Verb, Vote,
+    Acquire, Acquired, Acquisition, Action, Ballot, Drift, Entropy, Input, Node, Operation,
+    Patience, Removal, Request, Rules, Step, Tally, Ttl, Vote,
 };
 use redlatch::internal::node::command::{Form, encode};
 use redlatch::internal::node::{Phase, Rounds, Session, SessionOptions};
@@ -58,8 +58,11 @@ fn encoding(bench: &Bench) {
         encode(black_box(&plant), Form::Digest, 12_345, &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
+    let Action::Acquire(Acquisition { lock, ttl, .. }) = plant.action.clone() else {
+        panic!("an attempt begins with that")
+    };
     let mut release = plant;
-    release.verb = Verb::Release;
+    release.action = Action::Release(Removal { lock, ttl });
     bench.run("encode EVALSHA", || {
         out.clear();
         encode(black_box(&release), Form::Digest, 12_345, &mut out);

@@ -93,7 +93,7 @@ impl Core {
         let mut last = LastRound::default();
         loop {
             match operation.poll() {
-                Step::Send(request) if request.verb.is_answered() => {
+                Step::Send(request) if request.verb().is_answered() => {
                     let returns = self.net.submit(request).returns;
                     last = LastRound { reports: returns.reports, twins: returns.twins };
                     // After the answer that decided it: a grant must not look younger than it is.

@@ -12,7 +12,8 @@ mod rounds;
 
 use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, NodeSet, Predecessor, Request, Rules, Token, Ttl, Verb};
+use redlatch::internal::engine::{Acquisition, Action, Drift, LockId, NodeSet, Predecessor};
+use redlatch::internal::engine::{Removal, Request, Rules, Token, Ttl};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -61,18 +62,24 @@ pub(crate) fn check(data: &[u8]) {
 /// A request with `serial` in its token.
 fn request(kind: u8, serial: u64, now: Time) -> Request {
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a usual factor"));
-    let mut request = Request::ping(&rules, now);
-    let verbs = [Verb::Acquire, Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore, Verb::Ping];
-    request.verb = verbs[usize::from(kind) % verbs.len()];
-    request.token = token(serial);
-    if kind / 64 == 1 && request.verb == Verb::Acquire {
-        request.verb = Verb::Handoff;
-        request.predecessor = Some(Predecessor::new(token(serial.wrapping_sub(1))));
-    }
-    request.key = Arc::clone(&KEYS[usize::from(kind / 64)]);
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
-    request.ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
-    request.ttl_longest = request.ttl;
+    let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
+    let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
+    let lock = LockId { key, token: token(serial), extras: None };
+    let action = match kind % 6 {
+        0 if kind / 64 == 1 => Action::Handoff {
+            new: Acquisition { lock, ttl, fence: 0 },
+            predecessor: Predecessor::new(token(serial.wrapping_sub(1))),
+            ttl_longest: ttl,
+        },
+        0 => Action::Acquire(Acquisition { lock, ttl, fence: 0 }),
+        1 => Action::Extend { lock, ttl },
+        2 => Action::Release(Removal { lock, ttl }),
+        3 => Action::Undo(Removal { lock, ttl }),
+        4 => Action::Restore { lock, ttl },
+        _ => Action::Ping,
+    };
+    let mut request = Request::to_all(&rules, now, action);
     request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };
     request
 }

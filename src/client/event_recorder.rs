@@ -117,7 +117,7 @@ impl Operation for RecordedAcquire<'_, '_> {
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
         // The second round of a fenced lock is not a second attempt.
-        if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
+        if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
             self.recorder.attempts += 1;
         }
         step

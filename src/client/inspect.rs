@@ -2,7 +2,7 @@
 
 use super::LockClient;
 use crate::clock;
-use crate::engine::{Request, Verb, Verdict};
+use crate::engine::{Action, Request, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
 use crate::node::{NodeError, NodeStatus};
@@ -37,8 +37,8 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(InspectError::OtherProcess);
         }
-        let ping = Request::ping(&self.core.rules, clock::now());
-        let request = Request { verb: Verb::Inspect, key: Arc::clone(&key), ..ping };
+        let action = Action::Inspect { key: Arc::clone(&key) };
+        let request = Request::to_all(&self.core.rules, clock::now(), action);
         let returns = self.core.net.submit(request).returns;
         Inspection::of(key, &returns.snapshots, returns.reports)
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
@@ -78,9 +78,9 @@ impl LockClient {
             let error = || ForceReleaseError::NotALock { urls: others.clone() };
             return if is_free { Ok(false) } else { Err(error()) };
         }
-        let ping = Request::ping(&self.core.rules, clock::now());
-        let (verb, key, seen) = (Verb::Remove, Arc::clone(key), Some(Arc::clone(locks)));
-        let returns = self.core.net.submit(Request { verb, key, seen, ..ping }).returns;
+        let action = Action::Remove { key: Arc::clone(key), seen: Arc::clone(locks) };
+        let request = Request::to_all(&self.core.rules, clock::now(), action);
+        let returns = self.core.net.submit(request).returns;
         let tally = &returns.ballot.tally;
         if tally.answered_by_majority() != Verdict::Won {
             return Err(ForceReleaseError::NoQuorum(NoQuorum::new(returns.reports)));

@@ -12,8 +12,8 @@ mod failing;
 mod fencing;
 mod split;
 
-use super::{Backoff, Ballot, Entropy, Extras, Input, Jitter, Lease, NodeSet};
-use super::{Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
+use super::{Acquisition, Action, Backoff, Ballot, Entropy, Extras, Input, Jitter, Lease, LockId};
+use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -153,22 +153,20 @@ impl Acquire {
         self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
         self.began.get_or_insert(now);
         self.attempts += 1;
-        let before = self.predecessor.as_ref();
-        let request = Request {
-            verb: if before.is_some() { Verb::Handoff } else { Verb::Acquire },
-            key: Arc::clone(&self.key),
-            token: draw.token,
-            extras: self.extras.clone(),
-            fence: if self.is_fenced() { fencing::seed(draw.wall) } else { 0 },
-            predecessor: before
-                .map(|lease| Predecessor { token: lease.token, extras: lease.extras.clone() }),
-            seen: None,
-            ttl: self.ttl,
-            ttl_longest: before.map_or(self.ttl, |lease| self.ttl.max(lease.ttl_longest)),
-            started: now,
-            deadline: self.deadline(now, now).min(self.end_of_single()),
-            nodes: NodeSet::all(self.rules.nodes),
+        let lock =
+            LockId { key: Arc::clone(&self.key), token: draw.token, extras: self.extras.clone() };
+        let fence = if self.is_fenced() { fencing::seed(draw.wall) } else { 0 };
+        let new = Acquisition { lock, ttl: self.ttl, fence };
+        let action = match &self.predecessor {
+            None => Action::Acquire(new),
+            Some(before) => Action::Handoff {
+                new,
+                predecessor: Predecessor { token: before.token, extras: before.extras.clone() },
+                ttl_longest: self.ttl.max(before.ttl_longest),
+            },
         };
+        let deadline = self.deadline(now, now).min(self.end_of_single());
+        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
         self.state = State::Asking { request, is_sent: false };
     }
 
@@ -183,16 +181,17 @@ impl Acquire {
         }
     }
 
-    fn conclude(&mut self, now: Time, request: Request, ballot: &Ballot) {
+    fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
+        let lock = request.lock().expect("a lock is asked for").clone();
         let started = request.started;
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
         if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
             self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
-                key: Arc::clone(&request.key),
-                token: request.token,
-                extras: request.extras.clone(),
+                key: Arc::clone(&lock.key),
+                token: lock.token,
+                extras: lock.extras.clone(),
                 fence: None,
                 valid_until,
                 since: started,
@@ -200,7 +199,7 @@ impl Acquire {
                 ttl_longest: self.ttl,
                 nodes: ballot.sent,
             };
-            self.state = self.granted(now, lease, request, ballot);
+            self.state = self.granted(now, lease, lock, ballot);
             return;
         }
 
@@ -226,10 +225,10 @@ impl Operation for Acquire {
                 self.state = State::Over(Some(Acquired::NoEntropy));
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.conclude(now, request, &ballot);
+                self.conclude(now, &request, &ballot);
             }
             (State::Confirming { lease, request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.confirmed(now, lease, request, &ballot);
+                self.confirmed(now, lease, &request, &ballot);
             }
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");

@@ -2,7 +2,7 @@
 //! validity ends, unless the nodes' answers prove that no majority holds it any more.
 
 use super::judge;
-use super::{Ballot, Input, Lease, NodeSet, Operation, Request, Rules, Step, Ttl, Verb, Verdict};
+use super::{Action, Ballot, Input, Lease, Operation, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct Extend {
 
 #[derive(Debug)]
 enum State {
-    Asking { request: Request, is_sent: bool },
+    Asking { request: Request, ttl: Ttl, is_sent: bool },
     Over(Option<Extended>),
 }
 
@@ -48,10 +48,9 @@ impl Extend {
         } else if rules.hold_max.is_some_and(|most| hold > most) {
             State::Over(Some(Extended::HeldTooLong(hold)))
         } else {
-            let request = lease.request(Verb::Extend, ttl, now, &rules);
             // All nodes, also those that never had the key: one that lost it gets it back.
-            let request = Request { nodes: NodeSet::all(rules.nodes), ..request };
-            State::Asking { request, is_sent: false }
+            let action = Action::Extend { lock: lease.id(), ttl };
+            State::Asking { request: Request::to_all(&rules, now, action), ttl, is_sent: false }
         };
         Self { rules, lease, state }
     }
@@ -62,13 +61,14 @@ impl Extend {
         matches!(self.state, State::Over(_))
     }
 
-    fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) -> Extended {
+    /// What an extension to `ttl` came to that was asked for at `started`.
+    fn conclude(&self, now: Time, (started, ttl): (Time, Ttl), ballot: &Ballot) -> Extended {
         // Also if it has been confirmed: a node may have said yes because the request that took the
         // lock reached it only now. Until then others may have had it there.
         let is_past = now >= self.lease.valid_until;
         let mut lease = self.lease.clone();
         lease.nodes = lease.nodes.union(ballot.sent);
-        lease.ttl_longest = lease.ttl_longest.max(request.ttl);
+        lease.ttl_longest = lease.ttl_longest.max(ttl);
 
         let tally = &ballot.tally;
         if tally.granted_by_majority() == Verdict::Won {
@@ -77,8 +77,8 @@ impl Extend {
                 // lock, and this answer must not look like the nodes' denial of it.
                 return Extended::Lost(lease);
             }
-            let valid_until = request.started.after(self.rules.drift.validity(request.ttl));
-            lease.ttl = request.ttl;
+            let valid_until = started.after(self.rules.drift.validity(ttl));
+            lease.ttl = ttl;
             lease.valid_until = lease.valid_until.max(valid_until);
             Extended::Confirmed(lease)
         } else if is_past || judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
@@ -95,8 +95,9 @@ impl Operation for Extend {
 
     fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
-            (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.state = State::Over(Some(self.conclude(now, &request, &ballot)));
+            (State::Asking { request, ttl, is_sent: true }, Input::Ballot(ballot)) => {
+                let outcome = self.conclude(now, (request.started, ttl), &ballot);
+                self.state = State::Over(Some(outcome));
             }
             (state, input) => {
                 debug_assert!(false, "{input:?} in {state:?}");
@@ -107,7 +108,7 @@ impl Operation for Extend {
 
     fn poll(&mut self) -> Step<Extended> {
         match &mut self.state {
-            State::Asking { request, is_sent } => {
+            State::Asking { request, is_sent, .. } => {
                 debug_assert!(!*is_sent, "polled while the nodes are being asked");
                 *is_sent = true;
                 Step::Send(request.clone())
@@ -122,6 +123,7 @@ impl Operation for Extend {
 #[cfg(test)]
 mod tests {
     use super::super::fixture::{Script, ballot, lease, rules};
+    use super::super::{NodeSet, Verb};
     use super::*;
 
     fn ttl(millis: u64) -> Ttl {
@@ -137,7 +139,7 @@ mod tests {
     fn a_confirmed_extension_counts_from_before_it_was_asked_for() {
         let mut extend = extend(1_000, 500);
         let request = extend.request();
-        assert_eq!((request.verb, request.nodes), (Verb::Extend, NodeSet::all(5)));
+        assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
         let Extended::Confirmed(lease) = extend.answer(510, ballot("yyy--")).done() else {
             panic!()
         };
@@ -147,7 +149,7 @@ mod tests {
     #[test]
     fn a_shorter_extension_never_shortens_the_validity() {
         let mut extend = extend(100, 500);
-        assert_eq!(extend.request().ttl_longest, ttl(1_000));
+        assert_eq!(extend.request().ttl(), Some(ttl(100)));
         let Extended::Confirmed(lease) = extend.answer(510, ballot("yyyyy")).done() else {
             panic!()
         };
@@ -201,7 +203,7 @@ mod tests {
         extend.request();
         let Extended::Lost(lease) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
         let undo = lease.undo(Time::from_millis(520), &rules(5));
-        assert_eq!((undo.ttl, undo.nodes), (ttl(60_000), NodeSet::all(5)));
+        assert_eq!((undo.ttl(), undo.nodes), (Some(ttl(60_000)), NodeSet::all(5)));
     }
 
     #[test]

@@ -29,6 +29,37 @@ pub struct Extras {
     pub fence: Option<Ttl>,
 }
 
+/// A lock as the nodes know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "whoever encodes a request must know all of it")]
+pub struct LockId {
+    /// The lock's key.
+    pub key: Arc<[u8]>,
+    /// Whose lock it is.
+    pub token: Token,
+    /// What the lock has beyond that.
+    pub extras: Option<Arc<Extras>>,
+}
+
+impl LockId {
+    /// The keys that are locked.
+    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        keys(&self.key, &self.extras)
+    }
+
+    /// Are there several keys?
+    #[must_use]
+    pub fn has_more_keys(&self) -> bool {
+        self.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty())
+    }
+
+    /// How long the counters live, if the lock is fenced.
+    #[must_use]
+    pub fn counters_ttl(&self) -> Option<Ttl> {
+        self.extras.as_ref()?.fence
+    }
+}
+
 /// All keys of a lock: the first, and those that are locked together with it.
 pub(super) fn keys<'a>(
     first: &'a Arc<[u8]>,

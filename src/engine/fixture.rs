@@ -1,6 +1,7 @@
 //! What the tests of the operations share: votes as text, and a machine driven by literal times.
 
 use super::*;
+use std::sync::Arc;
 
 /// Five nodes and the defaults.
 pub(super) fn rules(nodes: usize) -> Arc<Rules> {
@@ -56,6 +57,11 @@ pub(super) fn lease(since: u64, ttl: u64) -> Lease {
     }
 }
 
+/// Whose lock a request is about.
+pub(super) fn token_of(request: &Request) -> Token {
+    request.lock().expect("it is about a lock").token
+}
+
 /// An operation that a test takes through its steps. Times are in milliseconds.
 pub(super) struct Script<O>(O);
 
@@ -97,7 +103,7 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
 
     pub(super) fn undo(&mut self) -> Request {
         let request = self.request();
-        assert_eq!(request.verb, Verb::Undo);
+        assert_eq!(request.verb(), Verb::Undo);
         request
     }
 

@@ -1,6 +1,6 @@
 //! A lock that is held, and the requests about it.
 
-use super::{Extras, NodeSet, Request, Rules, Token, Ttl, Verb, extras};
+use super::{Action, Extras, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, extras};
 use crate::clock::Time;
 use std::sync::Arc;
 
@@ -34,22 +34,20 @@ impl Lease {
         extras::keys(&self.key, &self.extras)
     }
 
+    /// The lock as the nodes know it.
+    #[must_use]
+    pub fn id(&self) -> LockId {
+        LockId { key: Arc::clone(&self.key), token: self.token, extras: self.extras.clone() }
+    }
+
+    /// The removal of its key, which stays worth sending for as long as the key may live.
+    pub(super) fn removal(&self) -> Removal {
+        Removal { lock: self.id(), ttl: self.ttl_longest }
+    }
+
     /// A request about this lock, to the nodes that may hold it.
-    pub(super) fn request(&self, verb: Verb, ttl: Ttl, now: Time, rules: &Rules) -> Request {
-        Request {
-            verb,
-            key: Arc::clone(&self.key),
-            token: self.token,
-            extras: self.extras.clone(),
-            fence: 0,
-            predecessor: None,
-            seen: None,
-            ttl,
-            ttl_longest: self.ttl_longest,
-            started: now,
-            deadline: now.after(rules.node_timeout),
-            nodes: self.nodes,
-        }
+    pub(super) fn request(&self, action: Action, now: Time, rules: &Rules) -> Request {
+        Request { nodes: self.nodes, ..Request::to_all(rules, now, action) }
     }
 
     /// When its key will have expired on every node that applied the latest request in time.
@@ -62,6 +60,6 @@ impl Lease {
     /// The removal that nobody waits for.
     #[must_use]
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
-        self.request(Verb::Undo, self.ttl_longest, now, rules)
+        self.request(Action::Undo(self.removal()), now, rules)
     }
 }

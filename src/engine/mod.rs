@@ -29,21 +29,22 @@ mod extras;
 mod lease;
 mod quorum;
 mod release;
+mod request;
 mod token;
 mod validity;
 
 pub use acquire::{Acquire, Acquired, Patience};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
-pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, Predecessor};
+pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, LockId, Predecessor};
 pub use lease::Lease;
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};
+pub use request::{Acquisition, Action, Removal, Request, Verb};
 pub use token::{Entropy, Token};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
 use crate::clock::Time;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The settings that every operation of a client goes by.
@@ -82,85 +83,6 @@ impl Rules {
     }
 }
 
-/// What is asked of the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Verb {
-    /// Set the key if there is none.
-    Acquire,
-    /// Give the key of the lock before to this one, also where nobody holds it.
-    Handoff,
-    /// Let the key live on if it is ours.
-    Extend,
-    /// Delete the key if it is ours, and say whether it was.
-    Release,
-    /// The same, for an attempt that failed or a guard that was dropped: nobody waits for it.
-    Undo,
-    /// Set the key again on a node that lost it, while a majority is known to hold it.
-    Restore,
-    /// Raise the counters to the fencing token if the key is ours.
-    Fence,
-    /// Look at the key, whosever it is.
-    Inspect,
-    /// Delete the key, whosever it is, if it holds one of the values that were seen there.
-    Remove,
-    /// Answer, nothing more.
-    Ping,
-}
-
-impl Verb {
-    /// Is somebody waiting for the nodes' answers?
-    #[must_use]
-    pub fn is_answered(self) -> bool {
-        !matches!(self, Self::Undo | Self::Restore)
-    }
-
-    /// Does it take the lock for a new token?
-    #[must_use]
-    pub fn is_acquisition(self) -> bool {
-        matches!(self, Self::Acquire | Self::Handoff)
-    }
-
-    /// Does it take the key away?
-    #[must_use]
-    pub fn is_removal(self) -> bool {
-        matches!(self, Self::Release | Self::Undo)
-    }
-}
-
-/// One request, the same to every node.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Request {
-    /// What to do.
-    pub verb: Verb,
-    /// The lock's key.
-    pub key: Arc<[u8]>,
-    /// Whose lock it is.
-    pub token: Token,
-    /// What the lock has beyond that.
-    pub extras: Option<Arc<Extras>>,
-    /// For a fenced lock, what its counters are at least; when the token is
-    /// [confirmed](Verb::Fence), the token.
-    pub fence: u64,
-    /// Whose lock it was, if it is to be handed over.
-    pub predecessor: Option<Predecessor>,
-    /// The values that were seen under the key, of a [removal by force](Verb::Remove).
-    pub seen: Option<Arc<[Vec<u8>]>>,
-    /// For how long: the ttl of a plant or extension. For a removal, how long the key may live if
-    /// the removal does not arrive, which is how long the removal stays worth sending.
-    pub ttl: Ttl,
-    /// The longest ttl that was sent for this key and token so far. For a handoff, that of the
-    /// lock before counts as well: so long its key may live where the handoff does not arrive.
-    pub ttl_longest: Ttl,
-    /// When the operation began: before anything was written.
-    pub started: Time,
-    /// When the round ends, whoever has answered.
-    pub deadline: Time,
-    /// The nodes that matter: a removal is of no use where nothing was ever written.
-    pub nodes: NodeSet,
-}
-
 /// What a round came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -178,51 +100,6 @@ pub struct Ballot {
     /// For how long no majority can grant a lock, whatever all other nodes do: so many were started
     /// so recently that what they grant does not count yet. Zero if it is not for that.
     pub quarantine: Duration,
-}
-
-impl Request {
-    /// The keys that are locked.
-    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        extras::keys(&self.key, &self.extras)
-    }
-
-    /// How many bytes these are.
-    #[must_use]
-    pub fn key_bytes(&self) -> usize {
-        self.keys().map(<[u8]>::len).sum()
-    }
-
-    /// Are there several keys?
-    #[must_use]
-    pub fn has_more_keys(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty())
-    }
-
-    /// How long the counters live, if the lock is fenced.
-    #[must_use]
-    pub fn counters_ttl(&self) -> Option<Ttl> {
-        self.extras.as_ref()?.fence
-    }
-
-    /// Asks all nodes for a sign of life, until `deadline`.
-    #[must_use]
-    pub fn ping(rules: &Rules, now: Time) -> Self {
-        let ttl = Ttl::SHORTEST;
-        Self {
-            verb: Verb::Ping,
-            key: Arc::from([]),
-            token: Token::new([0; Token::LEN]),
-            extras: None,
-            fence: 0,
-            predecessor: None,
-            seen: None,
-            ttl,
-            ttl_longest: ttl,
-            started: now,
-            deadline: now.after(rules.node_timeout),
-            nodes: NodeSet::all(rules.nodes),
-        }
-    }
 }
 
 impl Ballot {

@@ -1,6 +1,6 @@
 //! Giving a lock back: compare and delete, on every node that may hold it.
 
-use super::{Ballot, Input, Lease, Operation, Request, Rules, Step, Verb, Verdict, judge};
+use super::{Action, Ballot, Input, Lease, Operation, Request, Rules, Step, Verdict, judge};
 use crate::clock::Time;
 
 /// What releasing a lock came to.
@@ -28,7 +28,7 @@ impl Release {
     #[must_use]
     pub fn new(rules: &Rules, lease: &Lease, now: Time) -> Self {
         // Late or not, the key may still be there, and nobody is served by letting it stay.
-        let request = lease.request(Verb::Release, lease.ttl_longest, now, rules);
+        let request = lease.request(Action::Release(lease.removal()), now, rules);
         Self { is_late: now >= lease.valid_until, request: Some(request), outcome: None }
     }
 
@@ -71,6 +71,7 @@ impl Operation for Release {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Verb;
     use super::super::fixture::{Script, ballot, lease, rules};
     use super::*;
 
@@ -88,7 +89,7 @@ mod tests {
         for (votes, expected) in table {
             let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(500));
             let mut script = Script::new(release);
-            assert_eq!(script.request().verb, Verb::Release);
+            assert_eq!(script.request().verb(), Verb::Release);
             assert_eq!(script.answer(510, ballot(votes)).done(), expected, "{votes}");
         }
     }
@@ -98,7 +99,7 @@ mod tests {
         for votes in ["yyyyy", "nnnnn", "fffff"] {
             let release = Release::new(&rules(5), &lease(0, 1_000), Time::from_millis(988));
             let mut script = Script::new(release);
-            assert_eq!(script.request().verb, Verb::Release);
+            assert_eq!(script.request().verb(), Verb::Release);
             assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
         }
     }

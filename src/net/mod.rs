@@ -99,7 +99,7 @@ impl Net {
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> Delivery {
-        let (verb, limit) = (request.verb, limit(&request));
+        let (verb, limit) = (request.verb(), limit(&request));
         self.event_loop.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
 
@@ -156,7 +156,7 @@ impl Requests {
     /// Sends a request to all nodes, before all later requests of this thread, and returns its
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = (request.deadline.after(MARGIN), request.verb);
+        let limit = (request.deadline.after(MARGIN), request.verb());
         let number = self.batch.begin(&self.net.event_loop, request);
         self.limits.insert(number, limit);
         number

@@ -158,7 +158,7 @@ impl SocketLoop {
         }
         for connection in self.connections.iter_mut().filter(|connection| connection.is_readable())
         {
-            if self.rounds.is_mistakable(connection.node(), request) {
+            if self.rounds.must_be_read_before(connection.node(), request) {
                 connection.read(&mut self.buffer, &mut self.rounds);
             }
         }

@@ -55,7 +55,7 @@ impl Changes {
 
 /// Finds out what has changed by comparing with what was told before.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct ChangeRecorder {
     /// For how long a node may be silent without being slow.
     patience: Duration,
     up: NodeSet,
@@ -64,7 +64,7 @@ pub(super) struct Watch {
     changes: Changes,
 }
 
-impl Watch {
+impl ChangeRecorder {
     pub(super) fn new(patience: Duration) -> Self {
         let (up, down, slow) = (NodeSet::EMPTY, NodeSet::EMPTY, NodeSet::EMPTY);
         Self { patience, up, down, slow, changes: Changes::default() }

@@ -2,15 +2,15 @@
 //! knows both.
 #![doc = include_str!("late_arrivals.md")]
 
+mod meaning;
 mod several;
 
+pub use meaning::{Meaning, meaning};
 pub use several::COUNTER_SUFFIX;
 
-use super::node_error::NodeError;
-use super::report::KeySnapshot;
 use super::script::{self, Script};
-use super::server_error::{ServerError, ServerErrorKind, quoted};
-use crate::engine::{Extras, Request, Token, Verb, Vote};
+use super::server_error::quoted;
+use crate::engine::{Acquisition, Action, Extras, LockId, Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -46,7 +46,7 @@ impl KnownScripts {
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
         // than 500 of those that came by `EVAL`. A removal must be understood at once, for nobody
         // may be there to send it again.
-        let is_known = !request.verb.is_removal() && self.0 & bit != 0;
+        let is_known = !request.verb().is_removal() && self.0 & bit != 0;
         if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 
@@ -59,81 +59,106 @@ impl KnownScripts {
 
 /// The script that carries out this request, if it takes one.
 pub(super) fn script(request: &Request) -> Option<Script> {
-    let has_more = request.has_more_keys();
-    match request.verb {
-        Verb::Acquire | Verb::Handoff if has_more || request.counters_ttl().is_some() => {
-            Some(script::CLAIM)
+    match &request.action {
+        Action::Acquire(new) => (!is_plain(&new.lock)).then_some(script::CLAIM),
+        Action::Handoff { new, .. } if is_plain(&new.lock) => Some(script::HANDOFF),
+        Action::Handoff { .. } => Some(script::CLAIM),
+        Action::Restore { lock, .. } => lock.has_more_keys().then_some(script::CLAIM),
+        Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
+        Action::Extend { .. } => Some(script::EXTEND),
+        Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
+            Some(script::RELEASE_ALL)
         }
-        Verb::Restore if has_more => Some(script::CLAIM),
-        Verb::Handoff => Some(script::HANDOFF),
-        Verb::Extend if has_more => Some(script::EXTEND_ALL),
-        Verb::Extend => Some(script::EXTEND),
-        Verb::Release | Verb::Undo if has_more => Some(script::RELEASE_ALL),
-        Verb::Release | Verb::Undo => Some(script::RELEASE),
-        Verb::Fence => Some(script::FENCE),
-        Verb::Inspect => Some(script::INSPECT),
-        Verb::Remove => Some(script::REMOVE),
-        Verb::Acquire | Verb::Restore | Verb::Ping => None,
+        Action::Release(_) | Action::Undo(_) => Some(script::RELEASE),
+        Action::Fence { .. } => Some(script::FENCE),
+        Action::Inspect { .. } => Some(script::INSPECT),
+        Action::Remove { .. } => Some(script::REMOVE),
+        Action::Ping => None,
     }
 }
 
-/// What a reply means.
-#[derive(Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "the session must handle each")]
-pub enum Meaning {
-    /// It is a vote.
-    Vote(Vote),
-    /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
-    /// node's memory of who did.
-    GrantedNew,
-    /// The node granted the lock, and these are its counter and whether nobody held it before.
-    Claimed {
-        /// Was there a key that did not exist?
-        is_new: bool,
-        /// The largest of its counters, if it has any.
-        counter: u64,
-    },
-    /// What the node holds under the key.
-    Seen(KeySnapshot),
-    /// The node does not know the script: to be sent again by its source.
-    UnknownScript,
-    /// It is an error of the server's, and no vote. The conversation goes on.
-    Failed(NodeError),
-    /// It is no answer to this request. The conversation cannot be trusted any more.
-    Nonsense(NodeError),
+/// Has the lock one key, and no counter?
+fn is_plain(lock: &LockId) -> bool {
+    !lock.has_more_keys() && lock.counters_ttl().is_none()
 }
 
 /// Appends `request` to `out`. `number` is what a script is to answer, as proof that it answers
 /// this command.
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
-    let [mut ttl, mut proof] = [[0; 20]; 2];
-    let ttl = decimal(request.ttl.as_millis(), &mut ttl);
+    let mut proof = [0; 20];
     let proof = decimal(number, &mut proof);
-    let key = &*request.key;
-    let value = value(&request.token, request.extras.as_deref());
-    let Some(script) = script(request) else {
-        return match request.verb {
-            Verb::Ping => encode_command(out, &[b"PING"]),
-            _ => encode_command(out, &[b"SET", key, &value, b"NX", b"PX", ttl]),
-        };
-    };
-    let (verb, name) = name(script, form);
-    match request.verb {
-        _ if several::takes(script) => several::encode(request, (verb, name), proof, out),
-        Verb::Extend => encode_command(out, &[verb, name, b"1", key, &value, ttl, proof]),
-        Verb::Handoff => {
-            let before = before(request);
-            encode_command(out, &[verb, name, b"1", key, &before, &value, ttl, proof]);
+    let call = |script| several::Call { name: name(script, form), proof };
+    match &request.action {
+        Action::Ping => encode_command(out, &[b"PING"]),
+        Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
+        Action::Acquire(new) => call(script::CLAIM).claim(new, &[], out),
+        Action::Handoff { new, predecessor, .. } => {
+            let before = value(&predecessor.token, predecessor.extras.as_deref());
+            if is_plain(&new.lock) {
+                handoff(name(script::HANDOFF, form), new, &before, proof, out);
+            } else {
+                call(script::CLAIM).claim(new, &before, out);
+            }
         }
-        Verb::Inspect => encode_command(out, &[verb, name, b"1", key, proof]),
-        Verb::Remove => {
-            let mut words = vec![verb, name, b"1", key];
-            words.extend(request.seen.iter().flat_map(|seen| seen.iter()).map(Vec::as_slice));
+        Action::Restore { lock, ttl } if lock.has_more_keys() => {
+            call(script::CLAIM).restore(lock, *ttl, out);
+        }
+        Action::Restore { lock, ttl } => set(lock, *ttl, out),
+        Action::Extend { lock, ttl } if lock.has_more_keys() => {
+            call(script::EXTEND_ALL).extend(lock, *ttl, out);
+        }
+        Action::Extend { lock, ttl } => {
+            let (verb, name) = name(script::EXTEND, form);
+            let mut digits = [0; 20];
+            let ttl = decimal(ttl.as_millis(), &mut digits);
+            encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
+        }
+        Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
+            call(script::RELEASE_ALL).release(&it.lock, out);
+        }
+        Action::Release(it) | Action::Undo(it) => {
+            let (verb, name) = name(script::RELEASE, form);
+            encode_command(out, &[verb, name, b"1", &it.lock.key, &value_of(&it.lock), proof]);
+        }
+        Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
+        Action::Inspect { key } => {
+            let (verb, name) = name(script::INSPECT, form);
+            encode_command(out, &[verb, name, b"1", key, proof]);
+        }
+        Action::Remove { key, seen } => {
+            let (verb, name) = name(script::REMOVE, form);
+            let mut words: Vec<&[u8]> = vec![verb, name, b"1", key];
+            words.extend(seen.iter().map(Vec::as_slice));
             words.push(proof);
             encode_command(out, &words);
         }
-        _ => encode_command(out, &[verb, name, b"1", key, &value, proof]),
     }
+}
+
+/// Sets the key of a lock with one key and no counter, if there is none.
+fn set(lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
+    let mut digits = [0; 20];
+    let ttl = decimal(ttl.as_millis(), &mut digits);
+    encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
+}
+
+/// Gives the key of a lock with one key and no counter to another one.
+fn handoff(
+    (verb, name): (&[u8], &[u8]),
+    new: &Acquisition,
+    before: &[u8],
+    proof: &[u8],
+    out: &mut Vec<u8>,
+) {
+    let mut digits = [0; 20];
+    let ttl = decimal(new.ttl.as_millis(), &mut digits);
+    let (key, value) = (&new.lock.key, value_of(&new.lock));
+    encode_command(out, &[verb, name, b"1", key, before, &value, ttl, proof]);
+}
+
+/// What the keys of this lock hold.
+fn value_of(lock: &LockId) -> Cow<'_, [u8]> {
+    value(&lock.token, lock.extras.as_deref())
 }
 
 /// What the keys of a lock hold: the token, and behind it whose it is.
@@ -144,12 +169,6 @@ fn value<'a>(token: &'a Token, extras: Option<&Extras>) -> Cow<'a, [u8]> {
         }
         _ => Cow::Borrowed(token.as_bytes()),
     }
-}
-
-/// What they hold before it is handed over.
-fn before(request: &Request) -> Cow<'_, [u8]> {
-    let before = request.predecessor.as_ref();
-    before.map_or(Cow::Borrowed(&[]), |before| value(&before.token, before.extras.as_deref()))
 }
 
 fn name(script: Script, form: Form) -> (&'static [u8], &'static [u8]) {
@@ -166,51 +185,10 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     &digits[..20 - unused]
 }
 
-/// Reads `reply` as the answer to this request, which was sent with this `number`. Texts are shown
-/// without `secret`.
-#[must_use]
-pub fn meaning(
-    request: &Request,
-    number: u64,
-    reply: &Reply<'_>,
-    secret: Option<&[u8]>,
-) -> Meaning {
-    let script = script(request);
-    let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
-    let number = i64::try_from(number).unwrap_or(i64::MAX);
-    match (script, reply) {
-        (_, Reply::Error(text)) => error_meaning(ServerError::parse(text, secret)),
-        (None, Reply::Simple(b"PONG")) if request.verb == Verb::Ping => {
-            Meaning::Vote(Vote::Granted)
-        }
-        (None, Reply::Simple(b"OK")) if request.verb != Verb::Ping => Meaning::GrantedNew,
-        (None, Reply::Null) if request.verb != Verb::Ping => Meaning::Vote(Vote::Refused),
-        (Some(script), Reply::Array(list)) => {
-            several::meaning(script, number, list).unwrap_or_else(nonsense)
-        }
-        (Some(script), Reply::Integer(answer)) if *answer == -number => {
-            if script == script::INSPECT { nonsense() } else { Meaning::Vote(Vote::Refused) }
-        }
-        (Some(script), Reply::Integer(answer)) if *answer == number => {
-            if several::has_list(script) { nonsense() } else { Meaning::Vote(Vote::Granted) }
-        }
-        _ => nonsense(),
-    }
-}
-
 /// Does the answer to this request prove that it is the answer to this one and no other? What a
 /// plain `SET` is answered with could be the answer to any other.
 pub(super) fn has_proof(request: &Request) -> bool {
     script(request).is_some()
-}
-
-fn error_meaning(error: ServerError) -> Meaning {
-    match error.kind {
-        ServerErrorKind::NoScript => Meaning::UnknownScript,
-        // Something under the lock's key that is no lock: certainly not ours.
-        ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
-        _ => Meaning::Failed(NodeError::Server(error)),
-    }
 }
 
 /// A reply in a few words.

@@ -3,7 +3,8 @@
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
-use crate::engine::{Extras, Node, NodeSet, Request, Rules, Token, Ttl, Verb, Vote};
+use crate::engine::{Acquisition, Action, Extras, LockId, Node, Predecessor};
+use crate::engine::{Removal, Request, Rules, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,27 +23,69 @@ pub(super) fn ticket(serial: u64) -> Ticket {
 /// A request about the lock `key` of the token that is made of twenty times `owner`, to three
 /// nodes, with a ttl of a second.
 pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
-    let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
-    Request {
-        verb,
-        key: Arc::from(&b"key"[..]),
-        token: Token::new([owner; Token::LEN]),
-        ttl: ttl(1_000),
-        ttl_longest: ttl(1_000),
-        nodes: NodeSet::all(3),
-        ..Request::ping(&rules, now)
-    }
+    about(verb, lock(owner), now)
 }
 
-/// The same of a fenced lock, whose counters live for an hour.
+/// The lock `key` of the token that is made of twenty times `owner`.
+pub(super) fn lock(owner: u8) -> LockId {
+    LockId { key: Arc::from(&b"key"[..]), token: Token::new([owner; Token::LEN]), extras: None }
+}
+
+/// A request about this lock, to three nodes, with a ttl of a second. A handoff is from a lock of
+/// the token that is made of zeros.
+pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
+    let rules = Rules::new(3, crate::engine::Drift::from_factor(0.01).expect("a usual factor"));
+    let (key, ttl) = (Arc::clone(&lock.key), ttl(1_000));
+    let action = match verb {
+        Verb::Acquire => Action::Acquire(Acquisition { lock, ttl, fence: 50 }),
+        Verb::Handoff => {
+            let predecessor = Predecessor::new(Token::new([0; Token::LEN]));
+            let new = Acquisition { lock, ttl, fence: 50 };
+            Action::Handoff { new, predecessor, ttl_longest: ttl }
+        }
+        Verb::Extend => Action::Extend { lock, ttl },
+        Verb::Release => Action::Release(Removal { lock, ttl }),
+        Verb::Undo => Action::Undo(Removal { lock, ttl }),
+        Verb::Restore => Action::Restore { lock, ttl },
+        Verb::Fence => Action::Fence { lock, fence: 50 },
+        Verb::Inspect => Action::Inspect { key },
+        Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
+        Verb::Ping => Action::Ping,
+    };
+    Request::to_all(&rules, now, action)
+}
+
+/// The request by which the lock of `before` becomes that of `owner`.
+pub(super) fn handoff(before: u8, owner: u8, now: Time) -> Request {
+    taking_over(before, request(Verb::Handoff, owner, now))
+}
+
+/// The same of fenced locks.
+pub(super) fn fenced_handoff(before: u8, owner: u8, now: Time) -> Request {
+    taking_over(before, fenced(Verb::Handoff, owner, now))
+}
+
+fn taking_over(before: u8, mut request: Request) -> Request {
+    if let Action::Handoff { predecessor, .. } = &mut request.action {
+        *predecessor = Predecessor::new(Token::new([before; Token::LEN]));
+    }
+    request
+}
+
+/// A request about a fenced lock, whose counters live for an hour.
 pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
     let extras = Extras { fence: Some(ttl(3_600_000)), ..Extras::default() };
-    Request { extras: Some(Arc::new(extras)), fence: 50, ..request(verb, owner, now) }
+    about(verb, LockId { extras: Some(Arc::new(extras)), ..lock(owner) }, now)
 }
 
 /// The removal of a key of so many bytes.
 pub(super) fn removal(key_length: usize) -> Request {
-    Request { key: Arc::from(vec![b'k'; key_length]), ..request(Verb::Undo, 1, at(0)) }
+    long(Verb::Undo, key_length, at(0))
+}
+
+/// A request about a key of so many bytes.
+pub(super) fn long(verb: Verb, key_length: usize, now: Time) -> Request {
+    about(verb, LockId { key: Arc::from(vec![b'k'; key_length]), ..lock(1) }, now)
 }
 
 /// The answer to `INFO server` of a server that was started so long ago.
@@ -66,14 +109,14 @@ pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
 
 /// A session with a peer whose words are written down in the test.
 #[derive(Debug)]
-pub(super) struct Talk {
+pub(super) struct ScriptedSession {
     pub(super) session: Session,
     pub(super) now: Time,
     /// What has been written and not been looked at.
     sent: Vec<u8>,
 }
 
-impl Talk {
+impl ScriptedSession {
     pub(super) fn new(options: SessionOptions) -> Self {
         Self { session: Session::new(options), now: at(0), sent: Vec::new() }
     }

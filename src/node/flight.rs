@@ -48,7 +48,7 @@ impl Flight {
     /// Is there room for one more command? Half of it is kept for removals: what was planted must
     /// be possible to take back.
     pub(super) fn has_room(&self, request: &Request) -> bool {
-        let share = if request.verb.is_removal() { 1 } else { 2 };
+        let share = if request.verb().is_removal() { 1 } else { 2 };
         self.commands.len() < IN_FLIGHT_MAX / share
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }
@@ -81,7 +81,9 @@ impl Flight {
     /// Is there a command of this kind about this lock under way?
     pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);
-        requests.any(|request| request.token == *token && is_meant(request.verb))
+        requests.any(|request| {
+            request.lock().is_some_and(|lock| lock.token == *token) && is_meant(request.verb())
+        })
     }
 
     /// Is a command under way whose answer will prove that it is its own?
@@ -91,7 +93,7 @@ impl Flight {
 
     /// Is a removal under way?
     pub(super) fn has_removals(&self) -> bool {
-        self.commands.iter().any(|command| command.request.verb.is_removal())
+        self.commands.iter().any(|command| command.request.verb().is_removal())
     }
 
     /// When the command that has waited longest was written.

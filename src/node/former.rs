@@ -25,7 +25,7 @@ const MISUNDERSTOOD_MAX: u32 = 10;
 
 /// Connections to one node that were given up and may still deliver something.
 #[derive(Clone, Debug, Default)]
-pub struct Former {
+pub struct FormerConnections {
     connections: Vec<Connection>,
     /// How many of them, from the first, are being ended.
     ending: usize,
@@ -39,7 +39,7 @@ struct Connection {
     id: u64,
 }
 
-impl Former {
+impl FormerConnections {
     /// The connection to this server was given up with commands unanswered.
     pub fn add(&mut self, server: &Identity) {
         let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else { return };

@@ -27,7 +27,7 @@
 //! user's rights, it would do harm.
 
 use super::command::describe;
-use super::former::{self, Former};
+use super::former::{self, FormerConnections};
 use super::identity::{Identity, Introduction};
 use super::node_error::NodeError;
 use super::server_error::{ServerError, ServerErrorKind};
@@ -96,7 +96,7 @@ pub struct Handshake {
     /// How often the server was asked who it is.
     infos: u8,
     identity: Identity,
-    former: Former,
+    former: FormerConnections,
     /// The first answer that makes the node unusable.
     problem: Option<NodeError>,
 }
@@ -104,7 +104,7 @@ pub struct Handshake {
 impl Handshake {
     /// Appends the greeting to `out`. Connections of `former` are ended, if the server is theirs.
     #[must_use]
-    pub fn begin(credentials: &Credentials, former: Former, out: &mut Vec<u8>) -> Self {
+    pub fn begin(credentials: &Credentials, former: FormerConnections, out: &mut Vec<u8>) -> Self {
         let mut stages = [true; STAGES.len()];
         match (&credentials.user, &credentials.password) {
             (Some(user), Some(password)) => encode_command(out, &[b"AUTH", user, password]),
@@ -138,7 +138,7 @@ impl Handshake {
         reply: &Reply<'_>,
         secret: Option<&[u8]>,
         out: &mut Vec<u8>,
-    ) -> Result<Option<(Identity, Former)>, NodeError> {
+    ) -> Result<Option<(Identity, FormerConnections)>, NodeError> {
         let stage = self.stage();
         self.next += 1;
         match reply {

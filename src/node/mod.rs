@@ -28,7 +28,7 @@ mod waiting;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
-pub use former::{FORMER_MAX, Former};
+pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
 pub use identity::Identity;
 pub(crate) use node_error::OTHER_PROCESS;

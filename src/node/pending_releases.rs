@@ -5,7 +5,8 @@ use super::Ticket;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 use super::waiting::TicketQueue;
 use crate::clock::Time;
-use crate::engine::{Predecessor, Request, Verb};
+use crate::engine::{Action, LockId, Predecessor, Removal, Request, Ttl};
+use std::time::Duration;
 
 /// The most removals that are remembered for a node that does not take any. Beyond that the oldest
 /// is given up, and its key left to its ttl. For a node that is well there may be more, one for
@@ -25,13 +26,19 @@ pub(super) struct PendingRelease {
 
 /// What is to be removed from a node that has not carried this request out, or may not have: for a
 /// handoff, the lock before, which nobody else will remove.
-pub(super) fn owed_of(request: Request) -> Option<Request> {
-    if request.verb.is_removal() {
-        return Some(request);
-    }
-    let ttl = request.ttl_longest;
-    let Predecessor { token, extras, .. } = request.predecessor?;
-    Some(Request { verb: Verb::Undo, token, extras, predecessor: None, ttl, ..request })
+pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
+    let action = match request.action {
+        removal @ (Action::Release(_) | Action::Undo(_)) => removal,
+        Action::Handoff { new, predecessor, ttl_longest } => {
+            let Predecessor { token, extras, .. } = predecessor;
+            let lock = LockId { key: new.lock.key, token, extras };
+            Action::Undo(Removal { lock, ttl: ttl_longest })
+        }
+        Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
+        Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
+        Action::Ping => return None,
+    };
+    Some(Request { action, ..request })
 }
 
 /// The removals owed to one node.
@@ -60,14 +67,15 @@ impl PendingReleases {
     /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
     /// an answer because their removals had to be given up for it. As long as the node `is_well`
     /// none is given up: there is one at most for each lock that its callers held.
-    pub(super) fn owe(
+    pub(super) fn add(
         &mut self,
         now: Time,
         ticket: Option<Ticket>,
         request: Request,
         is_well: bool,
     ) -> Vec<Ticket> {
-        let until = now.after(request.ttl.as_duration());
+        let lives = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
+        let until = now.after(lives);
         self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
         self.bytes += request.key_bytes();
         self.owed.push(ticket, PendingRelease { request, until });
@@ -146,9 +154,9 @@ mod tests {
         let mut pending_releases = PendingReleases::default();
         for length in [1, 64 * 1024, 7] {
             for _ in 0..2 * DEBTS_MAX {
-                pending_releases.owe(at(0), None, removal(length), false);
+                pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
-                    pending_releases.owed.iter().map(|debt| debt.request.key.len()).sum();
+                    pending_releases.owed.iter().map(|debt| debt.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.bytes);
                 assert!(bytes <= DEBT_BYTES_MAX && pending_releases.len() <= DEBTS_MAX);
                 assert!(!pending_releases.is_empty(), "the latest is kept");
@@ -162,7 +170,7 @@ mod tests {
         let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
         let owe = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count)
-                .for_each(|_| drop(pending_releases.owe(at(0), None, removal(1_000), is_well)));
+                .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
         };
         owe(&mut pending_releases, many, true);
         assert_eq!(pending_releases.len(), many);
@@ -180,8 +188,10 @@ mod tests {
     fn each_expires_in_its_time_whatever_their_order() {
         let mut pending_releases = PendingReleases::default();
         for millis in [30, 10, 20] {
-            let removal = Request { ttl: ttl(millis), ..removal(1) };
-            pending_releases.owe(at(0), None, removal, false);
+            let mut removal = removal(1);
+            let Action::Undo(undo) = &mut removal.action else { panic!("{removal:?}") };
+            undo.ttl = ttl(millis);
+            pending_releases.add(at(0), None, removal, false);
         }
         for (millis, left) in [(9, 3), (10, 2), (19, 2), (20, 1), (29, 1), (30, 0)] {
             pending_releases.expire(at(millis));

@@ -16,7 +16,7 @@ mod watching;
 
 pub use entry::Returns;
 
-use super::change::Watch;
+use super::change::ChangeRecorder;
 use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
@@ -44,7 +44,7 @@ pub struct Rounds<W> {
     twins: Option<(Node, Node)>,
     round_trips: Vec<Option<Duration>>,
     /// What changes about the nodes, if somebody wants to know.
-    watch: Option<Watch>,
+    watch: Option<ChangeRecorder>,
 }
 
 impl<W> Rounds<W> {
@@ -81,10 +81,10 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
-        let is_pointless = request.verb.is_acquisition() && self.has_living_twins();
+        let is_pointless = request.verb().is_acquisition() && self.has_living_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
-        self.extensions += usize::from(request.verb == Verb::Extend);
+        self.extensions += usize::from(request.verb() == Verb::Extend);
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -120,8 +120,8 @@ impl<W> Rounds<W> {
     /// Must what has arrived from this node be read before this request is opened? Otherwise it
     /// might be taken for the answer to it: a reply that came twice, or that nobody asked for.
     #[must_use]
-    pub fn is_mistakable(&self, node: Node, request: &Request) -> bool {
-        self.sessions[node.index()].is_mistakable(request)
+    pub fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
+        self.sessions[node.index()].must_be_read_before(request)
     }
 
     /// Is so much unanswered somewhere that this request would be turned away there, or left lying
@@ -258,7 +258,7 @@ impl<W> Rounds<W> {
     /// Ends a round for good.
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
-            self.extensions -= usize::from(request.verb == Verb::Extend);
+            self.extensions -= usize::from(request.verb() == Verb::Extend);
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

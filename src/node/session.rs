@@ -18,20 +18,20 @@
 //! its order, for as long as the node answers. So there is no more of it than there are callers,
 //! and locks that they have given up.
 
-mod memory;
+mod least_uptime;
 mod options;
 mod pending;
 mod replies;
+mod reply_order;
 mod room;
 mod status;
-mod trust;
 
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
 use super::flight::Flight;
-use super::former::Former;
+use super::former::FormerConnections;
 use super::handshake::Handshake;
 use super::identity::Identity;
 use super::node_error::{NodeError, Phase};
@@ -40,10 +40,10 @@ use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
 use crate::resp::Decoder;
-use memory::Memory;
+use least_uptime::LeastUptime;
+use reply_order::ReplyOrder;
 use std::collections::VecDeque;
 use std::time::Duration;
-use trust::Trust;
 
 /// The conversation with one node. The module says how it is driven.
 #[derive(Debug)]
@@ -70,11 +70,11 @@ pub struct Session {
     distrusted: (Time, u32),
     /// Has a command been answered on this connection?
     is_proven: bool,
-    trust: Trust,
+    reply_order: ReplyOrder,
     identity: Option<Identity>,
-    former: Former,
+    former: FormerConnections,
     has_greeted: bool,
-    memory: Memory,
+    least_uptime: LeastUptime,
     problem: Option<NodeError>,
 }
 
@@ -108,11 +108,11 @@ impl Session {
             pay_at: Time::ZERO,
             distrusted: (Time::ZERO, 0),
             is_proven: false,
-            trust: Trust::default(),
+            reply_order: ReplyOrder::default(),
             identity: None,
-            former: Former::default(),
+            former: FormerConnections::default(),
             has_greeted: false,
-            memory: Memory::NONE,
+            least_uptime: LeastUptime::NONE,
             problem: None,
         }
     }
@@ -132,7 +132,7 @@ impl Session {
                     self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
                 self.lose(now, ticket, request.clone(), &problem, false);
             }
-            _ if request.verb.is_removal() => self.owe(now, ticket, request.clone()),
+            _ if request.verb().is_removal() => self.remove_later(now, ticket, request.clone()),
             _ => match ticket {
                 Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
                 _ => self.lose(now, ticket, request.clone(), &NodeError::Overloaded, false),
@@ -174,7 +174,7 @@ impl Session {
         debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
-        self.trust = Trust::default();
+        self.reply_order = ReplyOrder::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -197,7 +197,7 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        let may_deliver = was_ready && !(self.flight.is_empty() && self.trust.is_settled());
+        let may_deliver = was_ready && !(self.flight.is_empty() && self.reply_order.is_settled());
         if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
         }

@@ -173,7 +173,7 @@ impl Worker {
     fn advance(&mut self, client: &mut Client, stage: &mut Stage) {
         while let Some(operation) = &mut self.operation {
             match operation.poll() {
-                Step::Send(request) if request.verb.is_answered() => {
+                Step::Send(request) if request.verb().is_answered() => {
                     self.state = State::Submitting(request);
                     let hitch = stage.network.hitch(&mut stage.random);
                     self.hitches += hitch;

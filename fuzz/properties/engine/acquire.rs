@@ -11,12 +11,12 @@
 //!   round;
 //! - the outcome says what the last ballot said, and it ends: see [`Attempts::check_end`].
 
-use super::ballot::{ballot, is_majority};
+use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use super::{Client, duration};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Ballot, Entropy, Input, Lease, NodeSet, Operation, Patience, Predecessor,
-    Request, Step, Token, Ttl, Verb,
+    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Patience,
+    Predecessor, Request, Step, Token, Ttl, Verb,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -104,8 +104,8 @@ impl Attempts {
             let Step::Send(undo) = step else {
                 panic!("{step:?} instead of the undo of {token:?}")
             };
-            assert_eq!((undo.verb, undo.token, undo.nodes), (Verb::Undo, token, nodes));
-            assert_eq!((&undo.key, undo.ttl), (&self.key, ttl));
+            assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, token, nodes));
+            assert_eq!((undo.key(), ttl_of(&undo)), (&*self.key, ttl));
             return true;
         }
         match step {
@@ -134,15 +134,17 @@ impl Attempts {
 
     fn check_request(&mut self, client: &Client<'_>, request: &Request) {
         let (draw, started) = self.begun.take().expect("no attempt has begun");
-        assert_eq!((request.token, request.started), (draw.token, started));
-        assert_eq!((&request.key, request.ttl), (&self.key, self.ttl));
+        assert_eq!((token_of(request), request.started), (draw.token, started));
+        assert_eq!((request.key(), ttl_of(request)), (&*self.key, self.ttl));
         assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
         let before = self.predecessor.as_ref();
         let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
-        assert_eq!(request.verb, verb);
-        assert_eq!(request.predecessor, before.map(|lease| Predecessor::new(lease.token)));
-        assert!(before.is_none_or(|lease| request.ttl_longest >= lease.ttl_longest));
-        assert!(request.ttl_longest >= self.ttl);
+        assert_eq!(request.verb(), verb);
+        let expected = before.map(|lease| Predecessor::new(lease.token));
+        assert_eq!(request.predecessor(), expected.as_ref());
+        if let (Action::Handoff { ttl_longest, .. }, Some(lease)) = (&request.action, before) {
+            assert!(*ttl_longest >= lease.ttl_longest && *ttl_longest >= self.ttl);
+        }
         let round_end = started.after(client.rules.node_timeout);
         assert_eq!(request.deadline, round_end.min(self.end(client)));
     }
@@ -205,13 +207,13 @@ impl Attempts {
         let is_worth_it = now < valid_until && valid_until.since(now) >= rules.min_validity;
         let is_granted = is_majority(ballot.tally.granted, rules.nodes);
         if is_granted && is_worth_it && !ballot.same_server {
-            let (token, since, nodes) = (request.token, request.started, ballot.sent);
+            let (token, since, nodes) = (token_of(request), request.started, ballot.sent);
             self.outcome = Some(Outcome::Held { token, since, valid_until, nodes });
             self.must_end = true;
             self.owe_predecessor(ballot.sent);
             return;
         }
-        self.owed.push_back((request.token, ballot.sent, request.ttl));
+        self.owed.push_back((token_of(request), ballot.sent, ttl_of(request)));
         self.owe_predecessor(NodeSet::EMPTY);
 
         let took = now.since(request.started);
@@ -241,7 +243,7 @@ impl Attempts {
     fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
-        request.verb == Verb::Acquire
+        request.verb() == Verb::Acquire
             && !is_majority(may_grant, nodes)
             && is_majority(tally.granted.union(tally.refused), nodes)
             && !tally.granted.is_empty()

@@ -1,7 +1,7 @@
 //! What the nodes answer to one request.
 
 use super::Client;
-use redlatch::internal::engine::{Ballot, Node, NodeSet, Request, Tally, Vote};
+use redlatch::internal::engine::{Ballot, Node, NodeSet, Request, Tally, Token, Ttl, Vote};
 
 /// The fuzzer's votes on `request`. When it has no more to say, no node can ever answer.
 pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
@@ -34,6 +34,16 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
     }
     ballot.same_server = client.byte() == 255;
     ballot
+}
+
+/// Whose lock a request is about.
+pub(super) fn token_of(request: &Request) -> Token {
+    request.lock().expect("it is about a lock").token
+}
+
+/// For how long.
+pub(super) fn ttl_of(request: &Request) -> Ttl {
+    request.ttl().expect("it says for how long")
 }
 
 /// Are these more than half of the nodes that are configured?

@@ -9,7 +9,7 @@
 //!   it, for as long as it may live there.
 
 use super::Client;
-use super::ballot::{ballot, is_majority};
+use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Ballot, Extend, Extended, Input, Lease, NodeSet, Operation, Request, Step, Ttl, Verb,
@@ -47,9 +47,9 @@ pub(super) fn check(client: &mut Client<'_>, lease: Lease) {
 }
 
 fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl) {
-    assert_eq!((request.verb, request.token), (Verb::Extend, lease.token));
-    assert_eq!((&request.key, &request.predecessor), (&lease.key, &None));
-    assert_eq!((request.ttl, request.ttl_longest), (ttl, lease.ttl_longest));
+    assert_eq!((request.verb(), token_of(request)), (Verb::Extend, lease.token));
+    assert_eq!((request.key(), request.predecessor()), (&*lease.key, None));
+    assert_eq!(ttl_of(request), ttl);
     assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
     assert_eq!(request.started, client.now);
     assert_eq!(request.deadline, client.now.after(client.rules.node_timeout));
@@ -65,13 +65,13 @@ fn after(
 ) -> Lease {
     let (now, nodes) = (client.now, client.rules.nodes);
     let is_granted = is_majority(ballot.tally.granted, nodes);
-    let new_end = old.valid_until.max(client.valid_until(request.started, request.ttl));
+    let new_end = old.valid_until.max(client.valid_until(request.started, ttl_of(request)));
     let may_be_ours = NodeSet::all(nodes).without(ballot.tally.refused);
     let is_lost = now >= old.valid_until || !is_majority(may_be_ours, nodes);
     let lease = match extended {
         Extended::Confirmed(lease) => {
             assert!(is_granted && !is_lost);
-            assert_eq!((lease.valid_until, lease.ttl), (new_end, request.ttl));
+            assert_eq!((lease.valid_until, lease.ttl), (new_end, ttl_of(request)));
             lease
         }
         Extended::Unanswered(lease) => {
@@ -90,7 +90,7 @@ fn after(
     };
     assert_eq!((lease.token, lease.since), (old.token, old.since));
     assert_eq!(lease.nodes, old.nodes.union(ballot.sent));
-    assert_eq!(lease.ttl_longest, old.ttl_longest.max(request.ttl));
+    assert_eq!(lease.ttl_longest, old.ttl_longest.max(ttl_of(request)));
     check_undo(client, &lease, now);
     lease
 }
@@ -98,6 +98,6 @@ fn after(
 /// A release from now on reaches every node that may have the key, for as long as it may live.
 fn check_undo(client: &Client<'_>, lease: &Lease, now: Time) {
     let undo = lease.undo(now, &client.rules);
-    assert_eq!((undo.verb, undo.token, undo.nodes), (Verb::Undo, lease.token, lease.nodes));
-    assert_eq!((&undo.key, undo.ttl), (&lease.key, lease.ttl_longest));
+    assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, lease.token, lease.nodes));
+    assert_eq!((undo.key(), ttl_of(&undo)), (&*lease.key, lease.ttl_longest));
 }

@@ -4,7 +4,7 @@
 //! not have it any more leave no majority that could.
 
 use super::Client;
-use super::ballot::{ballot, is_majority};
+use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use redlatch::internal::engine::{
     Input, Lease, NodeSet, Operation, Release, ReleaseOutcome, Step, Verb,
 };
@@ -13,9 +13,9 @@ pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
     let started = client.now;
     let mut machine = Release::new(&client.rules, lease, started);
     let Step::Send(request) = machine.poll() else { panic!("nobody is asked") };
-    assert_eq!((request.verb, request.token), (Verb::Release, lease.token));
-    assert_eq!((&request.key, request.nodes), (&lease.key, lease.nodes));
-    assert_eq!((request.ttl, request.started), (lease.ttl_longest, started));
+    assert_eq!((request.verb(), token_of(&request)), (Verb::Release, lease.token));
+    assert_eq!((request.key(), request.nodes), (&*lease.key, lease.nodes));
+    assert_eq!((ttl_of(&request), request.started), (lease.ttl_longest, started));
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();
     let ballot = ballot(client, &request);

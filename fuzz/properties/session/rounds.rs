@@ -25,7 +25,7 @@ pub(super) fn check(mut input: Input<'_>) {
             0 => {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
-                if request.verb.is_answered() {
+                if request.verb().is_answered() {
                     waiting.insert(serial, request.deadline);
                     rounds.open(now, request, serial);
                 } else {

@@ -2,7 +2,7 @@
 
 use super::{Acquire, Acquired, Patience, State};
 use crate::clock::Time;
-use crate::engine::{Ballot, NodeSet, Request, Verb, Verdict, quorum};
+use crate::engine::{Action, Ballot, NodeSet, Removal, Request, Verdict, quorum};
 
 impl Acquire {
     /// The attempt that was begun at `started` has failed, for the reason that the answers to its
@@ -11,7 +11,7 @@ impl Acquire {
         &mut self,
         now: Time,
         started: Time,
-        request: Request,
+        request: &Request,
         nodes: NodeSet,
         ballot: &Ballot,
     ) {
@@ -19,14 +19,18 @@ impl Acquire {
             Acquired::SameServer
         } else if ballot.tally.granted_by_majority() == Verdict::Won {
             Acquired::TooSlow(now.since(started))
-        } else if self.is_contended(&request, ballot) {
+        } else if self.is_contended(request, ballot) {
             Acquired::Contended
         } else {
             Acquired::Unanswered
         };
-        let is_split = Self::is_split(&request, ballot);
+        let is_split = Self::is_split(request, ballot);
         self.failure = Some(failure.clone());
-        self.undo = Some(Request { verb: Verb::Undo, nodes, predecessor: None, ..request });
+        self.undo = request.lock().map(|lock| {
+            let removal = Removal { lock: lock.clone(), ttl: self.ttl };
+            let Request { started, deadline, .. } = *request;
+            Request { action: Action::Undo(removal), started, deadline, nodes }
+        });
         self.give_up_predecessor(now, NodeSet::EMPTY);
         self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }

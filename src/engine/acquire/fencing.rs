@@ -16,7 +16,7 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Ballot, Counters, FENCE_SEED_MAX, Lease, NodeSet, Request, Verb, Verdict, quorum,
+    Action, Ballot, Counters, FENCE_SEED_MAX, Lease, LockId, Request, Verdict, quorum,
 };
 
 /// What a counter is at least, by this wall clock.
@@ -30,13 +30,7 @@ impl Acquire {
     }
 
     /// A majority has granted the lock in time.
-    pub(super) fn granted(
-        &self,
-        now: Time,
-        lease: Lease,
-        request: Request,
-        ballot: &Ballot,
-    ) -> State {
+    pub(super) fn granted(&self, now: Time, lease: Lease, lock: LockId, ballot: &Ballot) -> State {
         if !self.is_fenced() {
             return State::Over(Some(Acquired::Held(lease)));
         }
@@ -45,22 +39,25 @@ impl Acquire {
             return State::Over(Some(Acquired::Held(Lease { fence: Some(largest), ..lease })));
         }
         let request = Request {
-            verb: Verb::Fence,
-            fence: largest,
-            predecessor: None,
+            started: lease.since,
             deadline: self.deadline(now, lease.since).min(lease.valid_until),
-            nodes: NodeSet::all(self.rules.nodes),
-            ..request
+            ..Request::to_all(&self.rules, now, Action::Fence { lock, fence: largest })
         };
         State::Confirming { lease, request, is_sent: false }
     }
 
     /// The nodes have been asked to raise their counters to the token.
-    pub(super) fn confirmed(&mut self, now: Time, lease: Lease, request: Request, ballot: &Ballot) {
+    pub(super) fn confirmed(
+        &mut self,
+        now: Time,
+        lease: Lease,
+        request: &Request,
+        ballot: &Ballot,
+    ) {
         let is_confirmed = ballot.tally.granted_by_majority() == Verdict::Won;
         let in_time = self.is_in_time(now, lease.valid_until);
         if is_confirmed && in_time && !ballot.same_server {
-            let lease = Lease { fence: Some(request.fence), ..lease };
+            let lease = Lease { fence: request.fence(), ..lease };
             self.state = State::Over(Some(Acquired::Held(lease)));
             return;
         }

@@ -24,7 +24,7 @@ impl Acquire {
     /// Have several who asked at once been granted some of the nodes each, as far as can be seen?
     pub(super) fn is_split(request: &Request, ballot: &Ballot) -> bool {
         let tally = &ballot.tally;
-        request.verb == Verb::Acquire
+        request.verb() == Verb::Acquire
             && !ballot.same_server
             && tally.granted_by_majority() == Verdict::Lost
             && tally.answered_by_majority() == Verdict::Won

@@ -5,7 +5,8 @@ mod leases;
 mod quarantine;
 mod split;
 
-use super::super::fixture::{Script, ballot, draw, lease, rules};
+use super::super::Verb;
+use super::super::fixture::{Script, ballot, draw, lease, rules, token_of};
 use super::*;
 
 fn acquire(patience: Patience) -> Script<Acquire> {
@@ -17,7 +18,7 @@ fn acquire(patience: Patience) -> Script<Acquire> {
 fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
     let mut acquire = acquire(Patience::Once);
     let request = acquire.attempt(1_000, draw(1));
-    assert_eq!((request.verb, request.ttl.as_millis()), (Verb::Acquire, 1_000));
+    assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
     assert_eq!(request.deadline, Time::from_millis(1_050));
     let outcome = acquire.answer(1_007, ballot("yyy--"));
     let Acquired::Held(lease) = outcome.done() else { panic!() };
@@ -55,7 +56,7 @@ fn a_majority_that_comes_too_late_is_undone() {
         acquire.attempt(1_000, draw(1));
         let rest = acquire.answer(now, ballot("yyyyy"));
         if late {
-            assert_eq!(rest.undo().token, draw(1).token);
+            assert_eq!(token_of(&rest.undo()), draw(1).token);
             assert!(matches!(rest.done(), Acquired::TooSlow(_)));
         } else {
             assert!(matches!(rest.done(), Acquired::Held(_)));
@@ -78,7 +79,7 @@ fn what_is_missing_decides_between_contended_and_unanswered() {
         let mut acquire = acquire(Patience::Once);
         acquire.attempt(0, draw(1));
         let rest = acquire.answer(1, ballot(votes));
-        assert_eq!(rest.undo().verb, Verb::Undo);
+        assert_eq!(rest.undo().verb(), Verb::Undo);
         // After a split vote there may be another attempt, but not when the time is over.
         let outcome = match rest.wait_or_done() {
             Ok(_) => {
@@ -110,9 +111,9 @@ fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
     let mut now = 0;
     for attempt in 1..200 {
         let request = acquire.attempt(now, draw(attempt));
-        assert_eq!(request.token, draw(attempt).token);
+        assert_eq!(token_of(&request), draw(attempt).token);
         let rest = acquire.answer(now + 1, ballot("nnn--"));
-        assert_eq!(rest.undo().token, draw(attempt).token);
+        assert_eq!(token_of(&rest.undo()), draw(attempt).token);
         let until = rest.wait();
         assert!(until > Time::from_millis(now + 1));
         assert!(until <= Time::from_millis(now + 1 + 100));
@@ -166,9 +167,9 @@ fn a_lock_is_handed_off_in_one_round() {
     let acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
-    assert_eq!((request.verb, request.token), (Verb::Handoff, draw(1).token));
-    let before = request.predecessor.expect("the lock before");
-    assert_eq!((before.token, before.extras), (lease(0, 500).token, None));
+    assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
+    let before = request.predecessor().expect("the lock before");
+    assert_eq!((before.token, before.extras.clone()), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
     let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
     assert_eq!(lease.token, draw(1).token);
@@ -183,11 +184,11 @@ fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
     let mut script = Script::new(acquire);
     script.attempt(100, draw(1));
     let rest = script.answer(110, ballot("yynnn"));
-    assert_eq!(rest.undo().token, draw(1).token);
-    assert_eq!(rest.undo().token, lease(0, 500).token);
+    assert_eq!(token_of(&rest.undo()), draw(1).token);
+    assert_eq!(token_of(&rest.undo()), lease(0, 500).token);
     rest.wait();
     let request = script.attempt(300, draw(2));
-    assert_eq!((request.verb, request.predecessor), (Verb::Acquire, None));
+    assert_eq!((request.verb(), request.predecessor()), (Verb::Acquire, None));
 }
 
 #[test]
@@ -197,7 +198,7 @@ fn without_random_numbers_the_lock_before_is_taken_back() {
     let mut acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
     acquire.handle(Time::from_millis(100), Input::NoEntropy);
     let mut script = Script::new(acquire);
-    assert_eq!(script.undo().token, lease(0, 500).token);
+    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
     assert!(matches!(script.done(), Acquired::NoEntropy));
 }
 
@@ -257,7 +258,7 @@ fn a_node_that_the_handoff_was_not_written_to_is_to_remove_the_lock_before() {
     // Node 4 may hold it, node 5 was down before.
     let (mut script, _) = handoff("yyyyf", partial);
     let undo = script.undo();
-    assert_eq!((undo.token, undo.ttl.as_millis()), (lease(0, 5_000).token, 5_000));
+    assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (lease(0, 5_000).token, 5_000));
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
     // With nobody left out, nothing more is written.
@@ -268,8 +269,9 @@ fn a_node_that_the_handoff_was_not_written_to_is_to_remove_the_lock_before() {
 #[test]
 fn a_handoff_says_for_how_long_the_lock_before_may_stay() {
     let (_, request) = handoff("yyyyy", ballot("yyyyy"));
-    assert_eq!(request.ttl.as_millis(), 1_000);
-    assert_eq!(request.ttl_longest.as_millis(), 5_000);
+    assert_eq!(request.ttl().unwrap().as_millis(), 1_000);
+    let Action::Handoff { ttl_longest, .. } = request.action else { panic!("{request:?}") };
+    assert_eq!(ttl_longest.as_millis(), 5_000);
 }
 
 #[test]
@@ -284,8 +286,8 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
         let mut script = start();
         script.attempt(100, draw(1));
         script.answer(101, ballot(votes));
-        assert_eq!(script.undo().token, draw(1).token);
-        assert_eq!(script.undo().token, lease(0, 500).token);
+        assert_eq!(token_of(&script.undo()), draw(1).token);
+        assert_eq!(token_of(&script.undo()), lease(0, 500).token);
         let outcome = script.done();
         assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
     }
@@ -293,6 +295,6 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
     let mut script = start();
     assert_eq!(script.wait(), Time::ZERO);
     script.oversleep(101, draw(1));
-    assert_eq!(script.undo().token, lease(0, 500).token);
+    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }

@@ -3,7 +3,10 @@
 mod fencing;
 
 use super::*;
-use crate::node::fixture::{at, request, ttl};
+use crate::engine::{Verb, Vote};
+use crate::node::fixture::{about, at, lock, request, ttl};
+use crate::node::node_error::NodeError;
+use crate::node::server_error::ServerErrorKind;
 use crate::resp::decode;
 use std::sync::Arc;
 
@@ -58,11 +61,13 @@ fn each_verb_is_one_command() {
 fn a_removal_by_force_names_what_was_seen() {
     let remove = script::REMOVE;
     let mut removal = request(Verb::Remove, 7, at(0));
-    removal.seen = Some(Arc::from([b"one".to_vec(), b"two".to_vec()]));
+    let key = Arc::from(&b"key"[..]);
+    let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
+    removal.action = Action::Remove { key, seen };
     let expected: &[&[u8]] =
         &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"one", b"two", b"57"];
     assert_eq!(encoded(&removal, Form::Digest), words(expected));
-    removal.seen = None;
+    let removal = request(Verb::Remove, 7, at(0));
     let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"57"];
     assert_eq!(encoded(&removal, Form::Source), words(expected));
 }
@@ -72,15 +77,15 @@ fn an_extension_by_less_than_before_is_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
     for (millis, end) in [(999, "$3\r\n999\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$2\r\n57\r\n")]
     {
-        extension.ttl = ttl(millis);
+        extension.action = Action::Extend { lock: lock(7), ttl: ttl(millis) };
         assert!(encoded(&extension, Form::Digest).ends_with(end.as_bytes()), "{millis}");
     }
 }
 
 #[test]
 fn keys_and_tokens_are_any_bytes() {
-    let mut plant = request(Verb::Acquire, b'\n', at(0));
-    plant.key = b"\r\n*1\r\n\0\xff"[..].into();
+    let lock = LockId { key: b"\r\n*1\r\n\0\xff"[..].into(), ..lock(b'\n') };
+    let plant = about(Verb::Acquire, lock, at(0));
     let token = &[b'\n'; 20][..];
     let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
     assert_eq!(encoded(&plant, Form::Digest), expected);

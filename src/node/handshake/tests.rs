@@ -1,16 +1,16 @@
 //! Greetings of servers old and new, friendly and not.
 
 use super::*;
-use crate::node::fixture::{Talk, info};
+use crate::node::fixture::{ScriptedSession, info};
 use crate::node::{Phase, SessionOptions};
 use std::time::Duration;
 
 /// What a greeting with these credentials comes to when the server answers `replies`, which need
 /// not be all; and the bytes that were sent.
-fn greet(credentials: Credentials, replies: &[&str]) -> (Talk, String) {
+fn greet(credentials: Credentials, replies: &[&str]) -> (ScriptedSession, String) {
     let mut options = SessionOptions::new("redis://node", 7);
     options.credentials = credentials;
-    let mut talk = Talk::new(options);
+    let mut talk = ScriptedSession::new(options);
     talk.send(1, crate::engine::Verb::Ping);
     let sent = talk.connect();
     for reply in replies {

@@ -29,10 +29,11 @@ impl<W> Rounds<W> {
     /// is not written, since a connection is being made or has no room, must not be written after
     /// its removal.
     pub(super) fn end_attempt(&mut self, now: Time, request: &Request) {
-        if self.awaited == 0 || now < self.ends_at || !request.verb.is_removal() {
+        if self.awaited == 0 || now < self.ends_at || !request.verb().is_removal() {
             return;
         }
-        let is_its = |other: &Request| other.token == request.token && other.verb.is_acquisition();
+        let is_its =
+            |other: &Request| other.verb().is_acquisition() && is_same_token(other, request);
         for slot in 0..self.entries.len() {
             if self.entries[slot].request.as_ref().is_some_and(is_its) {
                 self.settle(now, slot, true);
@@ -50,7 +51,7 @@ impl<W> Rounds<W> {
             let entry = &self.entries[slot];
             let Some(request) = &entry.request else { continue };
             if entry.waiter.is_none() {
-                if request.ttl.left(request.started, now).is_none() {
+                if request.ttl().and_then(|ttl| ttl.left(request.started, now)).is_none() {
                     self.leave(slot);
                 }
             } else if now >= request.deadline {
@@ -61,4 +62,9 @@ impl<W> Rounds<W> {
         }
         self.ends_at = next.unwrap_or(self.ends_at);
     }
+}
+
+fn is_same_token(one: &Request, other: &Request) -> bool {
+    let token = |request: &Request| request.lock().map(|lock| lock.token);
+    token(one) == token(other)
 }

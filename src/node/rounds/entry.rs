@@ -99,7 +99,7 @@ impl<W> Entry<W> {
     }
 
     pub(super) fn verb(&self) -> Option<Verb> {
-        self.request.as_ref().map(|request| request.verb)
+        self.request.as_ref().map(Request::verb)
     }
 
     /// Is its key to be put back where it was lost?

@@ -2,7 +2,7 @@
 
 use super::Rounds;
 use crate::clock::Time;
-use crate::engine::{Node, Request, Verb};
+use crate::engine::{Action, Node, Request};
 
 impl<W> Rounds<W> {
     /// Puts the key of a confirmed extension back on a node that answered that it has lost it. Not
@@ -10,21 +10,27 @@ impl<W> Rounds<W> {
     pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref() else { return };
-        let Some(ttl) = request.ttl.left(request.started, now) else { return };
+        let Action::Extend { lock, ttl } = &request.action else { return };
+        let Some(ttl) = ttl.left(request.started, now) else { return };
         if entry.tally.refused.contains(node) {
-            let request = Request { verb: Verb::Restore, ttl, ..request.clone() };
+            let action = Action::Restore { lock: lock.clone(), ttl };
+            let Request { started, deadline, nodes, .. } = *request;
+            let request = Request { action, started, deadline, nodes };
             self.sessions[node.index()].send(now, None, &request);
         }
     }
 
     /// After a removal, or when a lock was handed over, no key of it may be put back.
     pub(super) fn forget_extensions(&mut self, request: &Request) {
-        let before = || request.predecessor.as_ref().map(|before| before.token);
-        let removed = if request.verb.is_removal() { Some(request.token) } else { before() };
+        let removed = match &request.action {
+            Action::Release(removal) | Action::Undo(removal) => Some(removal.lock.token),
+            _ => request.predecessor().map(|before| before.token),
+        };
         let Some(token) = removed.filter(|_| self.extensions > 0) else { return };
         for slot in 0..self.entries.len() {
             let entry = &mut self.entries[slot];
-            if entry.request.as_ref().is_none_or(|request| request.token != token) {
+            if entry.request.as_ref().and_then(Request::lock).is_none_or(|lock| lock.token != token)
+            {
                 continue;
             }
             // It may still be asked for: one thread keeps a lock alive that another gives up.

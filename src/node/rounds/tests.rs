@@ -10,7 +10,7 @@ mod watching;
 
 use crate::clock::Time;
 use crate::engine::{NodeSet, Request, Verb};
-use crate::node::fixture::{at, commands, greeting, node, request, ttl, write};
+use crate::node::fixture::{at, commands, greeting, node, request, write};
 use crate::node::{NodeError, Phase, Returns, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
@@ -292,7 +292,7 @@ fn a_removal_goes_only_where_something_was_planted() {
 #[test]
 fn a_removal_of_an_unknown_node_is_no_removal() {
     let mut nodes = Nodes::ready(false);
-    let undo = Request { nodes: NodeSet::all(64), ttl: ttl(5), ..request(Verb::Undo, 1, at(0)) };
+    let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
     nodes.rounds.post(nodes.now, &undo);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }

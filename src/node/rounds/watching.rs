@@ -4,7 +4,7 @@
 use super::Rounds;
 use crate::clock::Time;
 use crate::engine::Node;
-use crate::node::change::{NodeChange, Watch};
+use crate::node::change::{ChangeRecorder, NodeChange};
 use crate::node::session::Answer;
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ impl<W> Rounds<W> {
     /// Collects from now on what changes about the nodes. One that has been silent for `patience`
     /// is slow.
     pub fn watch(&mut self, patience: Duration) {
-        self.watch = Some(Watch::new(patience));
+        self.watch = Some(ChangeRecorder::new(patience));
     }
 
     /// The next change.

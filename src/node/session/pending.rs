@@ -2,15 +2,15 @@
 
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Request, Vote};
+use crate::engine::{Action, Request, Vote};
 use crate::node::Ticket;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
-use crate::node::pending_releases::owed_of;
+use crate::node::pending_releases::removal_if_unanswered;
 
 impl Session {
     /// Writes what is owed, as far as there is room for it, unless the node has just refused some.
-    pub(super) fn pay_debts(&mut self, now: Time) {
+    pub(super) fn write_pending_releases(&mut self, now: Time) {
         if !self.is_ready() || now < self.pay_at {
             return;
         }
@@ -18,7 +18,9 @@ impl Session {
             let Some((ticket, mut debt)) = self.pending_releases.take() else { return };
             // If the node refuses to take it, it is owed for what is left of that time, and no
             // longer.
-            debt.request.ttl = debt.request.ttl.at_most(debt.until.since(now));
+            if let Action::Release(removal) | Action::Undo(removal) = &mut debt.request.action {
+                removal.ttl = removal.ttl.at_most(debt.until.since(now));
+            }
             self.write(now, ticket, debt.request);
         }
     }
@@ -41,15 +43,15 @@ impl Session {
             self.fail(ticket, problem, was_sent);
         }
         // Of what was never written nothing is left behind, but a removal is owed all the same.
-        let may_leave = was_sent || request.verb.is_removal();
-        if let Some(removal) = owed_of(request).filter(|_| may_leave) {
-            self.owe(now, None, removal);
+        let may_leave = was_sent || request.verb().is_removal();
+        if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
+            self.remove_later(now, None, removal);
         }
     }
 
-    pub(super) fn owe(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
+    pub(super) fn remove_later(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
         let is_well = self.is_well(now);
-        for ticket in self.pending_releases.owe(now, ticket, request, is_well) {
+        for ticket in self.pending_releases.add(now, ticket, request, is_well) {
             self.fail(ticket, &NodeError::Overloaded, false);
         }
     }
@@ -61,18 +63,20 @@ impl Session {
 
     /// The node has not removed what it was to remove, or has not said so. It is told again, but
     /// not at once.
-    pub(super) fn owe_again(&mut self, now: Time, command: InFlight) {
+    pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
         // Counted from when it was sent: its answer may have lain unread for long.
         self.pay_at = self.pay_at.max(command.sent_at.after(self.options.reconnect.1));
-        if let Some(removal) = owed_of(command.request) {
-            self.owe(now, None, removal);
+        if let Some(removal) = removal_if_unanswered(command.request) {
+            self.remove_later(now, None, removal);
         }
     }
 
     /// A lock was not handed over here: the one before is to be removed.
-    pub(super) fn owe_predecessor(&mut self, now: Time, request: Request) {
-        if request.predecessor.is_some() {
-            owed_of(request).into_iter().for_each(|removal| self.owe(now, None, removal));
+    pub(super) fn remove_predecessor_later(&mut self, now: Time, request: Request) {
+        if request.predecessor().is_some() {
+            removal_if_unanswered(request)
+                .into_iter()
+                .for_each(|removal| self.remove_later(now, None, removal));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What comes back: replies, taken in order, each belonging to the oldest command unanswered.
 
-use super::memory::Memory;
+use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::{Verb, Vote};
@@ -76,7 +76,7 @@ impl Session {
                 // Asked only now: what was answered before that may have lain unread for long.
                 *since = now;
             }
-            self.trust.credit(None, reply, true);
+            self.reply_order.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
                 self.former = former;
                 self.greeted(now, identity);
@@ -155,8 +155,8 @@ impl Session {
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
                 // If one of several keys is another's, the rest may still be the lock before's.
-                if vote == Vote::Refused && command.request.keys().nth(1).is_some() {
-                    self.owe_predecessor(now, command.request);
+                if vote == Vote::Refused && command.request.has_more_keys() {
+                    self.remove_predecessor_later(now, command.request);
                 }
             }
             Meaning::UnknownScript
@@ -168,9 +168,9 @@ impl Session {
                 let text = describe(reply, self.options.credentials.password.as_deref());
                 self.answers.extend(answer(Vote::Failed, Some(NodeError::UnexpectedReply(text))));
                 match command.form {
-                    Form::Digest => self.owe_predecessor(now, command.request),
+                    Form::Digest => self.remove_predecessor_later(now, command.request),
                     // It does not know what it was just told.
-                    Form::Source => self.owe_again(now, command),
+                    Form::Source => self.remove_again_later(now, command),
                 }
             }
             Meaning::Failed(problem) => {
@@ -179,7 +179,7 @@ impl Session {
             }
             Meaning::Nonsense(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
-                self.owe_again(now, command);
+                self.remove_again_later(now, command);
                 return Err(problem);
             }
         }
@@ -212,7 +212,7 @@ impl Session {
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
         if !is_pointless {
             // The node is busy, or reading its data, and holds the key.
-            self.owe_again(now, command);
+            self.remove_again_later(now, command);
         }
         // Behind this name there was a master; by now there may be another one.
         if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
@@ -221,13 +221,14 @@ impl Session {
     /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
     /// plant a key that nobody removes.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let takes = matches!(command.request.verb, Verb::Acquire | Verb::Handoff | Verb::Restore);
-        takes && self.flight.has(&command.request.token, Verb::is_removal)
+        let takes = matches!(command.request.verb(), Verb::Acquire | Verb::Handoff | Verb::Restore);
+        let lock = command.request.lock().filter(|_| takes);
+        lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {
-        let heard_at = self.answered_at.max(self.memory.greeted_at);
-        self.memory = Memory::of(now, &identity, self.identity.as_ref(), heard_at);
+        let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
+        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
         // A server that does not say who it is is the one that was there, as far as is known.
         let before = self.identity.take().and_then(|identity| identity.run_id);
         self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });

@@ -18,7 +18,7 @@ impl Session {
         if !self.is_ready() {
             return;
         }
-        self.pay_debts(now);
+        self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
             let Some((ticket, request)) = self.waiting.pop() else { return };
             self.write(now, Some(ticket), request);

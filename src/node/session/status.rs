@@ -37,7 +37,7 @@ impl Session {
     /// read only after the request has been written? If nothing is asked, whatever has arrived is
     /// no answer to anything. If something is, what comes behind its answer would be taken for that
     /// of the next command, and only a script's answer proves that it is its own.
-    pub(in crate::node) fn is_mistakable(&self, request: &Request) -> bool {
+    pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_ready = matches!(self.state, State::Ready);
         is_ready && (self.flight.is_empty() || !has_proof(request))
     }
@@ -45,7 +45,7 @@ impl Session {
     /// Is so much unanswered that this request would be turned away, or would be left lying because
     /// nobody waits for it?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
-        let would_lie = self.is_silent || !request.verb.is_answered();
+        let would_lie = self.is_silent || !request.verb().is_answered();
         would_lie && self.is_ready() && !self.flight.has_room(request)
     }
 
@@ -106,7 +106,8 @@ impl Session {
             is_connected,
             server: identity.and_then(|identity| identity.server.clone()),
             version: identity.and_then(|identity| identity.version.clone()),
-            uptime: uptime.map(|uptime| uptime.saturating_add(now.since(self.memory.greeted_at))),
+            uptime: uptime
+                .map(|uptime| uptime.saturating_add(now.since(self.least_uptime.greeted_at))),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
             last_error: self.problem.clone(),

@@ -9,13 +9,13 @@ mod several;
 mod silence;
 mod stray;
 
-use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket, ttl};
+use crate::engine::{Action, Removal, Verb, Vote};
+use crate::node::fixture::{ScriptedSession, at, greeting, lock, request, ticket, ttl};
 use crate::node::{DEBTS_MAX, NodeError, Phase, SessionOptions};
 
 #[test]
 fn no_command_is_written_before_the_greeting_is_answered() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
@@ -36,7 +36,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
 
 #[test]
 fn replies_belong_to_commands_in_their_order() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Ping);
@@ -48,7 +48,7 @@ fn replies_belong_to_commands_in_their_order() {
 
 #[test]
 fn messages_that_nobody_asked_for_take_no_replys_place() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear(">2\r\n+invalidate\r\n_\r\n|1\r\n+key\r\n:1\r\n");
     assert_eq!(talk.votes(), []);
@@ -70,7 +70,7 @@ fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
         (Verb::Acquire, "*1\r\n+OK\r\n"),
     ];
     for (verb, reply) in table {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, verb);
         talk.send(2, Verb::Acquire);
         talk.hear(format!("{reply}+OK\r\n"));
@@ -82,7 +82,7 @@ fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
 #[test]
 fn bytes_that_nobody_asked_for_end_the_connection() {
     for extra in ["+OK\r\n", "-ERR what\r\n", "@"] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{extra}"));
         assert_eq!(talk.votes(), [(1, Vote::Granted)]);
@@ -93,7 +93,7 @@ fn bytes_that_nobody_asked_for_end_the_connection() {
 #[test]
 fn the_servers_own_errors_leave_the_connection_alone() {
     for error in ["LOADING", "MISCONF", "OOM", "BUSY", "NOPERM", "MOVED 1 h:1", "ERR", ""] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.send(2, Verb::Acquire);
         talk.hear(format!("-{error}\r\n+OK\r\n"));
@@ -101,7 +101,7 @@ fn the_servers_own_errors_leave_the_connection_alone() {
         assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{error}");
         assert!(!talk.session.is_down());
     }
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("-READONLY You can't write against a read only replica.\r\n");
     assert!(matches!(talk.problem(), NodeError::Server(_)));
@@ -112,7 +112,7 @@ fn the_servers_own_errors_leave_the_connection_alone() {
 fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
     let reply = b"+OK\r\n";
     for cut in 0..reply.len() {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.hear(&reply[..cut]);
         talk.lose();
@@ -122,7 +122,7 @@ fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
 
 #[test]
 fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("$1000\r\n");
     talk.lose();
@@ -136,7 +136,7 @@ fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
 
 #[test]
 fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
     talk.lose();
@@ -148,7 +148,7 @@ fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
 
 #[test]
 fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     assert_eq!(talk.commands(), ["EVAL 1"], "nothing is known of the node");
     talk.hear(":1\r\n");
@@ -165,7 +165,7 @@ fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
 #[test]
 fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
     for verb in [Verb::Release, Verb::Undo] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Release);
         talk.hear(":1\r\n");
         assert_eq!(
@@ -180,7 +180,7 @@ fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
 
 #[test]
 fn an_undo_follows_what_it_undoes_and_needs_nobody() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["SET 1", "EVAL 1"]);
@@ -191,7 +191,7 @@ fn an_undo_follows_what_it_undoes_and_needs_nobody() {
 
 #[test]
 fn what_is_owed_outlives_the_connection_and_is_paid_first() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
     talk.lose();
@@ -208,7 +208,7 @@ fn what_is_owed_outlives_the_connection_and_is_paid_first() {
 
 #[test]
 fn what_is_owed_is_forgotten_when_the_key_has_expired_by_itself() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.lose();
     talk.pass(999);
@@ -220,10 +220,10 @@ fn what_is_owed_is_forgotten_when_the_key_has_expired_by_itself() {
 
 #[test]
 fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
     let mut short = request(Verb::Release, 1, talk.now);
-    short.ttl = ttl(5);
+    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5) });
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));
@@ -232,7 +232,7 @@ fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
 
 #[test]
 fn whoever_waits_for_a_removal_is_told_that_there_is_no_connection() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Release);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.lose();
@@ -242,7 +242,7 @@ fn whoever_waits_for_a_removal_is_told_that_there_is_no_connection() {
 
 #[test]
 fn debts_are_bounded_in_number_and_the_oldest_goes() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     for _ in 0..DEBTS_MAX + 10 {
         talk.post(1, Verb::Undo);
     }
@@ -251,7 +251,7 @@ fn debts_are_bounded_in_number_and_the_oldest_goes() {
 
 #[test]
 fn what_is_cancelled_before_it_was_sent_is_never_sent_but_a_removal_is() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Release);
     talk.connect();

@@ -24,7 +24,7 @@ impl Client {
             return;
         }
         for index in 0..self.links.len() {
-            if self.rounds.is_mistakable(Node::new(index), request) {
+            if self.rounds.must_be_read_before(Node::new(index), request) {
                 self.read(stage, index);
             }
         }

@@ -29,8 +29,8 @@ impl Worker {
 
     /// Sends the removal after a failed attempt.
     pub(super) fn undo(&mut self, client: &mut Client, stage: &mut Stage, mut request: Request) {
-        debug_assert_eq!(request.verb, Verb::Undo);
-        stage.checker.over(name(request.token.as_bytes()));
+        debug_assert_eq!(request.verb(), Verb::Undo);
+        stage.checker.over(name(request.lock().expect("a lock is removed").token.as_bytes()));
         match stage.options.sabotage {
             Some(Sabotage::UndoForgotten) => return,
             Some(Sabotage::UndoOnlyWhereGranted) => request.nodes = self.stale,

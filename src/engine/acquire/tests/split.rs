@@ -11,11 +11,11 @@ fn an_attempt_that_is_split_is_undone_and_made_again_within_one_round() {
         let mut script = acquire(Patience::Once);
         script.attempt(1_000, draw(seed));
         let rest = script.answer(1_002, ballot("yynnn"));
-        assert_eq!(rest.undo().token, draw(seed).token);
+        assert_eq!(token_of(&rest.undo()), draw(seed).token);
         let until = rest.wait();
         assert!(until > Time::from_millis(1_002) && until <= Time::from_millis(1_004), "{until:?}");
         let again = script.attempt_at(until, draw(1_000 + seed));
-        assert_eq!((again.verb, again.token), (Verb::Acquire, draw(1_000 + seed).token));
+        assert_eq!((again.verb(), token_of(&again)), (Verb::Acquire, draw(1_000 + seed).token));
         assert_eq!(again.deadline, Time::from_millis(1_050), "one round in all");
         assert!(matches!(script.answer(1_006, ballot("yyy--")).done(), Acquired::Held(_)));
     }
@@ -138,7 +138,7 @@ fn a_token_that_was_not_confirmed_is_no_split_vote() {
     script.attempt(1_000, draw(1));
     let counters = [7, 9, 7, 0, 0];
     let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);
-    assert_eq!(script.answer(1_001, votes).request().verb, Verb::Fence);
+    assert_eq!(script.answer(1_001, votes).request().verb(), Verb::Fence);
     // The key was taken away: somebody else has it by now.
     script.answer(1_002, ballot("yynnn")).undo();
     assert!(matches!(script.done(), Acquired::Contended));

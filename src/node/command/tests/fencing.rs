@@ -1,12 +1,19 @@
 //! Fenced locks: requests with counters in bytes, and what their answers mean.
 
 use super::*;
-use crate::engine::{FENCE_MAX, Predecessor};
-use crate::node::fixture::fenced;
+use crate::engine::FENCE_MAX;
+use crate::node::fixture::{fenced, fenced_handoff};
 use std::sync::Arc;
 
 const COUNTER: &[u8] = b"key:redlatch:fence";
 const LIFE: &[u8] = b"3600000";
+
+/// A fenced lock with these keys behind its first.
+fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
+    let lock = fenced(Verb::Acquire, 7, at(0)).lock().expect("a lock is taken").clone();
+    let extras = lock.extras.map(|extras| Extras { more_keys, ..(*extras).clone() });
+    LockId { extras: extras.map(Arc::new), ..lock }
+}
 
 fn read(request: &Request, bytes: &str) -> Meaning {
     let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
@@ -23,15 +30,15 @@ fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
         &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"57"];
     assert_eq!(encoded(&plant, Form::Digest), words(expected));
 
-    let mut over = fenced(Verb::Handoff, 7, at(0));
-    over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
+    let over = fenced_handoff(8, 7, at(0));
     let source = claim.source.as_bytes();
     let expected: &[&[u8]] =
         &[b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE, b"57"];
     assert_eq!(encoded(&over, Form::Source), words(expected));
 
     let mut confirm = fenced(Verb::Fence, 7, at(0));
-    confirm.fence = FENCE_MAX;
+    let Action::Fence { fence: counter, .. } = &mut confirm.action else { panic!("{confirm:?}") };
+    *counter = FENCE_MAX;
     let sha1 = fence.sha1.as_bytes();
     let largest = b"4504699138998272";
     let expected: &[&[u8]] =
@@ -49,10 +56,7 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
     // With several keys as well, where putting them back is the script that counts.
     let more_keys = vec![Arc::from(&b"more"[..])];
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
-        let mut request = fenced(verb, 7, at(0));
-        request.extras = request
-            .extras
-            .map(|extras| Arc::new(Extras { more_keys: more_keys.clone(), ..(*extras).clone() }));
+        let request = about(verb, several(more_keys.clone()), at(0));
         let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
         assert!(text.contains("more") && !text.contains(":redlatch:fence"), "{verb:?} {text}");
     }
@@ -60,10 +64,7 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
 
 #[test]
 fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
-    let mut request = fenced(Verb::Acquire, 7, at(0));
-    let more_keys = vec![Arc::from(&b"more"[..])];
-    request.extras =
-        request.extras.map(|extras| Arc::new(Extras { more_keys, ..(*extras).clone() }));
+    let request = about(Verb::Acquire, several(vec![Arc::from(&b"more"[..])]), at(0));
     let text = String::from_utf8_lossy(&encoded(&request, Form::Digest)).into_owned();
     let order = "$1\r\n4\r\n$3\r\nkey\r\n$4\r\nmore\r\n$18\r\nkey:redlatch:fence\r\n\
                  $19\r\nmore:redlatch:fence\r\n$1\r\n2\r\n";

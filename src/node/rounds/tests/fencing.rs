@@ -1,8 +1,8 @@
 //! Fenced locks: whose counters are the largest, and whose of them count.
 
 use super::{Nodes, set};
-use crate::engine::{Counters, Predecessor, Token, Verb};
-use crate::node::fixture::{at, fenced, greeting, node, request};
+use crate::engine::{Counters, Verb};
+use crate::node::fixture::{at, fenced, fenced_handoff, greeting, node, request};
 use crate::node::{NodeError, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
@@ -108,8 +108,7 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
 #[test]
 fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed() {
     let mut nodes = Nodes::ready(false);
-    let mut over = fenced(Verb::Handoff, 1, at(0));
-    over.predecessor = Some(Predecessor::new(Token::new([8; Token::LEN])));
+    let over = fenced_handoff(8, 1, at(0));
     nodes.rounds.open(nodes.now, over, 1);
     (0..3).for_each(|index| drop(nodes.commands(index)));
     for index in 0..2 {

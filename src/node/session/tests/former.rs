@@ -1,12 +1,12 @@
 //! Connections that were given up are ended by the next one to the same run of the server.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, info, numbered_greeting};
+use crate::node::fixture::{ScriptedSession, info, numbered_greeting};
 use crate::node::{FORMER_MAX, NodeError, Phase, SessionOptions};
 
 /// Connected to this run of a server, which calls the connection this.
-fn greeted(run_id: &str, connection: u64) -> Talk {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+fn greeted(run_id: &str, connection: u64) -> ScriptedSession {
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.connect();
     talk.hear(numbered_greeting(run_id, connection));
     talk
@@ -14,7 +14,7 @@ fn greeted(run_id: &str, connection: u64) -> Talk {
 
 /// Loses the connection, and has another one to this run of a server. Says what was written when
 /// the greeting had been answered.
-fn again(talk: &mut Talk, run_id: &str, connection: u64) -> String {
+fn again(talk: &mut ScriptedSession, run_id: &str, connection: u64) -> String {
     talk.lose();
     talk.pass(500);
     talk.connect();
@@ -99,7 +99,7 @@ fn nobody_elses_connection_is_ended() {
 
 #[test]
 fn a_connection_whose_greeting_was_answered_by_a_stray_error_is_ended_as_well() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.connect();
     talk.send(1, Verb::Acquire);
     let hello = "%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:41\r\n";

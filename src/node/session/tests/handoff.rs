@@ -1,25 +1,23 @@
 //! Handoffs that a node does not take: nothing of either lock may stay there.
 
-use crate::engine::{Extras, Predecessor, Request, Token, Verb, Vote};
+use crate::engine::{Action, Extras, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
-use crate::node::fixture::{Talk, greeting, request, ticket, ttl};
+use crate::node::fixture::{self, ScriptedSession, greeting, ticket, ttl};
 use std::sync::Arc;
 
 /// The request by which the lock of `before` becomes that of `owner`.
-fn handoff(before: u8, owner: u8, talk: &Talk) -> Request {
-    let mut request = request(Verb::Handoff, owner, talk.now);
-    request.predecessor = Some(Predecessor::new(Token::new([before; Token::LEN])));
-    request
+fn handoff(before: u8, owner: u8, talk: &ScriptedSession) -> Request {
+    fixture::handoff(before, owner, talk.now)
 }
 
-fn send(talk: &mut Talk, serial: u64, before: u8, owner: u8) {
+fn send(talk: &mut ScriptedSession, serial: u64, before: u8, owner: u8) {
     let request = handoff(before, owner, talk);
     talk.session.send(talk.now, Some(ticket(serial)), &request);
 }
 
 /// A node that has run both scripts.
-fn experienced() -> Talk {
-    let mut talk = Talk::ready();
+fn experienced() -> ScriptedSession {
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 90, 91, 92);
     talk.send(93, Verb::Release);
     talk.hear("*2\r\n:1\r\n:0\r\n:2\r\n");
@@ -30,7 +28,7 @@ fn experienced() -> Talk {
 
 #[test]
 fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.lose();
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
@@ -45,7 +43,7 @@ fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
 fn a_handoff_that_was_never_sent_is_not_known_of_here() {
     // Who hands over knows which nodes may hold the key of the lock before: with a node that is
     // down for long, that is none of them.
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     send(&mut talk, 1, 4, 5);
     talk.connect();
     talk.lose();
@@ -56,7 +54,7 @@ fn a_handoff_that_was_never_sent_is_not_known_of_here() {
 
 #[test]
 fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.hear("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 1)));
@@ -65,7 +63,7 @@ fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
 #[test]
 fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
     for answer in [":-1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n"] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, 4, 5);
         talk.hear(answer);
         assert_eq!(talk.session.load(), (0, 0), "{answer}");
@@ -74,9 +72,10 @@ fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
 
 #[test]
 fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     let mut request = handoff(4, 5, &talk);
-    (request.ttl, request.ttl_longest) = (ttl(10), ttl(1_000));
+    let Action::Handoff { new, ttl_longest, .. } = &mut request.action else { panic!() };
+    (new.ttl, *ttl_longest) = (ttl(10), ttl(1_000));
     talk.session.send(talk.now, Some(ticket(1)), &request);
     talk.lose();
     talk.pass(999);
@@ -116,12 +115,13 @@ fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
 fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
     // One of the keys is another's. Of the rest, the lock before may still have some.
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         let mut request = handoff(4, 5, &talk);
         let more_keys = vec![Arc::from(&b"more"[..])];
-        request.extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
-        let before = request.predecessor.as_mut().expect("it is handed over");
-        before.extras.clone_from(&request.extras);
+        let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+        let Action::Handoff { new, predecessor, .. } = &mut request.action else { panic!() };
+        predecessor.extras.clone_from(&extras);
+        new.lock.extras = extras;
         talk.session.send(talk.now, Some(ticket(1)), &request);
         assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
         talk.hear(refusal);

@@ -1,24 +1,23 @@
 //! What finds no room waits, and what a node that does not answer can make pile up.
 
 use crate::engine::{Request, Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::node::fixture::{self, ScriptedSession, at, greeting, ticket};
 use crate::node::{
     DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, SessionOptions,
 };
-use std::sync::Arc;
 use std::time::Duration;
 
 const HALF: usize = IN_FLIGHT_MAX / 2;
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// About a key of 64 KiB.
-fn long(verb: Verb, talk: &Talk) -> Request {
-    Request { key: Arc::from(vec![b'k'; 64 * 1024]), ..request(verb, 1, talk.now) }
+fn long(verb: Verb, talk: &ScriptedSession) -> Request {
+    fixture::long(verb, 64 * 1024, talk.now)
 }
 
 /// A session at which so many plants are unanswered or wait, with the tickets from 0.
-fn crowded(plants: usize) -> Talk {
-    let mut talk = Talk::ready();
+fn crowded(plants: usize) -> ScriptedSession {
+    let mut talk = ScriptedSession::ready();
     (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
     assert!(talk.answers().is_empty(), "a node that has not been silent turns nobody away");
     assert_eq!(talk.commands().len(), HALF);
@@ -113,7 +112,7 @@ fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
 
 #[test]
 fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is_not() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     let undo = long(Verb::Undo, &talk);
     for _ in 0..2 * DEBTS_MAX {
         talk.session.send(talk.now, None, &undo);
@@ -128,7 +127,7 @@ fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is
     let (_, owed) = talk.session.load();
     assert!(owed <= 2 * DEBTS_MAX + 32, "{owed}: it is silent");
 
-    let mut down = Talk::ready();
+    let mut down = ScriptedSession::ready();
     down.lose();
     for _ in 0..100 {
         down.session.send(down.now, None, &undo);
@@ -138,7 +137,7 @@ fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is
 
 #[test]
 fn long_keys_fill_the_room_before_their_number_does() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     let long = long(Verb::Acquire, &talk);
     for serial in 0..100 {
         talk.session.send(talk.now, Some(ticket(serial)), &long);
@@ -152,9 +151,9 @@ fn long_keys_fill_the_room_before_their_number_does() {
 
 #[test]
 fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let long = long(Verb::Acquire, &talk);
-    let send = |talk: &mut Talk, serials: std::ops::Range<u64>| {
+    let send = |talk: &mut ScriptedSession, serials: std::ops::Range<u64>| {
         for serial in serials {
             talk.session.send(talk.now, Some(ticket(serial)), &long);
         }

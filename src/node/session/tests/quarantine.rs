@@ -1,7 +1,7 @@
 //! Nodes that were started too recently for their grants to count.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, greeting};
+use crate::node::fixture::{ScriptedSession, greeting};
 use crate::node::{NodeError, SessionOptions};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
     let mut options = SessionOptions::new("redis://node", 7);
     options.quarantine = Some(Duration::from_secs(60));
-    let mut talk = Talk::new(options);
+    let mut talk = ScriptedSession::new(options);
     talk.connect();
     talk.hear(greeting("a", 7).replace("uptime_in_seconds:7", uptime));
     talk.pass(later);
@@ -44,17 +44,17 @@ fn a_grant_counts_when_the_node_has_certainly_been_up_for_long_enough() {
 }
 
 /// A session whose node greets with this name and uptime, in seconds.
-fn greeted(run_id: &str, uptime: u64) -> Talk {
+fn greeted(run_id: &str, uptime: u64) -> ScriptedSession {
     let mut options = SessionOptions::new("redis://node", 7);
     options.quarantine = Some(Duration::from_secs(60));
-    let mut talk = Talk::new(options);
+    let mut talk = ScriptedSession::new(options);
     talk.connect();
     talk.hear(greeting(run_id, uptime));
     talk
 }
 
 /// The connection breaks, and after so many seconds there is another one.
-fn greeted_again(talk: &mut Talk, seconds: u64, run_id: &str, uptime: u64) {
+fn greeted_again(talk: &mut ScriptedSession, seconds: u64, run_id: &str, uptime: u64) {
     talk.lose();
     talk.pass(seconds * 1_000);
     talk.connect();
@@ -62,7 +62,7 @@ fn greeted_again(talk: &mut Talk, seconds: u64, run_id: &str, uptime: u64) {
 }
 
 /// For how many milliseconds a grant does not count now.
-fn left(talk: &mut Talk) -> u128 {
+fn left(talk: &mut ScriptedSession) -> u128 {
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     let answer = talk.answers().remove(0);

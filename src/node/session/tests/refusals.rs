@@ -1,7 +1,7 @@
 //! Removals that a node refuses to take, and scripts that it has forgotten.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, greeting, request, ticket};
+use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use crate::node::{NodeError, OtherProtocol, SessionOptions};
 use crate::resp::ProtocolError;
 use std::time::Duration;
@@ -11,10 +11,10 @@ const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
 
 #[test]
 fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVAL 1"]);
-    let ttl = request(Verb::Undo, 1, talk.now).ttl.as_duration();
+    let ttl = request(Verb::Undo, 1, talk.now).ttl().expect("it has one").as_duration();
     let (start, mut times) = (talk.now, 0);
     // The node is asked about something else now and then, and refuses that and the removal.
     while talk.session.load() != (0, 0) {
@@ -32,7 +32,7 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
 #[test]
 fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
     for refusal in [LOADING, "-BUSY Redis is busy running a script.\r\n"] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.post(1, Verb::Undo);
         assert_eq!(talk.session.next_deadline(), Some(talk.now.after(SILENCE_MAX)));
         talk.hear(refusal);
@@ -50,7 +50,7 @@ fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
 
 #[test]
 fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
     // From now on it is sent by its digest.
@@ -71,7 +71,7 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
     let nonsense =
         ["+OK\r\n", ":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
     for reply in nonsense {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Release);
         assert_eq!(talk.commands(), ["EVAL 1"]);
         talk.hear(reply);
@@ -92,7 +92,7 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
 #[test]
 fn a_web_server_is_recognised_however_its_words_are_cut() {
     for length in 1..12 {
-        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
         talk.connect();
         for part in b"HTTP/1.1 400".chunks(length) {
@@ -103,17 +103,17 @@ fn a_web_server_is_recognised_however_its_words_are_cut() {
 }
 
 /// Sessions at every stage at which bytes can come, each with one command that is not answered.
-fn stages() -> [(&'static str, Talk); 4] {
+fn stages() -> [(&'static str, ScriptedSession); 4] {
     let greeting_is = |answered: usize| {
-        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
         talk.connect();
         talk.hear(&greeting("a", 1_000)[..answered]);
         talk
     };
-    let mut asked = Talk::ready();
+    let mut asked = ScriptedSession::ready();
     asked.send(1, Verb::Acquire);
-    let mut answered = Talk::ready();
+    let mut answered = ScriptedSession::ready();
     answered.send(2, Verb::Ping);
     answered.hear("+PONG\r\n");
     answered.answers();
@@ -142,7 +142,7 @@ fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cu
             }
         }
     }
-    let mut idle = Talk::ready();
+    let mut idle = ScriptedSession::ready();
     idle.hear([0x15]);
     idle.hear([0x03]);
     assert_eq!(idle.session.status(idle.now, None).last_error, Some(expected));
@@ -168,7 +168,7 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
         }
     }
     // A reply that begins with such a byte inside is one all the same.
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear(b"-\x15\x03\r\n");
     assert!(matches!(talk.problem(), NodeError::Server(_)));
@@ -176,7 +176,7 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
 
 #[test]
 fn what_spoke_redis_before_has_not_become_a_web_server() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("H");
     assert_eq!(talk.problem(), NodeError::Protocol(ProtocolError::UnknownType(b'H')));
@@ -184,7 +184,7 @@ fn what_spoke_redis_before_has_not_become_a_web_server() {
 
 #[test]
 fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
     // Nobody reads for a while. The pause counts from when it was sent.
@@ -196,7 +196,7 @@ fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
 
 #[test]
 fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
     talk.hear("-BUSY Redis is busy running a script.\r\n");
@@ -210,7 +210,7 @@ fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
 #[test]
 fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
     let pauses = (0..20).filter(|seed| {
-        let mut talk = Talk::new(SessionOptions::new("redis://node", *seed));
+        let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", *seed));
         talk.connect();
         talk.hear(greeting("a", 1_000));
         talk.send(1, Verb::Acquire);

@@ -1,7 +1,7 @@
 //! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
 
-use crate::engine::{Extras, Request, Verb, Vote};
-use crate::node::fixture::{Talk, at, greeting, request, ticket};
+use crate::engine::{Extras, LockId, Request, Verb, Vote};
+use crate::node::fixture::{self, ScriptedSession, at, greeting, lock, ticket};
 use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
     let name = |number: usize| format!("{number:0length$}").into_bytes().into();
     let more_keys = (0..more).map(name).collect();
     let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
-    Request { extras, ..request(verb, owner, at(0)) }
+    fixture::about(verb, LockId { extras, ..lock(owner) }, at(0))
 }
 
-fn send(talk: &mut Talk, serial: u64, verb: Verb) {
+fn send(talk: &mut ScriptedSession, serial: u64, verb: Verb) {
     let request = about(verb, serial as u8, 1, 4);
     talk.session.send(talk.now, Some(ticket(serial)), &request);
 }
 
-fn post(talk: &mut Talk, owner: u8, verb: Verb) {
+fn post(talk: &mut ScriptedSession, owner: u8, verb: Verb) {
     talk.session.send(talk.now, None, &about(verb, owner, 1, 4));
 }
 
 /// A node that has run the script.
-fn experienced() -> Talk {
-    let mut talk = Talk::ready();
+fn experienced() -> ScriptedSession {
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 90, Verb::Acquire);
     talk.hear("*3\r\n:1\r\n:1\r\n:0\r\n");
     assert_eq!(
@@ -55,7 +55,7 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
 
 #[test]
 fn what_is_owed_is_owed_for_all_keys() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.lose();
     post(&mut talk, 1, Verb::Undo);
@@ -71,7 +71,7 @@ fn what_is_owed_is_owed_for_all_keys() {
 
 #[test]
 fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.hear("-FENCE a counter of this lock is no number\r\n");
     let problem = talk.problem();
@@ -83,7 +83,8 @@ fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() 
 fn all_keys_count_in_what_a_silent_node_is_sent() {
     let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
     // To one that is connected, and to one that is yet to answer the greeting.
-    let (mut ready, mut new) = (Talk::ready(), Talk::new(SessionOptions::new("redis://node", 7)));
+    let (mut ready, mut new) =
+        (ScriptedSession::ready(), ScriptedSession::new(SessionOptions::new("redis://node", 7)));
     ready.send(0, Verb::Ping);
     new.session.connecting(new.now, Phase::Connecting);
     for mut talk in [ready, new] {
@@ -107,7 +108,7 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
 #[test]
 fn a_request_of_several_that_was_refused_owes_nothing() {
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, Verb::Acquire);
         talk.hear(refusal);
         assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Refused)], (0, 0)));
@@ -136,7 +137,7 @@ fn lists_that_no_script_of_ours_answers_end_the_connection() {
         (Verb::Inspect, "*3\r\n:2\r\n$1\r\nx\r\n:5\r\n"),
     ];
     for (verb, reply) in table {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, verb);
         talk.hear(reply);
         assert!(matches!(talk.problem(), NodeError::UnexpectedReply(_)), "{verb:?} {reply:?}");

@@ -1,13 +1,13 @@
 //! Nodes that fall silent, and how soon they are tried again.
 
 use crate::engine::Verb;
-use crate::node::fixture::{Talk, at, greeting};
+use crate::node::fixture::{ScriptedSession, at, greeting};
 use crate::node::{NodeError, Phase, Session, SessionOptions};
 use std::time::Duration;
 
 #[test]
 fn a_silent_node_loses_its_connection() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.pass(60_000);
     assert!(!talk.session.is_down(), "nothing was asked of it");
     talk.send(1, Verb::Acquire);
@@ -21,7 +21,7 @@ fn a_silent_node_loses_its_connection() {
 
 #[test]
 fn connecting_and_greeting_take_no_longer_than_silence_may() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     talk.session.connecting(talk.now, Phase::Resolving);
     talk.pass(300);
@@ -49,7 +49,7 @@ fn pause(session: &Session, now: crate::clock::Time) -> Duration {
 
 #[test]
 fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
-    let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let mut longest = Duration::ZERO;
     for _ in 0..20 {
         talk.post(1, Verb::Undo);
@@ -64,7 +64,7 @@ fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
 
 #[test]
 fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     talk.lose();
@@ -76,8 +76,8 @@ fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
 #[test]
 fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() {
     const PATIENCE: Duration = Duration::from_millis(50);
-    let is_worth_it = |talk: &Talk| talk.session.has_removals(talk.now, PATIENCE);
-    let mut talk = Talk::ready();
+    let is_worth_it = |talk: &ScriptedSession| talk.session.has_removals(talk.now, PATIENCE);
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     assert!(!is_worth_it(&talk), "there is nothing to remove");
     talk.post(1, Verb::Undo);

@@ -1,19 +1,19 @@
 //! Bytes that arrive while nothing is asked, or twice: they answer nothing.
 
 use crate::engine::{Verb, Vote};
-use crate::node::fixture::{Talk, greeting};
+use crate::node::fixture::{ScriptedSession, greeting};
 use crate::node::{NodeError, ServerErrorKind, SessionOptions};
 
 /// A session that has asked and been answered before.
-fn idle() -> Talk {
-    let mut talk = Talk::ready();
+fn idle() -> ScriptedSession {
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     talk
 }
 
-fn loss(talk: &Talk) -> NodeError {
+fn loss(talk: &ScriptedSession) -> NodeError {
     talk.session.loss().cloned().expect("the connection was given up")
 }
 
@@ -46,7 +46,7 @@ fn the_beginning_of_a_reply_is_enough() {
         talk.hear(stray);
         assert!(talk.session.is_down(), "the rest would be taken for an answer: {stray:?}");
         // Also if it comes with the answer before it.
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{stray}"));
         assert_eq!(talk.votes(), [(1, Vote::Granted)]);
@@ -83,7 +83,7 @@ fn the_answer_of_a_script_that_comes_twice_counts_once() {
     for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
         let yes = if verb == Verb::Handoff { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
-            let mut talk = Talk::ready();
+            let mut talk = ScriptedSession::ready();
             talk.send(1, verb);
             talk.send(2, verb);
             talk.hear(answer);
@@ -98,7 +98,7 @@ fn the_answer_of_a_script_that_comes_twice_counts_once() {
 
 #[test]
 fn no_number_is_used_on_two_connections() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.lose();
     talk.pass(500);
@@ -112,22 +112,22 @@ fn no_number_is_used_on_two_connections() {
 
 #[test]
 fn what_may_be_mistaken_is_read_before_a_request_is_written() {
-    let is_mistakable = |talk: &Talk, verb| {
-        talk.session.is_mistakable(&crate::node::fixture::request(verb, 3, talk.now))
+    let must_be_read_before = |talk: &ScriptedSession, verb| {
+        talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
-    assert!(is_mistakable(&talk, Verb::Acquire) && is_mistakable(&talk, Verb::Release));
+    assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));
     talk.send(2, Verb::Release);
-    assert!(is_mistakable(&talk, Verb::Acquire), "a second answer would pass for its own");
-    assert!(!is_mistakable(&talk, Verb::Release), "its answer carries proof");
+    assert!(must_be_read_before(&talk, Verb::Acquire), "a second answer would pass for its own");
+    assert!(!must_be_read_before(&talk, Verb::Release), "its answer carries proof");
     talk.lose();
-    assert!(!is_mistakable(&talk, Verb::Acquire), "there is no connection");
+    assert!(!must_be_read_before(&talk, Verb::Acquire), "there is no connection");
 }
 
 #[test]
 fn what_comes_behind_the_greeting_answers_nothing() {
     for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
-        let mut talk = Talk::new(SessionOptions::new("redis://node", 7));
+        let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
         talk.connect();
         talk.hear(format!("{}{stray}", greeting("a", 1_000)));
@@ -138,8 +138,8 @@ fn what_comes_behind_the_greeting_answers_nothing() {
 }
 
 /// A node that has just answered with an error, asked or not.
-fn after_an_error() -> Talk {
-    let mut talk = Talk::ready();
+fn after_an_error() -> ScriptedSession {
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Release);
     talk.hear("-ERR max number of clients reached\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Failed)]);
@@ -177,7 +177,7 @@ fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
     assert!(talk.session.is_down());
 
     // Among locks that are asked for together, the grant of one would be that of the next.
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     (1..=3).for_each(|serial| talk.send(serial, Verb::Acquire));
     talk.hear("-ERR max number of clients reached\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [1, 2, 3].map(|serial| (serial, Vote::Failed)));
@@ -216,7 +216,7 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
 
 #[test]
 fn an_error_that_comes_twice_counts_for_nothing_else() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
@@ -227,7 +227,7 @@ fn an_error_that_comes_twice_counts_for_nothing_else() {
 
 #[test]
 fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then() {
-    let mut talk = Talk::ready();
+    let mut talk = ScriptedSession::ready();
     let mut connections = 0;
     for _ in 0..10_000 {
         talk.pass(1);
@@ -246,7 +246,7 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
 #[test]
 fn what_comes_before_a_command_is_written_is_no_answer_to_it() {
     for unwritten in [1, 5, usize::MAX] {
-        let mut talk = Talk::ready();
+        let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         let first = talk.session.output().len();
         talk.send(2, Verb::Acquire);

@@ -8,22 +8,23 @@
 
 use super::{Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Verb};
+use crate::engine::{Action, Request, Verb};
 use crate::node::command::{Meaning, describe, has_proof};
 use crate::node::node_error::NodeError;
 use crate::resp::Reply;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What the replies of one connection have shown so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Trust {
+pub(super) struct ReplyOrder {
     /// The last reply did not prove that it answers the command it was credited to.
     is_unproven: bool,
     /// There was an error since the last that did.
     is_doubtful: bool,
 }
 
-impl Trust {
+impl ReplyOrder {
     /// A reply was taken for the answer to `request`, or to a part of the greeting. `is_answer`: it
     /// is one that the request can have.
     pub(super) fn credit(&mut self, request: Option<&Request>, reply: &Reply<'_>, is_answer: bool) {
@@ -40,7 +41,7 @@ impl Trust {
 
     /// May the reply to this request be another's?
     pub(super) fn doubts(self, request: &Request) -> bool {
-        self.is_doubtful && request.verb != Verb::Ping && !has_proof(request)
+        self.is_doubtful && request.verb() != Verb::Ping && !has_proof(request)
     }
 }
 
@@ -73,10 +74,11 @@ impl Session {
         if matches!(self.decoder.begun(&self.input), Some(b'>' | b'|')) {
             // Half a message has come. An answer might be taken for the rest of it, and the next
             // one for that answer.
-            self.trust.is_doubtful = true;
+            self.reply_order.is_doubtful = true;
         }
-        if self.trust.doubts(request) && !self.flight.has_proof() {
-            let look = Request { verb: Verb::Inspect, extras: None, ..request.clone() };
+        if self.reply_order.doubts(request) && !self.flight.has_proof() {
+            let action = Action::Inspect { key: Arc::from(request.key()) };
+            let look = Request { action, ..request.clone() };
             let form = self.scripts.form(&look);
             self.flight.push(now, None, look, form);
         }
@@ -90,9 +92,9 @@ impl Session {
         meaning: Meaning,
     ) -> Meaning {
         let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::GrantedNew);
-        let is_doubted = is_vote && self.trust.doubts(request);
+        let is_doubted = is_vote && self.reply_order.doubts(request);
         let is_answer = !matches!(meaning, Meaning::Nonsense(_));
-        self.trust.credit(Some(request), reply, is_answer);
+        self.reply_order.credit(Some(request), reply, is_answer);
         if !is_doubted {
             return meaning;
         }

@@ -16,14 +16,14 @@ const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
 /// For how long a node has been up at least.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Memory {
+pub(super) struct LeastUptime {
     /// When it greeted.
     pub(super) greeted_at: Time,
     /// How long it had certainly been up then.
     uptime: Duration,
 }
 
-impl Memory {
+impl LeastUptime {
     /// Nothing is known of the node.
     pub(super) const NONE: Self = Self { greeted_at: Time::ZERO, uptime: Duration::ZERO };
 
@@ -50,7 +50,7 @@ impl Memory {
 impl Session {
     /// For how long the node's grants do not count yet. `None` if they do.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
-        let Memory { greeted_at, uptime } = self.memory;
+        let LeastUptime { greeted_at, uptime } = self.least_uptime;
         let wanted = self.options.quarantine?;
         let left = wanted.saturating_sub(uptime).saturating_sub(now.since(greeted_at));
         (!left.is_zero()).then_some(left)
