@@ -127,7 +127,7 @@ mod resp;
 mod wait_queue;
 mod watchdog;
 
-pub use client::{LockClient, LockRequest};
+pub use client::{CancelHandle, LockClient, LockRequest};
 pub use config::Builder;
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,

@@ -52,7 +52,7 @@ fn a_lock_that_is_left_is_not_extended_automatically_any_more() {
     let servers = Servers::start(3);
     let round = Duration::from_millis(500);
     let client = fresh(servers.urls()).node_timeout(round).wait_for_all(true).build().unwrap();
-    let guard = client.request("kept").ttl(TTL).keep_alive().acquire().unwrap().unwrap();
+    let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_ok(), "it is extended until it is left");
     guard.leave();

@@ -31,8 +31,12 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(LockError::OtherProcess);
         }
+        if self.core.cancellation.is_cancelled() {
+            return Err(LockError::Cancelled);
+        }
         if !self.core.has_listener() {
-            return self.take(key, extras, (settings, patience), |acquire| self.core.run(acquire));
+            let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
+            return self.take(key, extras, (settings, patience), run);
         }
         let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
         let result = self.take(key, extras, (settings, patience), |acquire| account.run(acquire));
@@ -40,6 +44,12 @@ impl LockClient {
             account.conclude(&result);
         }
         result
+    }
+
+    /// Pauses before the next attempt. An outcome if the call is cancelled meanwhile: which one
+    /// makes no difference, since the call returns [`LockError::Cancelled`] then.
+    pub(super) fn pause(&self, until: Time) -> Option<Acquired> {
+        self.core.cancellation.pause_until(until).then_some(Acquired::Contended)
     }
 
     fn take(
@@ -70,6 +80,12 @@ impl LockClient {
         let (outcome, last) = run(acquire);
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
+        }
+        if self.core.cancellation.is_cancelled() {
+            if let Acquired::Held(lease) = outcome {
+                self.core.post(lease.undo(clock::now(), rules));
+            }
+            return Err(LockError::Cancelled);
         }
         match outcome {
             Acquired::Held(lease) => {
@@ -103,20 +119,21 @@ impl LockClient {
             // The call that is being told about may be ahead of this one in the queue.
             return Ok(Some((None, acquire)));
         }
-        let deadline = match patience {
-            Patience::Once => Some(Time::ZERO),
-            Patience::Until(deadline) => Some(deadline),
-            Patience::Forever => None,
-        };
         let node_timeout = self.core.rules.node_timeout;
-        let (head, lease) = match wait_queues.join(key, deadline, node_timeout) {
+        let (head, lease) = match wait_queues.join(key, patience, node_timeout) {
             Joined::Head(head, lease) => (head, lease),
             Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
+            Joined::Cancelled => return Err(LockError::Cancelled),
         };
+        let deadline = patience.deadline();
         if let Some(lease) = lease {
             let now = clock::now();
+            if self.core.cancellation.is_cancelled() {
+                self.core.post(lease.undo(now, &self.core.rules));
+                return Err(LockError::Cancelled);
+            }
             if deadline.is_none_or(|deadline| now < deadline) {
                 acquire = acquire.succeeding(lease);
             } else {

@@ -45,7 +45,9 @@ impl<'a> EventRecorder<'a> {
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
         let accounted = RecordedAcquire { acquire, account: self };
-        client.core.run_observed(accounted, |accounted, last| accounted.account.tell_rest(last))
+        client.core.run_paused(accounted, |accounted, last, until| {
+            accounted.account.tell_rest(last).or_else(|| client.pause(until))
+        })
     }
 
     /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
@@ -74,7 +76,9 @@ impl<'a> EventRecorder<'a> {
             Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
             Err(_) => AttemptOutcome::NoQuorum,
         };
-        self.tell_attempt(|_| outcome);
+        // Whatever the attempt came to, a cancelled call returns the same error.
+        let is_cancelled = matches!(result, Err(LockError::Cancelled));
+        self.tell_attempt(|ballot| if is_cancelled { last_of_cancelled(ballot) } else { outcome });
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.client.core.emit(|| match result {
@@ -122,6 +126,12 @@ impl Operation for RecordedAcquire<'_, '_> {
         }
         step
     }
+}
+
+/// What the last attempt of a cancelled call came to: a lock that was granted is released again.
+fn last_of_cancelled(ballot: &Ballot) -> AttemptOutcome {
+    let is_granted = ballot.tally.granted_by_majority() == Verdict::Won && !ballot.same_server;
+    if is_granted { AttemptOutcome::Granted } else { failure(ballot) }
 }
 
 /// What an attempt came to that was not the last: it failed.
