@@ -1,4 +1,4 @@
-//! Taking a lock: the four ways are one.
+//! Acquiring a lock: one implementation for all methods.
 
 use super::LockClient;
 use super::event_recorder::EventRecorder;
@@ -14,13 +14,12 @@ use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a thread at the head of its line pauses at most before it asks the nodes again, when
-/// the lock has gone from thread to thread for as long as it may: other processes ask now and then,
-/// and should find it free once.
+/// The longest pause of the head of a wait queue before it asks the nodes, when the handoff limit
+/// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
 impl LockClient {
-    /// All ways to take a lock.
+    /// Acquires the lock, and emits events if there is a listener.
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
@@ -38,10 +37,11 @@ impl LockClient {
             let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
             return self.take(key, extras, (settings, patience), run);
         }
-        let mut account = EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, extras, (settings, patience), |acquire| account.run(acquire));
+        let mut recorder =
+            EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
+        let result = self.take(key, extras, (settings, patience), |acquire| recorder.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
-            account.conclude(&result);
+            recorder.emit_result(&result);
         }
         result
     }
@@ -67,14 +67,14 @@ impl LockClient {
         self.prepare_keeping(settings, ttl, key_bytes)?;
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
         let acquire = acquire.leaving(least).with(extras.clone());
-        let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
+        let enqueued = match extras.filter(|extras| !extras.more_keys.is_empty()) {
             Some(extras) => {
                 let name = name_of_set(key, &extras.more_keys);
                 self.enqueue(&self.core.set_wait_queues, &name, patience, acquire)
             }
             None => self.enqueue(&self.core.wait_queues, key, patience, acquire),
         };
-        let Some((head, acquire)) = stood? else {
+        let Some((head, acquire)) = enqueued? else {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
@@ -105,9 +105,9 @@ impl LockClient {
         }
     }
 
-    /// Waits until no other thread of this client is before this one, and prepares to take the lock
-    /// over if it is handed on. `None` if time was over before that, with another thread holding
-    /// the lock; an error if that thread is this one.
+    /// Waits in the queue until this thread is its head, and prepares to take the lock over if it
+    /// is handed off. `None` if the deadline passes first and another thread holds the lock; an
+    /// error if that thread is this one.
     fn enqueue(
         &self,
         wait_queues: &Arc<WaitQueues>,
@@ -116,7 +116,7 @@ impl LockClient {
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
-            // The call that is being told about may be ahead of this one in the queue.
+            // The call that this callback belongs to may be ahead of this one in the queue.
             return Ok(Some((None, acquire)));
         }
         let node_timeout = self.core.rules.node_timeout;
@@ -155,7 +155,7 @@ impl LockClient {
     }
 }
 
-/// What a set of keys is called among others: no two sets have the same name.
+/// The name of a set of keys in the wait queues: no two sets have the same name.
 fn name_of_set(first: &Arc<[u8]>, more: &[Arc<[u8]>]) -> Arc<[u8]> {
     let keys = std::iter::once(first).chain(more);
     keys.flat_map(|key| key.len().to_le_bytes().into_iter().chain(key.iter().copied())).collect()

@@ -1,4 +1,4 @@
-//! An acquisition that somebody listens to: the same, with an account of its attempts.
+//! An acquisition with a listener: the same, with a record of its attempts for the events.
 
 use super::LockClient;
 use crate::clock::{self, Time};
@@ -10,22 +10,21 @@ use crate::guard::LockGuard;
 use crate::name::Name;
 use std::time::Duration;
 
-/// What is told about one call.
+/// Emits the events of one call that acquires a lock.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
     resource: Name<'a>,
     began: Time,
     attempts: u64,
     attempt_began: Time,
-    /// The latest attempt, as long as it has not been told: how long it took, and the votes.
-    untold: Option<(Duration, Ballot)>,
-    /// When the quarantine ends that has been told last.
+    /// The latest attempt, until its event is emitted: how long it took, and its votes.
+    pending: Option<(Duration, Ballot)>,
+    /// When the quarantine ends that was reported last.
     quarantined_until: Time,
 }
 
-/// Servers before Redis 7 say in whole seconds for how long they have been up: a quarantine that
-/// ends later than was told by less than this is the same one, and an attempt came a moment too
-/// early.
+/// Servers before Redis 7 report their uptime in whole seconds: a quarantine that ends less than
+/// this later than reported is the same one, and an attempt came a moment too early.
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
@@ -37,38 +36,38 @@ impl<'a> EventRecorder<'a> {
             began: now,
             attempts: 0,
             attempt_began: now,
-            untold: None,
+            pending: None,
             quarantined_until: Time::ZERO,
         }
     }
 
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
-        let accounted = RecordedAcquire { acquire, account: self };
-        client.core.run_paused(accounted, |accounted, last, until| {
-            accounted.account.tell_rest(last).or_else(|| client.pause(until))
+        let recorded = RecordedAcquire { acquire, recorder: self };
+        client.core.run_paused(recorded, |recorded, last, until| {
+            recorded.recorder.emit_before_pause(last).or_else(|| client.pause(until))
         })
     }
 
-    /// Tells the attempt after which the caller rests, and why it rests for so long. Only then:
-    /// what this attempt left behind has been removed, and nothing is owed if who is told panics.
-    /// An outcome if the call does not go on.
-    fn tell_rest(&mut self, last: &LastRound) -> Option<Acquired> {
-        let (_, ballot) = self.untold.as_ref()?;
+    /// Emits the attempt before a pause, and the quarantine if that is the reason for the pause.
+    /// Only then: the keys of the failed attempt have been removed, and nothing is pending if the
+    /// callback panics. An outcome if the call does not go on.
+    fn emit_before_pause(&mut self, last: &LastRound) -> Option<Acquired> {
+        let (_, ballot) = self.pending.as_ref()?;
         let left = ballot.quarantine;
-        self.tell_attempt(failure);
+        self.emit_attempt(failure);
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
         if !left.is_zero() && until > self.quarantined_until.after(SAME_QUARANTINE) {
             self.quarantined_until = until;
             self.client.core.emit(|| Event::Quarantined { resource, left, reports });
         }
-        // If who was told has forked, the call goes on in the parent only.
+        // If the callback has forked, the call goes on in the parent only.
         self.client.core.is_known_forked().then_some(Acquired::Contended)
     }
 
-    /// Tells what the call came to. The guard is complete: if who is told panics, dropping it gives
-    /// the lock back.
-    pub(super) fn conclude(mut self, result: &Result<Option<LockGuard>, LockError>) {
+    /// Emits the result of the call. The guard is complete: if the callback panics, dropping the
+    /// guard releases the lock.
+    pub(super) fn emit_result(mut self, result: &Result<Option<LockGuard>, LockError>) {
         let outcome = match result {
             Ok(Some(_)) => AttemptOutcome::Granted,
             Ok(None) => AttemptOutcome::Contended,
@@ -76,9 +75,9 @@ impl<'a> EventRecorder<'a> {
             Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
             Err(_) => AttemptOutcome::NoQuorum,
         };
-        // Whatever the attempt came to, a cancelled call returns the same error.
+        // A cancelled call returns the same error whatever the outcome of its last attempt.
         let is_cancelled = matches!(result, Err(LockError::Cancelled));
-        self.tell_attempt(|ballot| if is_cancelled { last_of_cancelled(ballot) } else { outcome });
+        self.emit_attempt(|ballot| if is_cancelled { last_of_cancelled(ballot) } else { outcome });
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.client.core.emit(|| match result {
@@ -90,18 +89,18 @@ impl<'a> EventRecorder<'a> {
         });
     }
 
-    fn tell_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
-        if let Some((took, ballot)) = self.untold.take() {
+    fn emit_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
+        if let Some((took, ballot)) = self.pending.take() {
             let (resource, number, outcome) = (self.resource, self.attempts, outcome(&ballot));
             self.client.core.emit(|| Event::Attempt { resource, number, outcome, took });
         }
     }
 }
 
-/// An acquisition, and the account of it.
+/// An acquisition and its recorder.
 struct RecordedAcquire<'a, 'b> {
     acquire: Acquire,
-    account: &'a mut EventRecorder<'b>,
+    recorder: &'a mut EventRecorder<'b>,
 }
 
 impl Operation for RecordedAcquire<'_, '_> {
@@ -109,9 +108,9 @@ impl Operation for RecordedAcquire<'_, '_> {
 
     fn handle(&mut self, now: Time, input: Input) {
         match &input {
-            Input::Attempt(_) => self.account.attempt_began = now,
+            Input::Attempt(_) => self.recorder.attempt_began = now,
             Input::Ballot(ballot) => {
-                self.account.untold = Some((now.since(self.account.attempt_began), *ballot));
+                self.recorder.pending = Some((now.since(self.recorder.attempt_began), *ballot));
             }
             Input::NoEntropy => {}
         }
@@ -122,19 +121,20 @@ impl Operation for RecordedAcquire<'_, '_> {
         let step = self.acquire.poll();
         // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb.is_acquisition()) {
-            self.account.attempts += 1;
+            self.recorder.attempts += 1;
         }
         step
     }
 }
 
-/// What the last attempt of a cancelled call came to: a lock that was granted is released again.
+/// The outcome of the last attempt of a cancelled call. If it was granted, the lock is released
+/// again.
 fn last_of_cancelled(ballot: &Ballot) -> AttemptOutcome {
     let is_granted = ballot.tally.granted_by_majority() == Verdict::Won && !ballot.same_server;
     if is_granted { AttemptOutcome::Granted } else { failure(ballot) }
 }
 
-/// What an attempt came to that was not the last: it failed.
+/// The outcome of an attempt that failed.
 fn failure(ballot: &Ballot) -> AttemptOutcome {
     if ballot.same_server {
         AttemptOutcome::SameServer

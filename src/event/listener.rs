@@ -1,10 +1,10 @@
-//! Who listens to events, and how they are told.
+//! The listener of a client: the callback for its events, and how it is called.
 //!
-//! What must stay true: nothing of the client is held while somebody is told something, and nothing
-//! is left half done. A callback may use the client, and it may panic. So events are told by the
+//! What must stay true: no mutex of the client is held during a callback, and nothing is half done.
+//! A callback may use the client, and it may panic. So events are emitted by the
 //! thread whose call they belong to, when what they are about is complete: a lock that was granted
 //! is in its guard, and what a failed attempt left behind has been removed. What belongs to no call
-//! is told by the watchdog's notifier.
+//! is emitted by the watchdog's notifier.
 
 use super::Event;
 use crate::net::ChangeQueue;
@@ -27,9 +27,9 @@ pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct Listener {
     callback: Arc<Callback>,
-    /// What has changed about the nodes, and was not told yet.
+    /// Changes of the nodes that were not emitted yet.
     node_changes: Arc<ChangeQueue>,
-    /// Where it is told. A callback may fork, and the child has nothing to tell.
+    /// The process in which it is called. A callback may fork, and the child emits nothing.
     owner_process: Arc<OwnerProcess>,
 }
 
@@ -53,8 +53,8 @@ impl Listener {
         Arc::clone(&self.node_changes)
     }
 
-    /// Is this thread in a callback? What it does there is not told, or telling it might never end;
-    /// and it does not stand in line, where it might stand behind itself.
+    /// Is this thread in a callback? Its calls there emit no events, or that might never end; and
+    /// they do not wait in a queue, where they might wait for themselves.
     pub(crate) fn is_in_callback() -> bool {
         IS_IN_CALLBACK.get()
     }

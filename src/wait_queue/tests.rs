@@ -5,6 +5,7 @@ mod deadlines;
 mod own;
 
 use super::*;
+use crate::engine::Patience::Forever;
 use crate::engine::{NodeSet, Token, Ttl};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -62,7 +63,7 @@ impl Joined {
 
 /// Becomes the head of an empty queue.
 fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
-    let (head, lease) = queues.join(&key(), Patience::Forever, ROUND).head();
+    let (head, lease) = queues.join(&key(), Forever, ROUND).head();
     assert!(lease.is_none() && !head.is_after_limit());
     head
 }
@@ -106,8 +107,7 @@ fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
 fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
     let until = Patience::Until;
-    for patience in [Patience::Forever, Patience::Once, until(clock::now()), until(from_now(LONG))]
-    {
+    for patience in [Forever, Patience::Once, until(clock::now()), until(from_now(LONG))] {
         let (head, lease) = queues.join(&key(), patience, ROUND).head();
         assert!(lease.is_none() && !head.is_after_limit());
     }
@@ -119,10 +119,8 @@ fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
     let queues = queues(9, LONG);
     let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
-    let (second, third) = (
-        join_in_thread(&queues, Patience::Forever, ROUND),
-        join_in_thread(&queues, Patience::Forever, ROUND),
-    );
+    let (second, third) =
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     assert!(first.hand_off(lease(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = promoted(&second);
@@ -146,7 +144,7 @@ fn an_expired_lock_is_not_handed_off() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let next = join_in_thread(&queues, Patience::Forever, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     assert!(head.hand_off(lease(1, clock::now())).is_err());
     assert!(next.try_recv().is_err());
     drop(head);
@@ -158,10 +156,8 @@ fn an_expired_lock_is_not_handed_off() {
 fn dropping_the_head_promotes_the_next_waiter_without_a_lease() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
-    let (next, last) = (
-        join_in_thread(&queues, Patience::Forever, ROUND),
-        join_in_thread(&queues, Patience::Forever, ROUND),
-    );
+    let (next, last) =
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     drop(head);
     let (head, taken) = promoted(&next);
     assert!(taken.is_none() && !head.is_after_limit());
@@ -179,7 +175,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
         head.set_key_expiry(from_now(LONG));
         let mut handoffs = 0;
         let next = loop {
-            let next = join_in_thread(&queues, Patience::Forever, ROUND);
+            let next = join_in_thread(&queues, Forever, ROUND);
             // As long as the time limit needs, and too short for the other one to matter.
             thread::sleep(time.min(Duration::from_millis(2)));
             if head.hand_off(lease(1, from_now(LONG))).is_err() {
@@ -197,7 +193,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
         assert!(head.is_after_limit(), "other processes must get a chance: {count} {time:?}");
         // The nodes were asked again: the lock may be handed off again.
         head.set_key_expiry(from_now(LONG));
-        let _next = join_in_thread(&queues, Patience::Forever, ROUND);
+        let _next = join_in_thread(&queues, Forever, ROUND);
         assert!(time < LONG || head.hand_off(lease(2, from_now(LONG))).is_ok());
     }
 }
@@ -208,7 +204,7 @@ fn with_a_limit_of_zero_no_lock_is_handed_off() {
         let queues = queues(count, time);
         let head = alone(&queues);
         head.set_key_expiry(from_now(LONG));
-        let next = join_in_thread(&queues, Patience::Forever, ROUND);
+        let next = join_in_thread(&queues, Forever, ROUND);
         assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
         drop(head);
         assert!(promoted(&next).0.is_after_limit());
@@ -222,7 +218,7 @@ fn the_time_limit_counts_from_the_grant_not_from_the_request() {
     // It took long to get it, because another process held it.
     queues.lock().get_mut(&key()).unwrap().granted_at = Time::ZERO;
     head.set_key_expiry(from_now(LONG));
-    let next = join_in_thread(&queues, Patience::Forever, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     assert!(head.hand_off(lease(1, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&next).1.as_ref()), Some(1));
 }
@@ -231,7 +227,7 @@ fn the_time_limit_counts_from_the_grant_not_from_the_request() {
 fn a_head_that_got_no_lock_does_not_count_for_the_limit() {
     let queues = queues(9, Duration::from_millis(1));
     let head = alone(&queues);
-    let next = join_in_thread(&queues, Patience::Forever, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     thread::sleep(Duration::from_millis(3));
     drop(head);
     assert!(!promoted(&next).0.is_after_limit());
@@ -242,7 +238,7 @@ fn an_empty_queue_takes_no_memory() {
     let queues = queues(9, LONG);
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
-        let (head, _) = queues.join(&key, Patience::Forever, ROUND).head();
+        let (head, _) = queues.join(&key, Forever, ROUND).head();
         head.set_key_expiry(from_now(LONG));
         assert!(matches!(queues.join(&key, Patience::Until(Time::ZERO), ROUND), Joined::NotQueued));
         let soon = from_now(Duration::from_micros(10));
@@ -256,10 +252,8 @@ fn an_empty_queue_takes_no_memory() {
 fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
     let queues = queues(9, LONG);
     let leaked = alone(&queues);
-    let (second, third) = (
-        join_in_thread(&queues, Patience::Forever, ROUND),
-        join_in_thread(&queues, Patience::Forever, ROUND),
-    );
+    let (second, third) =
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     assert!(second.try_recv().is_err());
     // The expiry is known only now: the first waiter must take it into account.
     leaked.set_key_expiry(from_now(Duration::from_millis(30)));
@@ -281,7 +275,7 @@ fn an_extension_keeps_waiters_waiting() {
     let head = alone(&queues);
     let old = from_now(Duration::from_millis(30));
     head.set_key_expiry(old);
-    let next = join_in_thread(&queues, Patience::Forever, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     head.set_key_expiry(from_now(LONG));
     eventually(|| clock::now() > old);
     assert!(next.recv_timeout(Duration::from_millis(30)).is_err());
@@ -295,7 +289,7 @@ fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
     leaked.set_key_expiry(until);
     let first =
         join_in_thread(&queues, Patience::Until(from_now(Duration::from_millis(300))), ROUND);
-    let second = join_in_thread(&queues, Patience::Forever, ROUND);
+    let second = join_in_thread(&queues, Forever, ROUND);
     assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
     assert!(promoted(&second).1.is_none());
     assert!(clock::now() >= until);

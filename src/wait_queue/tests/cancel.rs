@@ -7,7 +7,7 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let waits = [Patience::Forever, Patience::Until(from_now(LONG)), Patience::Forever];
+    let waits = [Forever, Patience::Until(from_now(LONG)), Forever];
     let waiters = waits.map(|patience| join_in_thread(&queues, patience, ROUND));
     assert_eq!(waiting(&queues), 3);
     queues.cancel();
@@ -16,8 +16,8 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     }
     assert_eq!(waiting(&queues), 0);
     // Later waits end at once. The head is still the head, and gives its place up as ever.
-    assert!(matches!(queues.join(&key(), Patience::Forever, ROUND), Joined::Cancelled));
-    assert!(matches!(head.hand_off(lease(1, from_now(LONG))), Err(_)));
+    assert!(matches!(queues.join(&key(), Forever, ROUND), Joined::Cancelled));
+    assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
     drop(head);
     assert!(queues.lock().is_empty());
 }
@@ -28,7 +28,7 @@ fn a_waiter_that_was_handed_the_lock_before_it_is_cancelled_gets_it() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let next = join_in_thread(&queues, Patience::Forever, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     let held = queues.lock();
     let waiter = Arc::clone(&held[&key()].waiters[0]);
     drop(held);

@@ -12,18 +12,18 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
     head.set_key_expiry(from_now(LONG));
     assert!(matches!(again(Patience::Until(from_now(ROUND))), Joined::HeldByThisThread));
-    assert!(matches!(again(Patience::Forever), Joined::HeldByThisThread));
+    assert!(matches!(again(Forever), Joined::HeldByThisThread));
     assert!(matches!(again(Patience::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(queues.join(&other, Patience::Forever, ROUND), Joined::Head(..)));
+    assert!(matches!(queues.join(&other, Forever, ROUND), Joined::Head(..)));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| again(Patience::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
     });
     // When the key has expired, the lock may be taken again.
     head.set_key_expiry(clock::now());
-    assert!(matches!(again(Patience::Forever), Joined::Head(..)));
+    assert!(matches!(again(Forever), Joined::Head(..)));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     first.set_key_expiry(from_now(LONG));
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
-        let next = scope.spawn(|| queues.join(&key(), Patience::Forever, ROUND).head().0);
+        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND).head().0);
         while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
