@@ -1,6 +1,7 @@
 //! The client: the public methods that take locks. What they share with the guards is in `core`.
 
 mod acquire;
+mod cancel;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
@@ -8,6 +9,7 @@ mod names;
 mod request;
 mod verbs;
 
+pub use cancel::CancelHandle;
 pub use request::LockRequest;
 
 use crate::config::Builder;

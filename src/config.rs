@@ -1,4 +1,4 @@
-//! Settings: checked once, when the client is built, and right from then on.
+//! Settings: checked once, when the client is built, and valid from then on.
 
 mod check;
 mod nodes;
@@ -18,7 +18,7 @@ pub(crate) const KEY_MAX: usize = 64 * 1024;
 
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
-/// Only the nodes must be named; each other setting has a default, given with its reason.
+/// Only the nodes must be set. Every other setting has a default, documented with its reason.
 ///
 /// ```
 /// # use redlatch::{ConfigError, LockClient};
@@ -92,8 +92,8 @@ impl Builder {
     ///
     /// A node that has not answered by then counts as unreachable for that round. It should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
-    /// nodes in one region, and is the upper end of what the Redlock description recommends for a
-    /// ttl of 10 s.
+    /// nodes in one region, and is the upper end of the range that the Redlock description
+    /// recommends for a ttl of 10 s.
     pub fn node_timeout(mut self, timeout: Duration) -> Self {
         self.node_timeout = timeout;
         self
@@ -110,10 +110,10 @@ impl Builder {
         self
     }
 
-    /// The least validity with which a lock is handed out, by default zero: any.
+    /// The least validity with which a lock is granted, by default zero: any.
     ///
-    /// A lock that is granted with less than this left is given back, and counts as not granted.
-    /// Worth setting to the time that the work under the lock takes.
+    /// If less than this is left when a majority has granted the lock, it is released again and
+    /// counts as not granted. A good value is the time that the work under the lock takes.
     pub fn min_validity(mut self, least: Duration) -> Self {
         self.min_validity = least;
         self
@@ -124,15 +124,15 @@ impl Builder {
     /// ms.
     ///
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
-    /// others' answers can be in is of no use. 100 ms bound how long a free lock stays untaken when
-    /// many have waited long for it.
+    /// answers of competing attempts can be in is of no use. 100 ms limit how long a free lock
+    /// stays untaken when many clients have waited long for it.
     pub fn retry(mut self, base: Duration, cap: Duration) -> Self {
         self.retry = (base, cap);
         self
     }
 
-    /// Should an operation wait for the answers of all nodes, up to the node timeout, instead of
-    /// going on when the majority has answered? By default it does not.
+    /// Whether an operation waits for the answers of all nodes, up to the node timeout, instead of
+    /// going on when a majority has answered. By default it does not.
     ///
     /// The request goes to all nodes either way, so this makes no lock safer; it makes every
     /// operation as slow as the slowest node. It is of use to tests that look at all nodes
@@ -142,111 +142,115 @@ impl Builder {
         self
     }
 
-    /// What stands before the resource's name in its key, by default nothing, so that other
-    /// programs which lock the same name with `SET name value NX PX ttl` exclude ours. At most 32
-    /// KiB.
+    /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
+    /// the lock also excludes other programs that lock the same name with `SET name value NX PX
+    /// ttl`. At most 32 KiB.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
     }
 
-    /// What `CLIENT LIST` calls our connections: printable ASCII, no spaces, by default `redlatch`.
+    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
+    /// `redlatch`.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = Some(name.into());
         self
     }
 
-    /// The longest ttl that a lock may be given: from what drift and the least validity leave
-    /// anything of (3 ms by default) to 365 days, by default 60 s.
+    /// The longest ttl that a lock may have, by default 60 s. It is at most 365 days, and at least
+    /// a ttl that leaves some validity after drift and the least validity (3 ms by default).
     ///
-    /// It catches a ttl in the wrong unit, and bounds how long a resource is blocked by a client
-    /// that died holding it. It is also for how long a restarted node's grants do not count (see
-    /// [`restart_guard`](Self::restart_guard)): the longest ttl plus little is a good value, and
-    /// all clients that share locks must use the same. One with a shorter `max_ttl` would trust a
-    /// restarted node again while another's longer lock, which the node has forgotten, still holds.
+    /// It catches a ttl in the wrong unit, and limits how long a resource is blocked by a client
+    /// that died holding it. It is also how long the grants of a restarted node do not count (see
+    /// [`restart_guard`](Self::restart_guard)). A good value is little more than the longest ttl in
+    /// use. All clients that share locks must set the same: one with a shorter `max_ttl` would
+    /// trust a restarted node while a longer lock of another client, which the node has forgotten,
+    /// is still held.
     pub fn max_ttl(mut self, longest: Duration) -> Self {
         self.max_ttl = longest;
         self
     }
 
-    /// For how long extensions may keep a lock, counted from when it was asked for: one that would
-    /// let it live for longer is refused. By default there is no such limit, and zero refuses all.
-    /// Locks that are [kept alive](crate::LockRequest::keep_alive) end then, and after 24 hours if
-    /// nothing else is said.
+    /// How long extensions may keep a lock, counted from when it was requested: an extension beyond
+    /// that is refused. By default there is no limit, and zero refuses every extension. Locks that
+    /// are [kept alive](crate::LockRequest::keep_alive) end then, and after 24 hours if this is not
+    /// set.
     ///
-    /// Extensions without end let a client that hangs keep a resource for ever, which the Redlock
-    /// description warns of: set this to what the work can possibly take.
+    /// Without a limit, a client that hangs keeps a resource for ever, which the Redlock
+    /// description warns of: set this to the longest time that the work can take.
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.max_hold = Some(longest);
         self
     }
 
-    /// Should the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago not
-    /// count? By default they do not.
+    /// Whether the grants of a node that was started less than [`max_ttl`](Self::max_ttl) ago do
+    /// not count. By default they do not count.
     ///
     /// A node that restarts without its data has forgotten the locks it granted, and would grant
-    /// them again. One that has been up for longer than any ttl has forgotten nothing that still
-    /// holds; this is the "delayed restart" of the Redlock description, done by the client. On by
-    /// default, because Redis as it comes forgets its last minutes when it crashes: without it, two
-    /// nodes of three that restart together can give one lock to two holders.
+    /// them again. A node that has been up for longer than any ttl has forgotten nothing that is
+    /// still held; this is the "delayed restart" of the Redlock description, done by the client. It
+    /// is on by default because Redis with default settings can lose its last minutes of writes in
+    /// a crash: without it, two nodes of three that restart together can grant one lock to two
+    /// holders.
     ///
-    /// A node in quarantine still releases, extends what it holds, and refuses what others hold.
-    /// Only that it granted a lock does not count, and is reported as
+    /// A node in quarantine still releases locks, extends those it has, and refuses a lock that
+    /// another client holds. Only its grants do not count, and are reported as
     /// [`NodeError::Quarantined`](crate::NodeError::Quarantined) with the time that is left;
-    /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) tells it beforehand. One node that
-    /// restarts is like one that is down. When a majority was started within `max_ttl`, nobody can
-    /// take a lock until that is over: [`try_lock`](crate::LockClient::try_lock) says
-    /// [`NoQuorum`](crate::NoQuorum) at once, [`lock`](crate::LockClient::lock) waits without
-    /// asking before. Whoever restarts nodes on purpose does it one by one, `max_ttl` apart.
+    /// [`NodeStatus::quarantine`](crate::NodeStatus::quarantine) has it beforehand. One node that
+    /// restarts is like one that is down. If a majority was started within `max_ttl`, no lock can
+    /// be acquired until that is over: [`try_lock`](crate::LockClient::try_lock) returns
+    /// [`NoQuorum`](crate::NoQuorum) at once, and [`lock`](crate::LockClient::lock) waits and does
+    /// not ask before. For planned restarts, restart the nodes one by one, `max_ttl` apart.
     ///
     /// How long a node has been up is taken from `INFO` (`uptime_in_seconds`, and a changed
-    /// `run_id`) whenever it is connected to. Without the right to `INFO`, a node counts as started
+    /// `run_id`) with every new connection. Without the right to `INFO`, a node counts as started
     /// when the connection was made, so that every new connection begins a quarantine. It cannot
     /// help against data that is lost without a restart, by `FLUSHALL` or by eviction.
     ///
     /// Turn it off for nodes that write every change to disk before they answer (`appendonly yes`
-    /// with `appendfsync always`): they come back with what they granted. Or in tests, where nodes
-    /// have just been started.
+    /// with `appendfsync always`): they restart with the locks they granted. Also in tests, where
+    /// nodes have just been started.
     pub fn restart_guard(mut self, guard: bool) -> Self {
         self.restart_guard = guard;
         self
     }
 
-    /// How long the counters live from which [fencing tokens](crate::LockRequest::fenced) come,
-    /// counted from the last grant, and not from extensions: from [`max_ttl`](Self::max_ttl) to 365
-    /// days, by default 7 days, or `max_ttl` if that is more.
+    /// How long the counters of [fencing tokens](crate::LockRequest::fenced) live after the last
+    /// grant; extensions do not count. From [`max_ttl`](Self::max_ttl) to 365 days, by default 7
+    /// days, or `max_ttl` if that is more.
     ///
     /// A counter that has expired begins again at the wall clock of the client that asks next,
-    /// which is above all that were counted before if the clients' wall clocks agree. The longer
-    /// counters live, the less depends on that; the shorter, the fewer keys are kept for resources
-    /// that nobody locks any more.
+    /// which is above all tokens before if the clients' wall clocks agree. The longer counters
+    /// live, the less depends on that; the shorter, the fewer keys are kept for resources that are
+    /// not locked any more.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
         self.fencing_expiry = Some(expiry);
         self
     }
 
-    /// Calls `tell` with each [`Event`]: for counters, histograms and logs. By default nobody
-    /// listens, and then events cost nothing. Of several callbacks the last one counts.
+    /// Calls `callback` with each [`Event`]: for counters, histograms and logs. By default there is
+    /// no callback, and then events cost nothing. If it is set more than once, the last callback
+    /// counts.
     ///
     /// It is called in the thread whose call caused the event, before that call returns, so it
-    /// should not take long. Changes of nodes are noticed while any thread talks to them, and told
-    /// by a thread that is done with that. What happens to locks that are
-    /// [kept alive](crate::LockRequest::keep_alive), and what renewing them finds out about nodes,
-    /// is told when it happens, in its order, by a thread that does nothing but tell. It calls what
-    /// was given to [`on_lost`](crate::LockGuard::on_lost) as well, one after another; while it is
-    /// kept from that, up to 16,384 renewals wait to be told, and what comes then is left out, but
-    /// no loss. Without such locks, nothing is told while nobody calls.
+    /// should not take long. Changes of nodes are noticed by any thread that reads from them, and
+    /// reported by a thread that is done with that. Events of locks that are [kept
+    /// alive](crate::LockRequest::keep_alive), and of nodes that an automatic extension finds
+    /// changed, are reported when they happen, in their order, by the notifier's thread. That
+    /// thread also calls the callbacks of [`on_lost`](crate::LockGuard::on_lost), one after
+    /// another; while one of them blocks, up to 16,384 automatic extensions wait to be reported,
+    /// and further ones are left out, but no loss is. Without such locks, nothing is reported while
+    /// no call is made.
     ///
-    /// It may use this client, with three things to know. What it does is not told: there are no
-    /// events of events. It does not stand in line with the other threads of this client, but asks
-    /// the nodes. And while it is told of a lock that was acquired, that lock is taken. A callback
-    /// that owns a clone of its own client keeps it from ever being dropped; let it have a
-    /// [`Weak`](std::sync::Weak) reference.
+    /// The callback may use this client, with three things to know. Its own calls emit no events.
+    /// They do not wait in the client's wait queues, but ask the nodes. And while it is called with
+    /// a lock that was acquired, that lock is held. A callback that owns a clone of its own client
+    /// keeps the client from ever being dropped; give it a [`Weak`](std::sync::Weak) reference.
     ///
-    /// If it panics, so does the call, and a lock that it had just taken is given back; except that
-    /// dropping a guard never panics, and that what belongs to no call goes on.
-    pub fn on_event(mut self, tell: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.listener = Some(Listener::new(Arc::new(tell)));
+    /// If it panics, so does the call, and a lock that the call had just acquired is released;
+    /// except that dropping a guard never panics, and that threads of the client go on.
+    pub fn on_event(mut self, callback: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Listener::new(Arc::new(callback)));
         self
     }
 }

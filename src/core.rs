@@ -5,6 +5,7 @@
 //! `client` takes locks and makes guards, `guard` extends and releases, and both do it with what is
 //! here.
 
+mod cancellation;
 mod events;
 mod keep_alive;
 mod process;
@@ -20,6 +21,7 @@ use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::Watchdog;
+pub(crate) use cancellation::Cancellation;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -39,6 +41,7 @@ pub(crate) struct Core {
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) listener: Option<Listener>,
+    pub(crate) cancellation: Arc<Cancellation>,
 }
 
 impl Core {
@@ -63,32 +66,39 @@ impl Core {
         let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
         let wait_queues =
             || Arc::new(WaitQueues::new(settings.handoff_limit, Arc::clone(&owner_process)));
+        let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
+        let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
+        let cancellation = Arc::new(Cancellation::new(queues, Arc::clone(&owner_process)));
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
             net,
-            wait_queues: wait_queues(),
-            set_wait_queues: wait_queues(),
+            wait_queues,
+            set_wait_queues,
             fencing_expiry: settings.fencing_expiry,
             rules: settings.rules,
             max_ttl: settings.max_ttl,
             key_prefix: settings.key_prefix,
             listener,
+            cancellation,
             owner_process,
         })
     }
 
     /// Runs an operation to its end.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
-        self.run_observed(operation, |_, _| None)
+        self.run_paused(operation, |_, _, until| {
+            sleep_until(until);
+            None
+        })
     }
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what
-    /// to do next and takes in the result; this adds the time and the random numbers. `on_pause` is
-    /// called before each pause; an outcome from it ends the operation.
-    pub(crate) fn run_observed<O: Operation>(
+    /// to do next and takes in the result; this adds the time and the random numbers. `pause` lets
+    /// a time come before the next attempt; an outcome from it ends the operation.
+    pub(crate) fn run_paused<O: Operation>(
         &self,
         mut operation: O,
-        on_pause: impl Fn(&mut O, &LastRound) -> Option<O::Outcome>,
+        pause: impl Fn(&mut O, &LastRound, Time) -> Option<O::Outcome>,
     ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
@@ -101,10 +111,9 @@ impl Core {
                 }
                 Step::Send(request) => self.net.post(request),
                 Step::Wait(until) => {
-                    if let Some(outcome) = on_pause(&mut operation, &last) {
+                    if let Some(outcome) = pause(&mut operation, &last, until) {
                         return (outcome, last);
                     }
-                    sleep_until(until);
                     let draw = draw().map(|draw| draw.at(clock::wall_micros()));
                     let input = draw.map_or(Input::NoEntropy, Input::Attempt);
                     // Before the first byte is written: a lock must not look longer than it is.

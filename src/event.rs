@@ -1,7 +1,7 @@
-//! What a client tells about its work while it works: see [`Builder::on_event`].
+//! Events that a client reports while it works: see [`Builder::on_event`].
 //!
-//! Events are for counters, histograms and logs. Whatever a program needs to know to go on, it is
-//! told by what its calls return; an event repeats it for whoever watches the program.
+//! Events are for counters, histograms and logs. A program that has to act on a result finds it in
+//! the return values of its calls; an event repeats it for those who operate the program.
 //!
 //! ```
 //! use redlatch::{Event, LockClient};
@@ -29,112 +29,113 @@ use std::time::Duration;
 
 /// Something that happened to a lock or to a node.
 ///
-/// What it says it borrows, so that telling it allocates nothing. Resources are named without the
+/// It borrows its contents, so that reporting it allocates nothing. Resources are named without the
 /// [prefix](crate::Builder::key_prefix) of their keys, nodes by their URLs without the password.
-/// There is no password and no token in any event, also not in what it looks like as text.
+/// No event contains a password or a token, nor does its text.
 ///
 /// The `Display` text is one line for a log.
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// The nodes have been asked once for a lock, and have answered or had their time.
+    /// The nodes were asked once for a lock, and have answered or timed out.
     #[non_exhaustive]
     Attempt {
-        /// What was to be locked.
+        /// The resource to be locked.
         resource: Name<'a>,
-        /// Which attempt of this call it was, from 1.
+        /// The number of the attempt in this call, from 1.
         number: u64,
-        /// What came of it.
+        /// The result.
         outcome: AttemptOutcome,
         /// How long the nodes took.
         took: Duration,
     },
     /// A call that waits for the lock now sleeps until enough nodes have been up for
-    /// [`max_ttl`](crate::Builder::max_ttl), because nobody can be granted a lock before: see
-    /// [`restart_guard`](crate::Builder::restart_guard). Told once for each such wait, by the
-    /// thread that asks the nodes; others of this client stand in line behind it.
+    /// [`max_ttl`](crate::Builder::max_ttl), because no lock can be granted before: see
+    /// [`restart_guard`](crate::Builder::restart_guard). Reported once for each such wait, by the
+    /// thread that asks the nodes; other threads of this client wait in the queue behind it.
     #[non_exhaustive]
     Quarantined {
-        /// What is to be locked.
+        /// The resource to be locked.
         resource: Name<'a>,
         /// For how long no majority can grant it.
         left: Duration,
-        /// What each node said. Those whose grants do not count yet say
-        /// [`NodeError::Quarantined`], with the time that is left for each.
+        /// The report of each node. Those whose grants do not count yet have
+        /// [`NodeError::Quarantined`] with the time that is left.
         reports: &'a [NodeReport],
     },
-    /// A call has taken the lock, from the nodes or from another thread of this client.
+    /// A call has acquired the lock, from the nodes or from another thread of this client.
     #[non_exhaustive]
     Acquired {
-        /// What is locked.
+        /// The resource.
         resource: Name<'a>,
         /// How many attempts it took.
         attempts: u64,
         /// From the call to now.
         waited: Duration,
-        /// For how long the lock may be relied on.
+        /// How much of the lock's validity is left.
         validity: Duration,
     },
-    /// A call has come back without the lock, because others hold it.
+    /// A call has returned without the lock, because another client or thread holds it.
     #[non_exhaustive]
     Contended {
-        /// What was to be locked.
+        /// The resource to be locked.
         resource: Name<'a>,
-        /// How many attempts were made. None if another thread of this client held it all along.
+        /// How many attempts were made: none if another thread of this client held it all along.
         attempts: u64,
         /// From the call to now.
         waited: Duration,
     },
-    /// A call has come back with an error of the nodes or the system. What was refused before
-    /// anything was asked, such as a ttl that is too long, is not told.
+    /// A call has failed because of the nodes or the system, or was
+    /// [cancelled](crate::CancelHandle) while it waited. Calls that are refused at once, because
+    /// the ttl is too long for instance, are not reported.
     #[non_exhaustive]
     Failed {
-        /// What was to be locked.
+        /// The resource to be locked.
         resource: Name<'a>,
         /// How many attempts were made.
         attempts: u64,
         /// From the call to now.
         waited: Duration,
-        /// What the call returns.
+        /// The error that the call returns.
         error: &'a LockError,
     },
-    /// A majority confirmed that a lock lives on.
+    /// A majority confirmed an extension of a lock.
     #[non_exhaustive]
     Extended {
-        /// What is locked.
+        /// The resource.
         resource: Name<'a>,
         /// How long it took.
         took: Duration,
-        /// For how long the lock may be relied on.
+        /// How much of the lock's validity is left.
         validity: Duration,
-        /// Was it renewed because it is [kept alive](crate::LockRequest::keep_alive), and not by a
-        /// call?
+        /// Whether it was extended automatically, because it is
+        /// [kept alive](crate::LockRequest::keep_alive), and not by a call.
         is_automatic: bool,
     },
-    /// A lock was not extended, and is as good as it was. If it was lost, that is
+    /// A lock was not extended, and is held as before. If it was lost, that is
     /// [`Lost`](Self::Lost) instead.
     #[non_exhaustive]
     NotExtended {
-        /// What is locked.
+        /// The resource.
         resource: Name<'a>,
         /// How long it took.
         took: Duration,
-        /// For how long the lock may be relied on.
+        /// How much of the lock's validity is left.
         validity: Duration,
-        /// What the call returns, or would.
+        /// The error that the call returns, or would return.
         error: &'a ExtendError,
-        /// Was it to be renewed because it is [kept alive](crate::LockRequest::keep_alive), and not
-        /// by a call? Then it is tried again.
+        /// Whether this was an automatic extension, because the lock is
+        /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again.
         is_automatic: bool,
     },
     /// A lock was lost while there still was a guard. Of one that is
     /// [kept alive](crate::LockRequest::keep_alive) it is told when it happens, of others when it
-    /// is noticed: when the lock was to be extended or released. Told once for each guard.
+    /// is noticed: when the lock was to be extended or released. Reported once for each guard.
     #[non_exhaustive]
     Lost {
-        /// What was locked.
+        /// The resource.
         resource: Name<'a>,
-        /// From when it was asked for to now, so for longer than it was really held.
+        /// From the request for it to now, so for longer than it was really held.
         held: Duration,
         /// How it was lost.
         lost: LockLost,
@@ -143,9 +144,9 @@ pub enum Event<'a> {
     /// thread of this client that waited for it.
     #[non_exhaustive]
     Released {
-        /// What was locked.
+        /// The resource.
         resource: Name<'a>,
-        /// From when it was asked for to now.
+        /// From the request for it to now.
         held: Duration,
         /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
         /// nobody waited for their answers.
@@ -154,21 +155,21 @@ pub enum Event<'a> {
     /// A lock was [left](crate::LockGuard::leave) to its ttl.
     #[non_exhaustive]
     Left {
-        /// What is locked.
+        /// The resource.
         resource: Name<'a>,
-        /// From when it was asked for to now.
+        /// From the request for it to now.
         held: Duration,
         /// For how much longer no other client can have it: zero if it was lost before.
         remaining: Duration,
     },
-    /// There is a connection to a node, and it has answered the greeting.
+    /// A node is connected and has answered the handshake.
     #[non_exhaustive]
     NodeUp {
         /// The node's URL.
         url: &'a str,
     },
-    /// The connection to a node was lost, or the first one could not be made. Told once until the
-    /// node is up again, and not for each time that it is tried in vain.
+    /// The connection to a node was lost, or the first one could not be made. Reported once until
+    /// the node is up again, and not for each attempt to connect that fails.
     #[non_exhaustive]
     NodeDown {
         /// The node's URL.
@@ -177,7 +178,7 @@ pub enum Event<'a> {
         error: &'a NodeError,
     },
     /// A node has been silent for longer than [`node_timeout`](crate::Builder::node_timeout), with
-    /// something to answer. Told once until it has answered something in time.
+    /// something to answer. Reported once until it has answered something in time.
     #[non_exhaustive]
     NodeSlow {
         /// The node's URL.
@@ -187,15 +188,15 @@ pub enum Event<'a> {
     },
 }
 
-/// What came of one attempt to take a lock.
+/// The outcome of one attempt to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AttemptOutcome {
     /// A majority granted the lock, in time.
     Granted,
-    /// A majority answered, and others hold the lock.
+    /// A majority answered, and another client holds the lock.
     Contended,
-    /// Too few nodes answered to know.
+    /// Too few nodes answered to know whether the lock is free.
     NoQuorum,
     /// A majority granted the lock, but with too little validity left.
     TooSlow,
@@ -204,7 +205,7 @@ pub enum AttemptOutcome {
 }
 
 impl<'a> Event<'a> {
-    /// What kind of event it is, in a word that can be a label: `acquired`, `node_down`.
+    /// The kind of event, in a word that can be a label of a metric: `acquired`, `node_down`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -224,7 +225,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The resource that it is about, if it is about a lock.
+    /// The resource, if the event is about a lock.
     #[must_use]
     pub fn resource(&self) -> Option<Name<'a>> {
         match self {
@@ -242,7 +243,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The node that it is about, if it is about one.
+    /// The node's URL, if the event is about a node.
     #[must_use]
     pub fn url(&self) -> Option<&'a str> {
         match self {
@@ -255,7 +256,7 @@ impl<'a> Event<'a> {
 }
 
 impl AttemptOutcome {
-    /// In a word that can be a label: `granted`, `no_quorum`.
+    /// The outcome in a word that can be a label of a metric: `granted`, `no_quorum`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -120,7 +120,7 @@ mod resp;
 mod wait_queue;
 mod watchdog;
 
-pub use client::{LockClient, LockRequest};
+pub use client::{CancelHandle, LockClient, LockRequest};
 pub use config::Builder;
 #[doc(inline)]
 pub use error::{

@@ -9,10 +9,10 @@
 //! ```
 //!
 //! User, password, path and the values of options may be percent-encoded; `/`, `?`, `#` and `%`
-//! in them have to be. An empty user or password is the same as none, but the colon must be there:
-//! what has none may be a user or a password, and is refused. So is what is not understood, and not
-//! ignored: a misspelt option, or a database that is no number, would otherwise send the lock to a
-//! place where nobody else looks for it.
+//! in them have to be. An empty user or password is the same as none, but the colon is required:
+//! without one, the text may be a user or a password, and is refused. Everything that is not
+//! understood is refused and not ignored: a misspelt option, or a database that is no number, would
+//! put the lock in a place where no other client looks for it.
 //!
 //! Passwords stay in here. `Debug` and `Display` of an [`NodeUrl`] do not show them, and an
 //! [`NodeUrlError`] does not show any part of the URL that may be one.
@@ -30,7 +30,7 @@ pub use error::{NodeUrlError, NodeUrlErrorKind};
 /// The port of `redis://` URLs that name none.
 const PORT_DEFAULT: u16 = 6379;
 
-/// One node: its address, its database, and the credentials to show it.
+/// The URL of one node: its address, its database, and the credentials for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeUrl {
     address: Address,
@@ -101,10 +101,10 @@ impl NodeUrl {
         self.database
     }
 
-    /// Whether both are surely the same server, whatever their databases and credentials.
+    /// Whether both are certainly the same server, whatever their databases and credentials.
     ///
-    /// Two databases of a server are one server too: they are lost together. That two names, or a
-    /// name and an address, lead to the same place cannot be seen from here.
+    /// Two databases of a server count as one server: they are lost together. Two names, or a name
+    /// and an address, may still lead to the same server, which is not visible here.
     #[must_use]
     pub fn same_server(&self, other: &Self) -> bool {
         match (&self.address, &other.address) {

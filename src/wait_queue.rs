@@ -16,14 +16,18 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
+mod cancel;
 mod head_handle;
+mod joined;
 mod waiter;
 
 use crate::clock::{self, Time};
-use crate::engine::Lease;
+use crate::engine::{Lease, Patience};
 use crate::owner_process::OwnerProcess;
 pub(crate) use head_handle::HeadHandle;
+pub(crate) use joined::Joined;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -41,6 +45,7 @@ pub(crate) struct HandoffLimit {
 pub(crate) struct WaitQueues {
     queues: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
     limit: HandoffLimit,
+    is_cancelled: AtomicBool,
     owner_process: Arc<OwnerProcess>,
 }
 
@@ -72,33 +77,21 @@ pub(crate) struct QueueHead {
     is_after_limit: bool,
 }
 
-/// How joining a queue ended.
-pub(crate) enum Joined {
-    /// The caller is the head, perhaps with a lock to take over.
-    Head(QueueHead, Option<Lease>),
-    /// The caller is not in the queue, and asks the nodes itself: it does not wait at all, or its
-    /// deadline leaves just enough time for a round.
-    NotQueued,
-    /// The deadline has passed, and another thread holds the lock.
-    TimedOut,
-    /// The caller is not in the queue: this thread would wait for itself.
-    HeldByThisThread,
-}
-
 impl WaitQueues {
     pub(crate) fn new(limit: HandoffLimit, owner_process: Arc<OwnerProcess>) -> Self {
-        Self { queues: Mutex::new(HashMap::new()), limit, owner_process }
+        let (queues, is_cancelled) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
+        Self { queues, limit, is_cancelled, owner_process }
     }
 
-    /// Waits in the queue until the caller is its head. `deadline` is `None` for a caller that
-    /// waits for ever, and passed for one that does not wait. `round` is how long it takes at most
-    /// to ask the nodes.
+    /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
+    /// the nodes.
     pub(crate) fn join(
         self: &Arc<Self>,
         key: &Arc<[u8]>,
-        deadline: Option<Time>,
+        patience: Patience,
         round: Duration,
     ) -> Joined {
+        let deadline = patience.deadline();
         let mut queues = self.lock();
         let queue = queues.entry(Arc::clone(key)).or_default();
         if queue.is_empty() {
@@ -135,6 +128,10 @@ impl WaitQueues {
             let now = clock::now();
             let queue = queues.entry(Arc::clone(key)).or_default();
             let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
+            if self.is_cancelled() {
+                queue.remove(waiter);
+                return Joined::Cancelled;
+            }
             let is_first = queue.waiters.front().is_some_and(|first| Arc::ptr_eq(first, waiter));
             if is_first && expiry.is_some_and(|expiry| expiry <= now) {
                 // The head has not come back, and its key has expired.

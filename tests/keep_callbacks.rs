@@ -123,7 +123,7 @@ fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
     let told = journal.of_locks();
     assert!(told.iter().all(|entry| entry.about == "kept"), "{told:?}");
-    assert!(told[0].text.contains("renewal") && told[0].validity > TTL / 2, "{told:?}");
+    assert!(told[0].text.contains("automatically") && told[0].validity > TTL / 2, "{told:?}");
     assert!(told[0].span > Duration::ZERO && told[0].span < TTL, "{told:?}");
 
     servers[0].kill();

@@ -1,4 +1,4 @@
-//! Taking a lock: the four ways are one.
+//! Acquiring a lock: one implementation for all methods.
 
 use super::LockClient;
 use super::event_recorder::EventRecorder;
@@ -14,13 +14,12 @@ use crate::wait_queue::{Joined, QueueHead, WaitQueues};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a thread at the head of its line pauses at most before it asks the nodes again, when
-/// the lock has gone from thread to thread for as long as it may: other processes ask now and then,
-/// and should find it free once.
+/// The longest pause of the head of a wait queue before it asks the nodes, when the handoff limit
+/// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
 impl LockClient {
-    /// All ways to take a lock.
+    /// Acquires the lock, and emits events if there is a listener.
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
@@ -31,8 +30,12 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(LockError::OtherProcess);
         }
+        if self.core.cancellation.is_cancelled() {
+            return Err(LockError::Cancelled);
+        }
         if !self.core.has_listener() {
-            return self.take(key, extras, (settings, patience), |acquire| self.core.run(acquire));
+            let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
+            return self.take(key, extras, (settings, patience), run);
         }
         let mut recorder =
             EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
@@ -41,6 +44,12 @@ impl LockClient {
             recorder.emit_result(&result);
         }
         result
+    }
+
+    /// Pauses before the next attempt. An outcome if the call is cancelled meanwhile: which one
+    /// makes no difference, since the call returns [`LockError::Cancelled`] then.
+    pub(super) fn pause(&self, until: Time) -> Option<Acquired> {
+        self.core.cancellation.pause_until(until).then_some(Acquired::Contended)
     }
 
     fn take(
@@ -58,19 +67,25 @@ impl LockClient {
         self.prepare_keeping(settings, ttl, key_bytes)?;
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
         let acquire = acquire.leaving(least).with(extras.clone());
-        let stood = match extras.filter(|extras| !extras.more_keys.is_empty()) {
+        let enqueued = match extras.filter(|extras| !extras.more_keys.is_empty()) {
             Some(extras) => {
                 let name = name_of_set(key, &extras.more_keys);
                 self.enqueue(&self.core.set_wait_queues, &name, patience, acquire)
             }
             None => self.enqueue(&self.core.wait_queues, key, patience, acquire),
         };
-        let Some((head, acquire)) = stood? else {
+        let Some((head, acquire)) = enqueued? else {
             return Ok(None);
         };
         let (outcome, last) = run(acquire);
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
+        }
+        if self.core.cancellation.is_cancelled() {
+            if let Acquired::Held(lease) = outcome {
+                self.core.post(lease.undo(clock::now(), rules));
+            }
+            return Err(LockError::Cancelled);
         }
         match outcome {
             Acquired::Held(lease) => {
@@ -90,9 +105,9 @@ impl LockClient {
         }
     }
 
-    /// Waits until no other thread of this client is before this one, and prepares to take the lock
-    /// over if it is handed on. `None` if time was over before that, with another thread holding
-    /// the lock; an error if that thread is this one.
+    /// Waits in the queue until this thread is its head, and prepares to take the lock over if it
+    /// is handed off. `None` if the deadline passes first and another thread holds the lock; an
+    /// error if that thread is this one.
     fn enqueue(
         &self,
         wait_queues: &Arc<WaitQueues>,
@@ -101,23 +116,24 @@ impl LockClient {
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
-            // The call that is being told about may be ahead of this one in the queue.
+            // The call that this callback belongs to may be ahead of this one in the queue.
             return Ok(Some((None, acquire)));
         }
-        let deadline = match patience {
-            Patience::Once => Some(Time::ZERO),
-            Patience::Until(deadline) => Some(deadline),
-            Patience::Forever => None,
-        };
         let node_timeout = self.core.rules.node_timeout;
-        let (head, lease) = match wait_queues.join(key, deadline, node_timeout) {
+        let (head, lease) = match wait_queues.join(key, patience, node_timeout) {
             Joined::Head(head, lease) => (head, lease),
             Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
+            Joined::Cancelled => return Err(LockError::Cancelled),
         };
+        let deadline = patience.deadline();
         if let Some(lease) = lease {
             let now = clock::now();
+            if self.core.cancellation.is_cancelled() {
+                self.core.post(lease.undo(now, &self.core.rules));
+                return Err(LockError::Cancelled);
+            }
             if deadline.is_none_or(|deadline| now < deadline) {
                 acquire = acquire.succeeding(lease);
             } else {
@@ -139,7 +155,7 @@ impl LockClient {
     }
 }
 
-/// What a set of keys is called among others: no two sets have the same name.
+/// The name of a set of keys in the wait queues: no two sets have the same name.
 fn name_of_set(first: &Arc<[u8]>, more: &[Arc<[u8]>]) -> Arc<[u8]> {
     let keys = std::iter::once(first).chain(more);
     keys.flat_map(|key| key.len().to_le_bytes().into_iter().chain(key.iter().copied())).collect()

@@ -1,4 +1,4 @@
-//! Recording an acquisition for the listener: its attempts, its pauses, its result.
+//! An acquisition with a listener: the same, with a record of its attempts for the events.
 
 use super::LockClient;
 use crate::clock::{self, Time};
@@ -10,22 +10,21 @@ use crate::guard::LockGuard;
 use crate::name::Name;
 use std::time::Duration;
 
-/// Emits the events of one call that takes a lock.
+/// Emits the events of one call that acquires a lock.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
     resource: Name<'a>,
     began: Time,
     attempts: u64,
     attempt_began: Time,
-    /// The latest attempt, until it is emitted: how long it took, and the votes.
-    unemitted: Option<(Duration, Ballot)>,
-    /// When the quarantine ends that was emitted last.
+    /// The latest attempt, until its event is emitted: how long it took, and its votes.
+    pending: Option<(Duration, Ballot)>,
+    /// When the quarantine ends that was reported last.
     quarantined_until: Time,
 }
 
-/// Servers before Redis 7 report their uptime in whole seconds. A quarantine that ends later than
-/// the one that was emitted, by less than this, is the same one, and the attempt came a moment too
-/// early.
+/// Servers before Redis 7 report their uptime in whole seconds: a quarantine that ends less than
+/// this later than reported is the same one, and an attempt came a moment too early.
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
@@ -37,7 +36,7 @@ impl<'a> EventRecorder<'a> {
             began: now,
             attempts: 0,
             attempt_began: now,
-            unemitted: None,
+            pending: None,
             quarantined_until: Time::ZERO,
         }
     }
@@ -45,14 +44,16 @@ impl<'a> EventRecorder<'a> {
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
         let recorded = RecordedAcquire { acquire, recorder: self };
-        client.core.run_observed(recorded, |recorded, last| recorded.recorder.emit_pause(last))
+        client.core.run_paused(recorded, |recorded, last, until| {
+            recorded.recorder.emit_before_pause(last).or_else(|| client.pause(until))
+        })
     }
 
-    /// Emits the attempt before a pause, and the reason if the pause is a long one. Only now: the
-    /// removal of the attempt's keys was sent, so nothing is left undone if the callback panics.
-    /// Returns an outcome if the call must not go on.
-    fn emit_pause(&mut self, last: &LastRound) -> Option<Acquired> {
-        let (_, ballot) = self.unemitted.as_ref()?;
+    /// Emits the attempt before a pause, and the quarantine if that is the reason for the pause.
+    /// Only then: the keys of the failed attempt have been removed, and nothing is pending if the
+    /// callback panics. An outcome if the call does not go on.
+    fn emit_before_pause(&mut self, last: &LastRound) -> Option<Acquired> {
+        let (_, ballot) = self.pending.as_ref()?;
         let left = ballot.quarantine;
         self.emit_attempt(failure);
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
@@ -74,7 +75,9 @@ impl<'a> EventRecorder<'a> {
             Err(LockError::SameServer { .. }) => AttemptOutcome::SameServer,
             Err(_) => AttemptOutcome::NoQuorum,
         };
-        self.emit_attempt(|_| outcome);
+        // A cancelled call returns the same error whatever the outcome of its last attempt.
+        let is_cancelled = matches!(result, Err(LockError::Cancelled));
+        self.emit_attempt(|ballot| if is_cancelled { last_of_cancelled(ballot) } else { outcome });
         let (resource, attempts) = (self.resource, self.attempts);
         let waited = clock::now().since(self.began);
         self.client.core.emit(|| match result {
@@ -87,14 +90,14 @@ impl<'a> EventRecorder<'a> {
     }
 
     fn emit_attempt(&mut self, outcome: impl FnOnce(&Ballot) -> AttemptOutcome) {
-        if let Some((took, ballot)) = self.unemitted.take() {
+        if let Some((took, ballot)) = self.pending.take() {
             let (resource, number, outcome) = (self.resource, self.attempts, outcome(&ballot));
             self.client.core.emit(|| Event::Attempt { resource, number, outcome, took });
         }
     }
 }
 
-/// An acquisition whose steps are recorded.
+/// An acquisition and its recorder.
 struct RecordedAcquire<'a, 'b> {
     acquire: Acquire,
     recorder: &'a mut EventRecorder<'b>,
@@ -107,7 +110,7 @@ impl Operation for RecordedAcquire<'_, '_> {
         match &input {
             Input::Attempt(_) => self.recorder.attempt_began = now,
             Input::Ballot(ballot) => {
-                self.recorder.unemitted = Some((now.since(self.recorder.attempt_began), *ballot));
+                self.recorder.pending = Some((now.since(self.recorder.attempt_began), *ballot));
             }
             Input::NoEntropy => {}
         }
@@ -116,7 +119,7 @@ impl Operation for RecordedAcquire<'_, '_> {
 
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
-        // The second round of a fenced lock is not a second attempt.
+        // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
             self.recorder.attempts += 1;
         }
@@ -124,7 +127,14 @@ impl Operation for RecordedAcquire<'_, '_> {
     }
 }
 
-/// How an attempt failed that was not the last.
+/// The outcome of the last attempt of a cancelled call. If it was granted, the lock is released
+/// again.
+fn last_of_cancelled(ballot: &Ballot) -> AttemptOutcome {
+    let is_granted = ballot.tally.granted_by_majority() == Verdict::Won && !ballot.same_server;
+    if is_granted { AttemptOutcome::Granted } else { failure(ballot) }
+}
+
+/// The outcome of an attempt that failed.
 fn failure(ballot: &Ballot) -> AttemptOutcome {
     if ballot.same_server {
         AttemptOutcome::SameServer

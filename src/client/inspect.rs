@@ -1,4 +1,4 @@
-//! Looking at nodes and at locks, and taking locks away by force.
+//! Inspecting nodes and locks, and releasing locks by force.
 
 use super::LockClient;
 use crate::clock;
@@ -9,9 +9,19 @@ use crate::node::{NodeError, NodeStatus};
 use std::sync::Arc;
 
 impl LockClient {
-    /// Asks each node for a sign of life and says how this client stands with it, in the order of
-    /// the configuration. Connects to nodes that have no connection; takes no longer than
+    /// Pings each node and returns its status, in the order of the configuration. Connects to nodes
+    /// without a connection, and takes no longer than
     /// [`node_timeout`](crate::Builder::node_timeout).
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) {
+    /// for node in client.nodes() {
+    ///     if let Some(error) = node.last_error.filter(|_| !node.is_connected) {
+    ///         eprintln!("{}: {error}", node.url);
+    ///     }
+    /// }
+    /// # }
+    /// ```
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         if self.core.is_forked() {
@@ -24,8 +34,20 @@ impl LockClient {
         statuses
     }
 
-    /// Looks at what the nodes hold for `resource`, without taking part: free or held, for how much
-    /// longer, and by whom if the holder [said so](crate::LockRequest::owner).
+    /// Looks at what the nodes hold for `resource`, without locking it: free or held, for how much
+    /// longer, and by whom if the request [named an owner](crate::LockRequest::owner).
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient, LockState};
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// match client.inspect("orders:42")?.state {
+    ///     LockState::Free => eprintln!("free"),
+    ///     LockState::Held(holder) => eprintln!("held for another {:?}", holder.remaining),
+    ///     other => eprintln!("{other:?}"),
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout).
     ///
@@ -44,8 +66,8 @@ impl LockClient {
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
     }
 
-    /// Takes a lock away by force from whoever was [seen](Self::inspect) to have it, and says
-    /// whether any node still had what was seen there.
+    /// Releases a lock by force, no matter who holds it: removes the values that were
+    /// [seen](Self::inspect) under its key. `true` if any node still had one of them.
     ///
     /// ```no_run
     /// # let client = redlatch::LockClient::new(["redis://10.0.0.1"]).unwrap();
@@ -55,19 +77,19 @@ impl LockClient {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
-    /// Only what was seen is removed: a lock that somebody has taken since stays, however late a
-    /// node carries this out. Locks of this library have a value that is never used twice; one that
-    /// another program took with a value of its own is told apart by that value.
+    /// Only the values that were seen are removed: a lock that another client has acquired since
+    /// stays, however late a node carries this out. Locks of this library have a value that is
+    /// never used twice; a lock of another program is distinguished by its own value.
     ///
-    /// Dangerous: the holder, if it is alive, works on and is told nothing before its next
-    /// extension or release, while the next one gets the lock. It is for operators who *know* that
-    /// the holder is gone, and cannot wait for the ttl. Fencing counters stay as they are. A node
-    /// that cannot be reached now keeps its key, and is not told later.
+    /// Dangerous: a holder that is alive works on, and notices nothing before its next extension or
+    /// release, while another client can acquire the lock. It is for operators who *know* that the
+    /// holder is gone and cannot wait for the ttl. Fencing counters stay as they are. A node that
+    /// is unreachable now keeps its key, and is not sent the removal later.
     ///
     /// # Errors
     ///
-    /// What was seen is no lock: no string, one without a ttl, or one that is too long; it stays.
-    /// Or fewer nodes than a majority answered: the lock may still be held.
+    /// The value that was seen is no lock (not a string, without a ttl, or too long), and stays. Or
+    /// fewer nodes than a majority answered: the lock may still be held.
     pub fn force_release(&self, seen: &Inspection) -> Result<bool, ForceReleaseError> {
         if self.core.is_forked() {
             return Err(ForceReleaseError::OtherProcess);

@@ -1,4 +1,4 @@
-//! What the settings must be like.
+//! The checks of the settings.
 
 use super::nodes::node_urls;
 use super::{Builder, KEY_MAX, Settings};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The shortest first pause between two attempts. Below it, retrying is a tight loop.
 const RETRY_BASE_MIN: Duration = Duration::from_micros(100);
 
-/// The longest that a round may be allowed to take.
+/// The longest node timeout.
 const NODE_TIMEOUT_MAX: Duration = Duration::from_secs(60);
 
 /// How long fencing counters live, unless locks may live for longer.

@@ -31,6 +31,18 @@ pub enum Patience {
     Forever,
 }
 
+impl Patience {
+    /// Until when to wait: a time that has passed for one attempt, `None` without an end.
+    #[must_use]
+    pub fn deadline(self) -> Option<Time> {
+        match self {
+            Self::Once => Some(Time::ZERO),
+            Self::Until(deadline) => Some(deadline),
+            Self::Forever => None,
+        }
+    }
+}
+
 /// What trying to take a lock came to.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]

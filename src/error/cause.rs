@@ -71,7 +71,7 @@ impl fmt::Display for LockLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Expired => "the lock is lost: its validity has passed",
-            Self::Gone => "the lock is lost: a majority of the nodes no longer has its key",
+            Self::Gone => "the lock is lost: no majority of nodes holds its key any more",
             Self::OtherProcess => {
                 "the lock is not held here: the process that forked this one acquired it"
             }

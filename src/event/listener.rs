@@ -1,10 +1,10 @@
-//! The listener of a client, and how events reach it.
+//! The listener of a client: the callback for its events, and how it is called.
 //!
-//! What must stay true: while a callback runs, this thread holds no mutex of the client and leaves
-//! nothing half done. A callback may use the client, and it may panic. So a thread emits the events
-//! of its own call, when what they report is complete: a granted lock is in its guard, and the
-//! removal of a failed attempt's keys was sent. The watchdog's notifier emits what belongs to no
-//! call.
+//! What must stay true: no mutex of the client is held during a callback, and nothing is half done.
+//! A callback may use the client, and it may panic. So events are emitted by the
+//! thread whose call they belong to, when what they are about is complete: a lock that was granted
+//! is in its guard, and what a failed attempt left behind has been removed. What belongs to no call
+//! is emitted by the watchdog's notifier.
 
 use super::Event;
 use crate::net::ChangeQueue;
@@ -27,9 +27,9 @@ pub(crate) type Callback = dyn Fn(&Event<'_>) + Send + Sync;
 #[derive(Clone)]
 pub(crate) struct Listener {
     callback: Arc<Callback>,
-    /// Changes of nodes that were not emitted yet.
+    /// Changes of the nodes that were not emitted yet.
     node_changes: Arc<ChangeQueue>,
-    /// A callback may fork, and the child emits nothing.
+    /// The process in which it is called. A callback may fork, and the child emits nothing.
     owner_process: Arc<OwnerProcess>,
 }
 
@@ -53,8 +53,8 @@ impl Listener {
         Arc::clone(&self.node_changes)
     }
 
-    /// Is this thread in a callback? What it does there is not emitted, or events might never end;
-    /// and it does not join a wait queue, where it might wait for itself.
+    /// Is this thread in a callback? Its calls there emit no events, or that might never end; and
+    /// they do not wait in a queue, where they might wait for themselves.
     pub(crate) fn is_in_callback() -> bool {
         IS_IN_CALLBACK.get()
     }

@@ -1,4 +1,4 @@
-//! Events as lines for a log.
+//! Events as lines of a log.
 
 use super::Event;
 use crate::node::{NodeAnswer, NodeError, NodeReport};
@@ -34,11 +34,11 @@ impl fmt::Display for Event<'_> {
                 write!(f, "failed: attempts {attempts}, waited {waited:.1?}, {error}")
             }
             Self::Extended { took, validity, is_automatic, .. } => {
-                let how = renewal(*is_automatic);
+                let how = automatically(*is_automatic);
                 write!(f, "extended{how}: took {took:.1?}, valid for {validity:.1?}")
             }
             Self::NotExtended { took, validity, error, is_automatic, .. } => {
-                let how = renewal(*is_automatic);
+                let how = automatically(*is_automatic);
                 write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
             Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
@@ -68,8 +68,8 @@ fn quarantined(reports: &[NodeReport]) -> impl Iterator<Item = &NodeReport> {
     reports.iter().filter(is_it)
 }
 
-fn renewal(is_automatic: bool) -> &'static str {
-    if is_automatic { " (renewal)" } else { "" }
+fn automatically(is_automatic: bool) -> &'static str {
+    if is_automatic { " automatically" } else { "" }
 }
 
 /// As its text: resources are bytes, and lists of numbers help nobody.

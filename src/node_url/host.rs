@@ -14,7 +14,7 @@ pub(super) fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErro
     let Some(colon) = text[after_brackets..].find(':') else { return Ok((text, None)) };
     let (host, port) = text.split_at(after_brackets + colon);
     if port[1..].contains(':') {
-        // An IPv6 address without brackets: where it ends is anyone's guess.
+        // An IPv6 address without brackets: it is not clear where it ends.
         return Err(NodeUrlErrorKind::BadHost);
     }
     Ok((host, Some(&port[1..])))

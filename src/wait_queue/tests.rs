@@ -1,9 +1,11 @@
 //! Wait queues with threads in them: which waiter is promoted, with what, and when one leaves.
 
+mod cancel;
 mod deadlines;
 mod own;
 
 use super::*;
+use crate::engine::Patience::Forever;
 use crate::engine::{NodeSet, Token, Ttl};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -53,6 +55,7 @@ impl Joined {
             Self::Head(head, lease) => (head, lease),
             Self::NotQueued => panic!("not queued"),
             Self::TimedOut => panic!("timed out"),
+            Self::Cancelled => panic!("cancelled"),
             Self::HeldByThisThread => panic!("held by this thread"),
         }
     }
@@ -60,7 +63,7 @@ impl Joined {
 
 /// Becomes the head of an empty queue.
 fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
-    let (head, lease) = queues.join(&key(), None, ROUND).head();
+    let (head, lease) = queues.join(&key(), Forever, ROUND).head();
     assert!(lease.is_none() && !head.is_after_limit());
     head
 }
@@ -81,14 +84,14 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 /// Joins in a thread of its own, and returns when that thread waits (or never will).
 fn join_in_thread(
     queues: &Arc<WaitQueues>,
-    deadline: Option<Time>,
+    patience: Patience,
     round: Duration,
 ) -> Receiver<Joined> {
     let (sender, receiver) = mpsc::channel();
     let before = waiting(queues);
     let thread = {
         let queues = Arc::clone(queues);
-        thread::spawn(move || drop(sender.send(queues.join(&key(), deadline, round))))
+        thread::spawn(move || drop(sender.send(queues.join(&key(), patience, round))))
     };
     eventually(|| waiting(queues) > before || thread.is_finished());
     receiver
@@ -103,8 +106,9 @@ fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
 #[test]
 fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
-    for deadline in [None, Some(Time::ZERO), Some(clock::now()), Some(from_now(LONG))] {
-        let (head, lease) = queues.join(&key(), deadline, ROUND).head();
+    let until = Patience::Until;
+    for patience in [Forever, Patience::Once, until(clock::now()), until(from_now(LONG))] {
+        let (head, lease) = queues.join(&key(), patience, ROUND).head();
         assert!(lease.is_none() && !head.is_after_limit());
     }
     assert!(queues.lock().is_empty());
@@ -116,7 +120,7 @@ fn a_lock_is_handed_to_the_first_waiter_and_then_to_the_next() {
     let first = alone(&queues);
     first.set_key_expiry(from_now(LONG));
     let (second, third) =
-        (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     assert!(first.hand_off(lease(1, from_now(LONG))).is_ok());
     drop(first);
     let (second, taken) = promoted(&second);
@@ -140,7 +144,7 @@ fn an_expired_lock_is_not_handed_off() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let next = join_in_thread(&queues, None, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     assert!(head.hand_off(lease(1, clock::now())).is_err());
     assert!(next.try_recv().is_err());
     drop(head);
@@ -152,7 +156,8 @@ fn an_expired_lock_is_not_handed_off() {
 fn dropping_the_head_promotes_the_next_waiter_without_a_lease() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
-    let (next, last) = (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
+    let (next, last) =
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     drop(head);
     let (head, taken) = promoted(&next);
     assert!(taken.is_none() && !head.is_after_limit());
@@ -170,7 +175,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
         head.set_key_expiry(from_now(LONG));
         let mut handoffs = 0;
         let next = loop {
-            let next = join_in_thread(&queues, None, ROUND);
+            let next = join_in_thread(&queues, Forever, ROUND);
             // As long as the time limit needs, and too short for the other one to matter.
             thread::sleep(time.min(Duration::from_millis(2)));
             if head.hand_off(lease(1, from_now(LONG))).is_err() {
@@ -188,7 +193,7 @@ fn at_the_handoff_limit_the_lease_is_returned_and_the_next_head_knows_why() {
         assert!(head.is_after_limit(), "other processes must get a chance: {count} {time:?}");
         // The nodes were asked again: the lock may be handed off again.
         head.set_key_expiry(from_now(LONG));
-        let _next = join_in_thread(&queues, None, ROUND);
+        let _next = join_in_thread(&queues, Forever, ROUND);
         assert!(time < LONG || head.hand_off(lease(2, from_now(LONG))).is_ok());
     }
 }
@@ -199,7 +204,7 @@ fn with_a_limit_of_zero_no_lock_is_handed_off() {
         let queues = queues(count, time);
         let head = alone(&queues);
         head.set_key_expiry(from_now(LONG));
-        let next = join_in_thread(&queues, None, ROUND);
+        let next = join_in_thread(&queues, Forever, ROUND);
         assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
         drop(head);
         assert!(promoted(&next).0.is_after_limit());
@@ -213,7 +218,7 @@ fn the_time_limit_counts_from_the_grant_not_from_the_request() {
     // It took long to get it, because another process held it.
     queues.lock().get_mut(&key()).unwrap().granted_at = Time::ZERO;
     head.set_key_expiry(from_now(LONG));
-    let next = join_in_thread(&queues, None, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     assert!(head.hand_off(lease(1, from_now(LONG))).is_ok());
     assert_eq!(token(promoted(&next).1.as_ref()), Some(1));
 }
@@ -222,7 +227,7 @@ fn the_time_limit_counts_from_the_grant_not_from_the_request() {
 fn a_head_that_got_no_lock_does_not_count_for_the_limit() {
     let queues = queues(9, Duration::from_millis(1));
     let head = alone(&queues);
-    let next = join_in_thread(&queues, None, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     thread::sleep(Duration::from_millis(3));
     drop(head);
     assert!(!promoted(&next).0.is_after_limit());
@@ -233,11 +238,11 @@ fn an_empty_queue_takes_no_memory() {
     let queues = queues(9, LONG);
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
-        let (head, _) = queues.join(&key, None, ROUND).head();
+        let (head, _) = queues.join(&key, Forever, ROUND).head();
         head.set_key_expiry(from_now(LONG));
-        assert!(matches!(queues.join(&key, Some(Time::ZERO), ROUND), Joined::NotQueued));
+        assert!(matches!(queues.join(&key, Patience::Until(Time::ZERO), ROUND), Joined::NotQueued));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(queues.join(&key, Some(soon), ROUND), Joined::Head(..)));
+        assert!(!matches!(queues.join(&key, Patience::Until(soon), ROUND), Joined::Head(..)));
         assert_eq!(queues.lock().len(), 1);
     }
     assert!(queues.lock().is_empty());
@@ -248,7 +253,7 @@ fn a_head_that_does_not_come_back_is_replaced_when_its_key_has_expired() {
     let queues = queues(9, LONG);
     let leaked = alone(&queues);
     let (second, third) =
-        (join_in_thread(&queues, None, ROUND), join_in_thread(&queues, None, ROUND));
+        (join_in_thread(&queues, Forever, ROUND), join_in_thread(&queues, Forever, ROUND));
     assert!(second.try_recv().is_err());
     // The expiry is known only now: the first waiter must take it into account.
     leaked.set_key_expiry(from_now(Duration::from_millis(30)));
@@ -270,7 +275,7 @@ fn an_extension_keeps_waiters_waiting() {
     let head = alone(&queues);
     let old = from_now(Duration::from_millis(30));
     head.set_key_expiry(old);
-    let next = join_in_thread(&queues, None, ROUND);
+    let next = join_in_thread(&queues, Forever, ROUND);
     head.set_key_expiry(from_now(LONG));
     eventually(|| clock::now() > old);
     assert!(next.recv_timeout(Duration::from_millis(30)).is_err());
@@ -282,8 +287,9 @@ fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
     let leaked = alone(&queues);
     let until = from_now(Duration::from_millis(800));
     leaked.set_key_expiry(until);
-    let first = join_in_thread(&queues, Some(from_now(Duration::from_millis(300))), ROUND);
-    let second = join_in_thread(&queues, None, ROUND);
+    let first =
+        join_in_thread(&queues, Patience::Until(from_now(Duration::from_millis(300))), ROUND);
+    let second = join_in_thread(&queues, Forever, ROUND);
     assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
     assert!(promoted(&second).1.is_none());
     assert!(clock::now() >= until);

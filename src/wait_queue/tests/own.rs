@@ -6,24 +6,24 @@ use super::*;
 fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     let queues = queues(10, LONG);
     let head = alone(&queues);
-    let again = |deadline| queues.join(&key(), deadline, ROUND);
+    let again = |patience| queues.join(&key(), patience, ROUND);
     head.handle().bind_to_this_thread();
     // As long as it holds no lock, it does not wait for itself.
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
     head.set_key_expiry(from_now(LONG));
-    assert!(matches!(again(Some(from_now(ROUND))), Joined::HeldByThisThread));
-    assert!(matches!(again(None), Joined::HeldByThisThread));
-    assert!(matches!(again(Some(Time::ZERO)), Joined::NotQueued), "it does not wait");
+    assert!(matches!(again(Patience::Until(from_now(ROUND))), Joined::HeldByThisThread));
+    assert!(matches!(again(Forever), Joined::HeldByThisThread));
+    assert!(matches!(again(Patience::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(queues.join(&other, None, ROUND), Joined::Head(..)));
+    assert!(matches!(queues.join(&other, Forever, ROUND), Joined::Head(..)));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| again(Some(from_now(5 * ROUND))));
+        let waiting = scope.spawn(|| again(Patience::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
     });
     // When the key has expired, the lock may be taken again.
     head.set_key_expiry(clock::now());
-    assert!(matches!(again(None), Joined::Head(..)));
+    assert!(matches!(again(Forever), Joined::Head(..)));
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     first.set_key_expiry(from_now(LONG));
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
-        let next = scope.spawn(|| queues.join(&key(), None, ROUND).head().0);
+        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND).head().0);
         while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
@@ -41,7 +41,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         let next = next.join().unwrap();
         next.set_key_expiry(from_now(LONG));
         drop(first);
-        let soon = Some(from_now(5 * ROUND));
+        let soon = Patience::Until(from_now(5 * ROUND));
         assert!(matches!(queues.join(&key(), soon, ROUND), Joined::TimedOut));
     });
 }

@@ -1,0 +1,64 @@
+//! Cancelling the waits for locks: one flag for all threads of a client.
+//!
+//! A thread that waits for a lock is in a wait queue or pauses between two attempts. Cancelling
+//! wakes both, and no thread begins a wait after that. What must stay true: nothing is left on the
+//! nodes. A pause is cut short only where a failed attempt has been undone before it, and a thread
+//! whose round is under way lets it end.
+
+use crate::clock::{self, Time};
+use crate::owner_process::OwnerProcess;
+use crate::wait_queue::WaitQueues;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+pub(crate) struct Cancellation {
+    is_cancelled: AtomicBool,
+    /// Held while the flag is set, so that no thread misses it between its check and its sleep.
+    mutex: Mutex<()>,
+    wake_up: Condvar,
+    wait_queues: [Arc<WaitQueues>; 2],
+    owner_process: Arc<OwnerProcess>,
+}
+
+impl Cancellation {
+    pub(super) fn new(wait_queues: [Arc<WaitQueues>; 2], owner_process: Arc<OwnerProcess>) -> Self {
+        let (is_cancelled, mutex) = (AtomicBool::new(false), Mutex::new(()));
+        Self { is_cancelled, mutex, wake_up: Condvar::new(), wait_queues, owner_process }
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.is_cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Ends all waits, now and from now on. Does nothing in a forked child, where the mutexes may
+    /// be held by threads that do not exist.
+    pub(crate) fn cancel(&self) {
+        if self.owner_process.is_forked() {
+            return;
+        }
+        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_cancelled.store(true, Ordering::SeqCst);
+        drop(guard);
+        self.wake_up.notify_all();
+        self.wait_queues.iter().for_each(|queues| queues.cancel());
+    }
+
+    /// Pauses until `time`. Returns early, and `true`, if the waits are cancelled. Without a pause
+    /// it is `false`: what needs none is not at rest, and goes on.
+    pub(crate) fn pause_until(&self, time: Time) -> bool {
+        let mut pause = time.since(clock::now());
+        if pause.is_zero() {
+            return false;
+        }
+        let mut guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        while !pause.is_zero() {
+            if self.is_cancelled() {
+                return true;
+            }
+            let woken = self.wake_up.wait_timeout(guard, pause);
+            guard = woken.unwrap_or_else(PoisonError::into_inner).0;
+            pause = time.since(clock::now());
+        }
+        false
+    }
+}
