@@ -15,7 +15,7 @@
 //! test` detects the first of these.
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
-#![expect(clippy::print_stdout, reason = "whoever waits wants to see how far it has got")]
+#![expect(clippy::print_stdout, reason = "a long run shows its progress")]
 
 mod change;
 mod table;

@@ -1,4 +1,4 @@
-//! A copy of the source in which mistakes are made, and tests are built and run.
+//! A copy of the source in which mutants are applied, and tests are built and run.
 
 use crate::change::Change;
 use sha1_smol::Sha1;
@@ -11,7 +11,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What cargo needs to build the library and its tests.
+/// The files that cargo needs to build the library and its tests.
 const COPIED: [&str; 8] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -23,16 +23,16 @@ const COPIED: [&str; 8] = [
     "fuzz/properties",
 ];
 
-/// Where the digests of the scripts are written down.
+/// The file with the digests of the scripts.
 const DIGESTS: &str = "src/node/script.rs";
 
-/// Nobody waits longer than this for a test, which takes seconds at most.
+/// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a program ends in which a panic meets another one.
+/// The signal that ends a program with a panic during a panic.
 const SIGABRT: i32 = 6;
 
-/// How many histories a test of the simulator is given: a second's worth.
+/// The number of histories of a simulator test, about a second.
 const SEEDS: &str = "60";
 
 /// A mutant's copy of the source, and the builds of it.
@@ -43,7 +43,7 @@ pub(crate) struct Workshop {
     log: PathBuf,
 }
 
-/// What came of tests.
+/// The result of tests.
 #[derive(Debug)]
 pub(crate) enum Outcome {
     /// All ran and passed.
@@ -52,9 +52,9 @@ pub(crate) enum Outcome {
     Failed(String),
     /// It was not built: cargo's output.
     NotBuilt(String),
-    /// They had not ended when their time was over.
+    /// They did not end in time.
     Hung(String),
-    /// There was something else: no such test, or an end that is no test's.
+    /// Anything else: no such test, or an unusual end.
     Odd(String),
 }
 
@@ -71,16 +71,16 @@ impl Outcome {
     }
 }
 
-/// A file of this repository as it is.
+/// An unchanged file of this repository.
 pub(crate) fn original(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 impl Workshop {
-    /// Brings the copy up to date. What is built from an earlier one is used again.
+    /// Updates the copy. Earlier builds are used again.
     pub(crate) fn open(number: usize) -> Self {
-        // Not the directory in which this program was built: its cargo would have to wait for ours.
+        // Another directory than the one of this program: cargo would wait for its lock.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("mutants-{number}"));
         let source = folder.join("source");
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -96,7 +96,7 @@ impl Workshop {
         }
         for file in &files {
             let (text, copy) = (fs::read(root.join(file)).unwrap(), source.join(file));
-            // Cargo looks at the times of files: those that are as they should be stay untouched.
+            // Cargo compares the times of files, so unchanged files are not written.
             if fs::read(&copy).ok().as_ref() != Some(&text) {
                 fs::create_dir_all(copy.parent().unwrap()).unwrap();
                 fs::write(&copy, text).unwrap();
@@ -105,14 +105,14 @@ impl Workshop {
         Self { source, builds: folder.join("builds"), log: folder.join("log") }
     }
 
-    /// Does `work` while the copy has this mistake in it.
+    /// Runs `work` while the copy has this mistake.
     pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
         let text = fs::read_to_string(self.source.join(&change.file)).unwrap();
         let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
         let mut mistakes = vec![(self.source.join(&change.file), mutated.clone(), text.clone())];
         if change.file.ends_with(".lua") {
-            // Whoever names the script by its digest means what it has become. If it were another's
-            // digest, that alone would fail the tests, whatever the mistake.
+            // The digest is updated with the script. With a wrong digest, the tests would fail for
+            // any mistake.
             let path = self.source.join(DIGESTS);
             let digests = fs::read_to_string(&path).unwrap();
             let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
@@ -129,11 +129,11 @@ impl Workshop {
         result
     }
 
-    /// Builds what cargo's arguments name, and answers the path of the first program of it.
+    /// Builds what cargo's arguments name, and returns the path of the first program.
     pub(crate) fn build(&self, targets: &[String]) -> Result<PathBuf, Outcome> {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["test", "--no-run", "--locked"]).args(targets);
-        // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
+        // Fast, and without denied warnings: a mistake often leaves something unused.
         cargo.env("CARGO_TARGET_DIR", &self.builds).env("CARGO_PROFILE_DEV_DEBUG", "0");
         cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
         cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
@@ -143,7 +143,7 @@ impl Workshop {
         program.map(|program| self.source.join(program)).ok_or(Outcome::NotBuilt(output))
     }
 
-    /// Runs tests of one program. They have passed if all have, and failed if none has.
+    /// Runs tests of one program. The result is passed if all pass, and failed if none does.
     pub(crate) fn run(&self, program: &Path, tests: &[&str]) -> Outcome {
         let mut command = Command::new(program);
         command.arg("--exact").args(tests);
@@ -157,7 +157,7 @@ impl Workshop {
             Some(status) if status.code() == Some(101) && output.contains(&failed) => {
                 Outcome::Failed(output)
             }
-            // A deadlock that loom has found is a panic, and dropping what is stuck in it another.
+            // For loom, a deadlock is a panic, and dropping the blocked threads is another.
             Some(status) if status.signal() == Some(SIGABRT) && output.contains("panicked at") => {
                 Outcome::Failed(output)
             }
@@ -165,7 +165,7 @@ impl Workshop {
         }
     }
 
-    /// Runs a command to its end, or ends it when its time is over.
+    /// Runs a command to its end, or kills it after the time limit.
     fn finish(&self, command: &mut Command, limit: Duration) -> (Option<ExitStatus>, String) {
         let log = File::create(&self.log).unwrap();
         let errors = log.try_clone().unwrap();
@@ -187,13 +187,13 @@ impl Workshop {
     }
 }
 
-/// The program that cargo says it has built, last word of `Executable … (path)`.
+/// The program that cargo has built: the last word of `Executable … (path)`.
 fn executable(output: &str) -> Option<&str> {
     let line = output.lines().find(|line| line.trim_start().starts_with("Executable "))?;
     Some(line.rsplit_once('(')?.1.trim_end_matches(')'))
 }
 
-/// All files at or below `path`, as seen from `root`.
+/// All files at or below `path`, relative to `root`.
 fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {

@@ -125,7 +125,7 @@ impl Client {
         self.go_on(context);
     }
 
-    /// A thread sends a request whose outcome nobody wants.
+    /// A thread sends a request without an outcome.
     pub(crate) fn post(&mut self, context: &mut Context, request: &Request) {
         self.make_room(context, request);
         self.read_before(context, request);
