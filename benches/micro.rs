@@ -1,5 +1,5 @@
-//! What the pure layers take, without a socket: decoding, encoding, the engine, and rounds over
-//! five sessions in memory. Every result is checked while it is measured.
+//! The time of the pure layers, without sockets: decoding, encoding, the engine, and rounds over
+//! five sessions in memory. Each measured result is also checked.
 //!
 //! `cargo bench --bench micro`. Without `--bench`, as in `cargo test --benches`, each runs once.
 
@@ -17,11 +17,11 @@ use std::time::{Duration, Instant};
 
 const NODES: usize = 5;
 
-/// How often each is measured, and how long each time.
+/// How often each is measured, and for how long each time.
 const TURNS: usize = 15;
 const TURN: Duration = Duration::from_millis(20);
 
-/// What a server answers to HELLO 3.
+/// A server's reply to HELLO 3.
 const HELLO: &[u8] = b"%7\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nversion\r\n$6\r\n7.0.15\r\n\
     $5\r\nproto\r\n:3\r\n$2\r\nid\r\n:12\r\n$4\r\nmode\r\n$10\r\nstandalone\r\n$4\r\nrole\r\n\
     $6\r\nmaster\r\n$7\r\nmodules\r\n*0\r\n";
@@ -70,7 +70,7 @@ fn encoding(bench: &Bench) {
     });
 }
 
-/// A whole acquisition, with three of five votes for it.
+/// A whole acquisition, with three of five votes.
 fn acquiring(bench: &Bench) {
     let (rules, key) = (rules(), key());
     let mut tally = Tally::new(NODES);
@@ -83,13 +83,13 @@ fn acquiring(bench: &Bench) {
     });
 }
 
-/// A request to five nodes and their answers, through commands, sessions and rounds.
+/// A request to five nodes and their replies, through commands, sessions and rounds.
 fn rounds(bench: &Bench) {
     let mut rounds = Rounds::new((0..NODES).map(ready).collect(), false);
     let mut plant = plant(&rules(), &key());
     let mut now = plant.started;
     bench.run("rounds, open and 5 answers", || {
-        // Time goes on, or the round would be over before it began.
+        // The time must advance, or the round would end before it began.
         now = now.after(Duration::from_nanos(1));
         plant.deadline = now.after(Duration::from_millis(50));
         rounds.open(now, plant.clone(), ());
@@ -128,7 +128,7 @@ fn key() -> Arc<[u8]> {
     Arc::from(*b"orders:42")
 }
 
-/// An acquisition whose request is to be sent.
+/// An acquisition whose request is about to be sent.
 fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).expect("ten seconds are a ttl");
     let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Patience::Once);
@@ -143,13 +143,13 @@ fn plant(rules: &Arc<Rules>, key: &Arc<[u8]>) -> Request {
     begin(rules, key).1
 }
 
-/// The measuring itself.
+/// The measurement.
 struct Bench {
     is_real: bool,
 }
 
 impl Bench {
-    /// Says how long one call takes: the median of several turns, and the shortest.
+    /// Prints the time of one call: the median of several measurements, and the shortest.
     #[expect(clippy::print_stdout, reason = "that is what it is for")]
     fn run(&self, name: &str, mut call: impl FnMut()) {
         call();
@@ -160,7 +160,7 @@ impl Bench {
         for _ in 0..TURNS {
             let (mut calls, start) = (0_u32, Instant::now());
             while start.elapsed() < TURN {
-                // A hundred at a time, so that the clock is not what is measured.
+                // A hundred calls at a time, so that reading the clock has little effect.
                 (0..100).for_each(|_| call());
                 calls += 100;
             }

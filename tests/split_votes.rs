@@ -57,8 +57,8 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
     // Each gets the node nearest to it first and finds the others taken: each round would end so.
     let (rounds, clients) = (25, clients.collect::<Vec<_>>());
     let lost = rounds_without_a_winner(&clients, rounds, 2 * delay);
-    println!("nobody won {lost} of {rounds} rounds");
-    assert!(lost < rounds / 5, "nobody won {lost} of {rounds} rounds");
+    println!("no client won {lost} of {rounds} rounds");
+    assert!(lost < rounds / 5, "no client won {lost} of {rounds} rounds");
     assert!(gone(&servers, "free"));
 }
 
@@ -69,8 +69,8 @@ fn of_clients_that_request_at_once_one_gets_the_lock() {
         let client = || patient(servers.urls()).build().expect("the settings are good");
         let clients: Vec<_> = (0..count).map(|_| client()).collect();
         let lost = rounds_without_a_winner(&clients, rounds, Duration::ZERO);
-        println!("{count} clients: nobody won {lost} of {rounds} rounds");
-        assert!(lost <= rounds / 100, "{count} clients: nobody won {lost} of {rounds} rounds");
+        println!("{count} clients: none won {lost} of {rounds} rounds");
+        assert!(lost <= rounds / 100, "{count} clients: none won {lost} of {rounds} rounds");
     }
     assert!(gone(&servers, "free"));
 }

@@ -183,7 +183,7 @@ fn a_release_with_an_invalid_reply_is_sent_again() {
     let released = guard.release();
     assert!(released.is_err(), "{released:?}");
     let is_gone = || !stage.client.nodes().is_empty() && holders(&stage.servers, "mine") == 0;
-    assert!(eventually(LIMIT, is_gone), "it is owed to whoever has not understood it");
+    assert!(eventually(LIMIT, is_gone), "it stays pending for the node with the invalid reply");
 }
 
 #[test]

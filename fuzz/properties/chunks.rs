@@ -1,4 +1,4 @@
-//! Decoding in chunks: however the bytes are cut up, the outcome is that of one piece.
+//! Decoding in chunks: the outcome does not depend on how the bytes are split.
 
 use super::stream::Outcome;
 use super::value::Value;
@@ -7,15 +7,15 @@ use redlatch::internal::engine::Jitter;
 use redlatch::internal::resp::Decoder;
 use std::time::Duration;
 
-/// Inputs up to this length are cut in two at every place, longer ones at about `PLACES`.
+/// Inputs up to this length are cut in two at every byte, longer ones at about `PLACES` bytes.
 const EVERY_PLACE_MAX: usize = 512;
 const PLACES: usize = 64;
 
-/// In how many ways an input is cut into pieces of random lengths, and how long these are at most.
+/// How often an input is cut into pieces of random lengths, and the maximum length of these.
 const RANDOM_CUTS: u64 = 4;
 const PIECE_MAX: u64 = 24;
 
-/// Panics unless `data` comes to the same in any number of pieces.
+/// Panics unless `data` has the same outcome in any pieces.
 pub(crate) fn check(data: &[u8]) {
     let expected = Outcome::of_one_shot(data);
     assert_eq!(expected, feed(data, []), "whole");
@@ -36,7 +36,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// Hands `data` to one decoder as a connection would, cut into pieces at these places.
+/// Passes `data` to one decoder as a connection would, cut at these places.
 fn feed(data: &[u8], cuts: impl IntoIterator<Item = usize>) -> Outcome {
     let mut outcome = Outcome::default();
     let mut decoder = Decoder::new();

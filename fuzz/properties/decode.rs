@@ -1,11 +1,10 @@
-//! Decoding in one piece: whatever the bytes, it ends, it believes no header, and it allocates
-//! nothing.
+//! Decoding in one piece: for any bytes, it ends, checks each header, and allocates nothing.
 
 use super::value::Value;
 use allocation_counter::measure;
 use redlatch::internal::resp::{DEPTH_MAX, Elements, ProtocolError, Reply, decode};
 
-/// Inputs up to this length are cut at every place, longer ones at about `PLACES`.
+/// Inputs up to this length are cut at every byte, longer ones at about `PLACES` bytes.
 const EVERY_PLACE_MAX: usize = 512;
 const PLACES: usize = 64;
 
@@ -36,7 +35,7 @@ pub(crate) fn check(data: &[u8]) {
     check_prefixes(data);
 }
 
-/// Reads the whole reply. Answers how many values are in it.
+/// Reads the whole reply. Returns the number of its values.
 fn walk(reply: Reply<'_>, input: &[u8], depth: usize) -> usize {
     assert!(depth <= DEPTH_MAX);
     match reply {
@@ -55,14 +54,14 @@ fn walk_all(elements: Elements<'_>, input: &[u8], depth: usize) -> usize {
     sum
 }
 
-/// Text is not copied: it lies within the bytes that were decoded.
+/// Text is not copied: it lies within the decoded bytes.
 fn inside(bytes: &[u8], input: &[u8]) -> usize {
     let (whole, part) = (input.as_ptr_range(), bytes.as_ptr_range());
     assert!(whole.start <= part.start && part.end <= whole.end, "it points elsewhere");
     1
 }
 
-/// Every prefix either gives the outcome of the whole, or is too short to tell.
+/// Each prefix either has the outcome of the whole, or is incomplete.
 fn check_prefixes(data: &[u8]) {
     let whole = owned(data);
     let step = if data.len() <= EVERY_PLACE_MAX { 1 } else { data.len() / PLACES };

@@ -1,4 +1,4 @@
-//! All the properties of decoding together, for tests that hold them for bytes of their own.
+//! All properties of decoding together, for tests that check them with their own bytes.
 
 mod chunks;
 mod decode;
@@ -8,7 +8,7 @@ mod slow_decoder;
 mod stream;
 pub(super) mod value;
 
-/// Holds them for these bytes.
+/// Checks them with these bytes.
 pub(super) fn hold(bytes: &[u8]) {
     decode::check(bytes);
     chunks::check(bytes);

@@ -1,8 +1,8 @@
-//! The model of a node, told any commands in any order by two connections.
+//! The model of a node, which gets any commands in any order on two connections.
 //!
-//! What must hold: nothing panics; a reply is RESP, in both versions of the protocol; a command
-//! that is refused changes nothing; nor does time, except that keys expire when they are due; `NX`
-//! never touches a key that is there; and nobody who is not authenticated gets at a key.
+//! Properties: nothing panics; each reply is valid RESP in both versions of the protocol; a refused
+//! command changes nothing; the passage of time only makes keys expire when they are due; `NX`
+//! never changes an existing key; and a connection that is not authenticated cannot access keys.
 
 use super::input::Input;
 use redlatch::internal::Time;
@@ -12,7 +12,7 @@ use redlatch::internal::resp::{Reply, decode};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Words of which commands are made.
+/// The words of the commands.
 const WORDS: [&[u8]; 85] = [
     b"SET",
     b"GET",
@@ -103,7 +103,7 @@ const WORDS: [&[u8]; 85] = [
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What there is at a time: by database and key, the value if it is a string, and when it expires.
+/// The contents of a node: by database and key, the value if it is a string, and the remaining ttl.
 type Contents = BTreeMap<(usize, Vec<u8>), (Option<Vec<u8>>, Option<Duration>)>;
 
 struct Node {
@@ -112,7 +112,7 @@ struct Node {
     now: Time,
 }
 
-/// Panics unless a node does as it should what `data` lists.
+/// Panics unless a node behaves correctly for the commands in `data`.
 pub(crate) fn check(data: &[u8]) {
     let mut input = Input(data);
     let with_password = input.byte().is_some_and(|byte| byte % 2 == 1);

@@ -1,8 +1,8 @@
-//! The machines that take, extend and release a lock, told anything at all at any time.
+//! The state machines that acquire, extend and release a lock, with any inputs at any time.
 //!
-//! The input is a client's settings and then its operations, one after the other, with what the
-//! nodes answer and how the time goes by. What must hold is checked with arithmetic that is not
-//! the engine's: see the files below this one for the rules of each operation.
+//! The input is a client's settings and then its operations, one after the other, with the nodes'
+//! replies and the passage of time. The properties are checked with arithmetic that is independent
+//! of the engine's: see the files below this one for the rules of each operation.
 
 #[path = "engine/acquire.rs"]
 mod acquire;
@@ -21,7 +21,7 @@ use std::time::Duration;
 
 const MILLISECOND: i128 = 1_000_000;
 
-/// Panics unless the operations that `data` lists go as they should.
+/// Panics unless the operations in `data` have the right results.
 pub(crate) fn check(data: &[u8]) {
     let mut client = Client::new(Input(data));
     while let Some(what) = client.input.byte() {
@@ -34,7 +34,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// A client with one lock, and the list of what happens to it.
+/// A client with one lock, and the list of its inputs.
 struct Client<'a> {
     input: Input<'a>,
     rules: Arc<Rules>,
@@ -90,9 +90,9 @@ impl<'a> Client<'a> {
         Entropy::from_bytes(bytes)
     }
 
-    /// Until when a lock may be relied on that was asked for at `started`. That is
-    /// `started + ttl - (ttl * drift + 2 ms)`, never a nanosecond more, and less by no more than
-    /// the rounding of the drift factor.
+    /// The end of the validity of a lock that was requested at `started`: `started + ttl - (ttl *
+    /// drift + 2 ms)`, never a nanosecond more, and less by at most the rounding of the drift
+    /// factor.
     fn valid_until(&self, started: Time, ttl: Ttl) -> Time {
         let validity = self.rules.drift.validity(ttl).as_nanos() as i128;
         let ttl = i128::from(ttl.as_millis()) * MILLISECOND;
@@ -104,7 +104,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// How long a byte stands for: nothing, from about a nanosecond to two years, or without end.
+/// The duration that a byte stands for: zero, from about a nanosecond to two years, or infinite.
 fn duration(byte: u8) -> Duration {
     match byte {
         0 => Duration::ZERO,

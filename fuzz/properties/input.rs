@@ -1,6 +1,6 @@
-//! The fuzzer's bytes as a list of things that happen, a byte or a few each.
+//! The fuzzer's bytes as a list of events of one or a few bytes each.
 
-/// What is left of the list.
+/// The rest of the list.
 pub(crate) struct Input<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Input<'a> {

@@ -1,8 +1,8 @@
-//! Node URLs: any text is parsed or refused, and no password is shown either way.
+//! Node URLs: any text is parsed or refused, and no password is shown in either case.
 
 use redlatch::internal::node_url::NodeUrl;
 
-/// Nothing that a URL contains by chance, and nothing that encoding would change.
+/// A word that no URL contains by chance and that encoding does not change.
 const SECRET: &str = "Zq7xSecretZq7x";
 
 /// Panics unless `data`, if it is text, is treated as a URL should be.
@@ -14,7 +14,7 @@ pub(crate) fn check(data: &[u8]) {
     check_secret(url);
 }
 
-/// What is shown of an endpoint is a URL of the same place, and holds nothing else.
+/// The shown form is a URL of the same node, without secrets.
 fn check_shown(url: &NodeUrl) {
     assert!(url.same_server(url));
     let shown = url.to_string();
@@ -23,16 +23,16 @@ fn check_shown(url: &NodeUrl) {
     assert_eq!(again.address(), url.address());
     assert_eq!(again.database(), url.database());
     assert_eq!(again.user(), url.user());
-    // Stars, where there is a user who has one.
+    // Stars instead of the password, if there is a user with a password.
     let stars = url.user().and(url.password()).map(|_| &b"***"[..]);
     assert_eq!(again.password(), stars, "{shown}");
-    assert_eq!(again.to_string(), shown, "there is one way to show it");
+    assert_eq!(again.to_string(), shown, "the shown form is stable");
 }
 
-/// Puts a secret before the last `@`, where passwords end, and where one would be an option.
+/// Puts a secret before the last `@`, where passwords end, and where it would be an option.
 fn check_secret(url: &str) {
     if url.contains(SECRET) {
-        // A fuzzer that watches comparisons finds the word, and puts it where it is no secret.
+        // A fuzzer that traces comparisons finds the word, and puts it where it is no secret.
         return;
     }
     if let Some((before, after)) = url.rsplit_once('@') {
@@ -56,7 +56,7 @@ fn check_hidden(url: &str) {
                 })
             };
             if !holds(url.password()) {
-                // It became part of the user or of the path, which are no secrets.
+                // It is part of the user or of the path, which are no secrets.
                 return;
             }
             format!("{url} {url:?}")

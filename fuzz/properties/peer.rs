@@ -1,8 +1,8 @@
-//! Decoding, held against the decoder of another crate, `resp-rs`.
+//! Decoding, compared with the decoder of another crate, `resp-rs`.
 //!
-//! Both see the same bytes up to the one that decides: the end of a reply, the first byte at which
-//! this library refuses the stream, or the last byte there is. The other one must then say the
-//! same, or exactly what [`Peer`] and the table in [`expected`] give as the difference, and why.
+//! Both get the same bytes up to the one that decides: the end of a reply, the first byte at which
+//! this library refuses the stream, or the last byte. The other decoder must then have the same
+//! result, or exactly the difference that [`Peer`] and the table in [`expected`] explain.
 
 use super::value::Value;
 use bytes::Bytes;
@@ -10,25 +10,25 @@ use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode};
 use resp_rs::ParseError;
 use resp_rs::resp3::{Frame, parse_frame};
 
-/// The longest string and the widest aggregate that the other decoder takes. Its own limits, which
-/// it does not make public.
+/// The longest string and the largest aggregate that the other decoder accepts. It does not publish
+/// these limits.
 const PEER_BULK_MAX: u64 = 512 * 1024 * 1024;
 const PEER_COUNT_MAX: u64 = 10_000_000;
 
-/// What the other decoder says of some bytes.
+/// The result of the other decoder.
 #[derive(Debug, PartialEq)]
 enum Peer {
-    /// A reply of so many bytes.
+    /// A reply of this many bytes.
     Complete(usize),
     /// It waits for more.
     Starved,
-    /// Either of these: which one depends on what surrounds the item.
+    /// Either of these, depending on what surrounds the item.
     NotRefused,
-    /// It finds a fault.
+    /// An error.
     Refused,
 }
 
-/// Panics unless both decoders make the same of `data`, but for the known differences.
+/// Panics unless both decoders have the same result for `data`, except for the known differences.
 pub(crate) fn check(data: &[u8]) {
     let mut rest = data;
     loop {
@@ -62,9 +62,9 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The bytes are refused here; does the other decoder have the same fault to find?
+/// The bytes are refused here: checks that the other decoder finds the same error.
 fn check_refusal(data: &[u8]) {
-    // A fault stays one whatever follows, so the byte at which it shows is found by bisection.
+    // More bytes never undo an error, so bisection finds the byte at which it first occurs.
     let (mut fine, mut refused) = (0, data.len());
     while refused - fine > 1 {
         let middle = fine + (refused - fine) / 2;
@@ -91,26 +91,26 @@ fn check_refusal(data: &[u8]) {
     }
 }
 
-/// What the other decoder says of `seen` when this one has just found `error` in it. `unfinished`
-/// is the item in which the fault lies.
+/// The expected result of the other decoder for `seen`, in which this one has just found `error`.
+/// `unfinished` is the item with the error.
 fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
     use ProtocolError as Fault;
     let kind = unfinished.first().copied().unwrap_or_default();
     let line = || String::from_utf8_lossy(&unfinished[1..unfinished.len() - 2]).into_owned();
     match error {
-        // It knows the parts of streamed replies, which are refused here with all of streaming.
+        // It knows the parts of streamed replies, which are refused here.
         Fault::UnknownType(b'.' | b';') => Peer::Starved,
         Fault::UnknownType(_) => Peer::Refused,
         Fault::Streamed(_) => Peer::NotRefused,
-        // It looks at the two bytes behind a null, not for the end of its line.
+        // It reads the two bytes after a null instead of searching for the end of its line.
         Fault::BareCarriageReturn | Fault::BareLineFeed | Fault::LineTooLong
             if kind == b'_' && unfinished.len() > 2 =>
         {
             Peer::Refused
         }
-        // It looks at no line before there is a CRLF.
+        // It reads no line before its CRLF.
         Fault::BareCarriageReturn | Fault::BareLineFeed => Peer::Starved,
-        // It has wider limits, or none.
+        // It has larger limits, or none.
         Fault::LineTooLong | Fault::ReplyTooLarge => Peer::Starved,
         Fault::BulkTooLong { length } if *length <= PEER_BULK_MAX => Peer::Starved,
         Fault::TooManyElements { count } if *count <= PEER_COUNT_MAX => Peer::Starved,
@@ -118,7 +118,7 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
         Fault::TooDeep => Peer::NotRefused,
         // It reads doubles as Rust does: "1.", ".5", "infinity".
         Fault::BadDouble if line().parse::<f64>().is_ok() => Peer::NotRefused,
-        // It takes leading zeros and a negative zero. Lengths it takes up to limits of its own.
+        // It accepts leading zeros and a negative zero, and lengths up to its own limits.
         Fault::BadInteger if is_padded(&line()) && line().parse::<i64>().is_ok() => {
             Peer::NotRefused
         }
@@ -128,52 +128,52 @@ fn expected(error: &ProtocolError, seen: &[u8], unfinished: &[u8]) -> Peer {
             let is_taken = line().parse().is_ok_and(|length: u64| length <= most);
             if is_taken { Peer::NotRefused } else { Peer::Refused }
         }
-        // It sees no harm in a push that says nothing, or that comes in the middle of a reply.
+        // It accepts an empty push, and one inside a reply.
         Fault::EmptyPush => Peer::Complete(seen.len()),
         Fault::NestedPush => Peer::Starved,
-        // It waits for the body before it finds it too short, and for both bytes of the CRLF.
+        // It waits for the whole body, and for both bytes of the CRLF.
         Fault::BadVerbatim if is_header(unfinished) => Peer::Starved,
         Fault::MissingCrlf if !is_terminated(unfinished) => Peer::Starved,
-        // All of these are faults to it as well.
+        // All of these are errors for it as well.
         Fault::BadInteger | Fault::BadDouble | Fault::BadBigNumber | Fault::BadNull => {
             Peer::Refused
         }
         Fault::BadBoolean | Fault::BadLength(_) | Fault::BadVerbatim | Fault::MissingCrlf => {
             Peer::Refused
         }
-        other => panic!("a fault that has no place in this table: {other:?}"),
+        other => panic!("an error that is missing in this table: {other:?}"),
     }
 }
 
-/// Is it a whole number, but for leading zeros or a negative zero?
+/// Is it a whole number, except for leading zeros or a negative zero?
 fn is_padded(line: &str) -> bool {
     let digits = line.strip_prefix(['+', '-']).unwrap_or(line);
     let is_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_digits && (digits.len() > 1 && digits.starts_with('0') || line == "-0")
 }
 
-/// Is it the header of a string, with nothing of the body behind it?
+/// Is it the header of a string, without any of its body?
 fn is_header(item: &[u8]) -> bool {
     line_end(item).is_some_and(|end| end + 2 == item.len())
 }
 
-/// Are both bytes there that should be the CRLF behind a string's body?
+/// Are both bytes of the CRLF after a string's body there?
 fn is_terminated(item: &[u8]) -> bool {
     let Some(end) = line_end(item) else { return false };
     let length = std::str::from_utf8(&item[1..end]).ok().and_then(|text| text.parse().ok());
     length.is_some_and(|length: usize| item.len() >= end + 2 + length + 2)
 }
 
-/// The items of a reply one after the other, without their nesting: what is known of them in which
-/// the decoders differ while nothing is refused here.
+/// The items of a reply without their nesting, and the properties in which the decoders differ
+/// although nothing is refused here.
 struct Items<'a> {
-    /// Has one of the strings with a format a colon in that? The other decoder takes the first
-    /// colon for the end of the format, and refuses a format that is not three bytes long.
+    /// Does a verbatim string have a colon in its format? For the other decoder, the first colon
+    /// ends the format, which must have three bytes.
     has_odd_verbatim: bool,
-    /// Is the last item a null whose line has not ended and has something on it? The other decoder
-    /// looks at the two bytes behind it, and does not wait for more.
+    /// Is the last item a null with bytes before the end of its line, which has not arrived? The
+    /// other decoder reads the two bytes after it, and does not wait for more.
     has_begun_null: bool,
-    /// What does not belong to an item that is there as a whole.
+    /// The bytes after the last complete item.
     unfinished: &'a [u8],
 }
 
@@ -190,8 +190,8 @@ impl<'a> Items<'a> {
     }
 }
 
-/// The bytes of the item at the beginning: a value by itself, or the header of an aggregate. `None`
-/// if it is refused, or not there as a whole.
+/// The length of the first item: a value, or the header of an aggregate. `None` if it is refused or
+/// incomplete.
 fn item_length(bytes: &[u8]) -> Option<usize> {
     let kind = bytes.first()?;
     if !b"*~%>|".contains(kind) || bytes.starts_with(b"*-1\r\n") {
@@ -204,7 +204,7 @@ fn item_length(bytes: &[u8]) -> Option<usize> {
     (digits && count.is_ok_and(|count: usize| count <= ELEMENTS_MAX)).then_some(end + 2)
 }
 
-/// Where the CRLF begins that ends the first line.
+/// The position of the CRLF that ends the first line.
 fn line_end(bytes: &[u8]) -> Option<usize> {
     bytes.windows(2).position(|two| two == b"\r\n")
 }
@@ -213,8 +213,7 @@ fn is_odd_verbatim(item: &[u8]) -> bool {
     matches!(decode(item), Ok(Some((Reply::Verbatim { format, .. }, _))) if format.contains(&b':'))
 }
 
-/// The other decoder's next reply. It shows attributes that stand before a reply, which are passed
-/// over here.
+/// The other decoder's next reply, without the attributes before it.
 fn ask(data: &[u8]) -> Result<(Frame, usize), ParseError> {
     let mut rest = Bytes::copy_from_slice(data);
     loop {

@@ -1,8 +1,8 @@
-//! Encoding: what was put into a command comes out of the decoder.
+//! Encoding: the decoder returns the arguments of an encoded command.
 
 use redlatch::internal::resp::{ELEMENTS_MAX, ProtocolError, Reply, decode, encode_command};
 
-/// Makes arguments of `data`: a byte that says how long, that many bytes, and so on.
+/// Splits `data` into arguments: a byte with the length, that many bytes, and so on.
 fn arguments(mut data: &[u8]) -> Vec<&[u8]> {
     let mut arguments = Vec::new();
     while let [length, rest @ ..] = data {
@@ -13,7 +13,7 @@ fn arguments(mut data: &[u8]) -> Vec<&[u8]> {
     arguments
 }
 
-/// Panics unless the arguments in `data` survive the way through `encode_command` and `decode`.
+/// Panics unless `decode` returns the arguments in `data` that `encode_command` has encoded.
 pub(crate) fn check(data: &[u8]) {
     let arguments = arguments(data);
     let mut out = b"before".to_vec();

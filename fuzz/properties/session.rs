@@ -1,9 +1,9 @@
-//! Sessions and rounds: whatever is asked, answered, cut off and waited for, in whatever order.
+//! Sessions and rounds: any requests, replies, disconnections and waits in any order.
 //!
-//! The input is a list of things that happen, a byte or a few each. What must hold: nothing panics;
-//! what is unanswered stays within its limits, and so does what is owed to a node that is not well;
-//! whoever waits is answered exactly once, unless the wait was cancelled; a vote belongs to the
-//! command that it answers; and no command is written before the greeting is answered.
+//! The input is a list of events of one or a few bytes each. Properties: nothing panics; unanswered
+//! commands stay within their limits, and so do the pending releases of a failing node; each waiter
+//! gets exactly one outcome, unless the wait was cancelled; a vote belongs to the command that it
+//! is the reply to; and no command is written before the reply to the greeting.
 
 #[path = "session/conversation.rs"]
 mod conversation;
@@ -17,8 +17,8 @@ use redlatch::internal::engine::{Removal, Request, Rules, Token, Ttl};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-/// What a peer may say, well-formed or not. `:Y` stands for the number by which a script says yes,
-/// and `:N` for that by which it says no.
+/// Replies of a peer, valid or not. `:Y` stands for the number with which a script says yes, and
+/// `:N` for that with which it says no.
 const REPLIES: [&str; 16] = [
     "+OK\r\n",
     "$-1\r\n",
@@ -38,10 +38,10 @@ const REPLIES: [&str; 16] = [
     "_\r\n",
 ];
 
-/// What a node may say at any time, asked or not.
+/// Messages that a node may send at any time.
 const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
 
-/// Keys, short and long. Made once, since some requests are made by the hundred.
+/// Keys, short and long. Made once, because some requests are made by the hundred.
 static KEYS: LazyLock<[Arc<[u8]>; 4]> =
     LazyLock::new(|| [3, 3, 1_000, 60_000].map(|length| Arc::from(vec![b'k'; length])));
 
@@ -50,7 +50,7 @@ fn reply(text: &str, number: i64) -> String {
     text.replace(":Y", &format!(":{number}")).replace(":N", &format!(":{}", -number))
 }
 
-/// Panics unless the things that `data` lists happen as they should.
+/// Panics unless the events in `data` have the right effects.
 pub(crate) fn check(data: &[u8]) {
     match data.split_first() {
         Some((first, rest)) if first % 2 == 0 => conversation::check(Input(rest)),
@@ -90,7 +90,7 @@ fn token(serial: u64) -> Token {
     Token::new(token)
 }
 
-/// How long a byte stands for: from nothing to a minute.
+/// The duration that a byte stands for: from zero to a minute.
 fn pause(byte: u8) -> Duration {
     Duration::from_micros(1 << (byte % 27))
 }

@@ -1,14 +1,14 @@
-//! A second decoder, slow and obvious: it starts over each time, recurses, and allocates.
+//! A second decoder, slow and simple: it starts again each time, recurses, and allocates.
 //!
 //! It is written from the specification and from the limits that `redlatch::internal::resp`
-//! documents, and shares no code with the decoder that it is the judge of.
+//! documents, and shares no code with the decoder that it is compared with.
 
 use super::value::Value;
 use redlatch::internal::resp::{
     BULK_MAX, DEPTH_MAX, ELEMENTS_MAX, LINE_MAX, ProtocolError, REPLY_MAX,
 };
 
-/// What the decoder under test has to return for `input`.
+/// The expected result of the decoder under test for `input`.
 pub(crate) fn decode(input: &[u8]) -> Result<Option<(Value, usize)>, ProtocolError> {
     let mut at = 0;
     match value(input, &mut at, 0) {
@@ -76,7 +76,7 @@ fn value_or_attribute(input: &[u8], at: &mut usize, depth: usize) -> Result<Opti
     }))
 }
 
-/// Everything up to the first CRLF, which is passed over. No half of one may stand before it.
+/// The bytes up to the first CRLF, which is skipped. No single CR or LF may be before it.
 fn line(input: &[u8], at: &mut usize) -> Result<Vec<u8>, Stop> {
     let start = *at;
     let limit = REPLY_MAX.min(start + LINE_MAX + 2);
@@ -84,7 +84,7 @@ fn line(input: &[u8], at: &mut usize) -> Result<Vec<u8>, Stop> {
         match input.get(end) {
             None => return Err(Stop::Starved),
             Some(b'\n') => return Err(ProtocolError::BareLineFeed.into()),
-            // What follows would be beyond the limit.
+            // The rest would be beyond the limit.
             Some(b'\r') if end + 1 == limit => break,
             Some(b'\r') => {
                 return match input.get(end + 1) {

@@ -1,9 +1,9 @@
-//! What a stream of replies comes to.
+//! The result of decoding a stream of replies.
 
 use super::value::Value;
 use redlatch::internal::resp::{ProtocolError, decode};
 
-/// Everything that a stream yields until it fails or starves.
+/// All replies of a stream until an error or the end of the bytes.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Outcome {
     pub(crate) replies: Vec<Value>,
@@ -13,7 +13,7 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Hands `data` in one piece to a decoder that knows nothing of the replies before.
+    /// Passes `data` in one piece to a new decoder for each reply.
     pub(crate) fn of(
         data: &[u8],
         decode: impl Fn(&[u8]) -> Result<Option<(Value, usize)>, ProtocolError>,

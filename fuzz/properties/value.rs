@@ -1,4 +1,4 @@
-//! Replies that own their bytes, to be compared with each other whoever decoded them.
+//! Replies that own their bytes, to compare the results of different decoders.
 
 use redlatch::internal::resp::{Elements, Reply};
 

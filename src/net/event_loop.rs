@@ -14,7 +14,7 @@ pub(super) trait EventLoop {
     /// Begins a round whose outcome is delivered to `follower`.
     fn open(&mut self, request: Self::Request, follower: Arc<Follower<Self::Outcome>>);
 
-    /// Sends a request whose outcome nobody wants.
+    /// Sends a request without an outcome.
     fn post(&mut self, request: Self::Request);
 
     /// Writes all pending output and delivers the outcomes that this has decided. Returns whether

@@ -41,12 +41,13 @@
 //!
 //! With an [I/O thread](super::io_thread), that thread is the leader until the client is dropped,
 //! and callers are always followers. The event loop cannot be taken away from an I/O thread that is
-//! stopped, for example by a signal handler, and then nobody gets a reply. So these followers wait
-//! no longer than the time limit of their request, and return without an outcome after that.
+//! stopped, for example by a signal handler, and then no caller gets an outcome. So these followers
+//! wait no longer than the time limit of their request, and return without an outcome after that.
 //!
 //! A panic of the event loop, which only a bug of this crate can cause, poisons it as a panic
 //! poisons a mutex: the state of requests and replies may be wrong, so the loop is never used
-//! again. Each thread that waits for it or calls it later panics as well, so nobody waits for ever.
+//! again. Each thread that waits for it or calls it later panics as well, so no thread waits for
+//! ever.
 
 pub(super) use super::event_loop::{EventLoop, Wake};
 use super::follower::{Follower, Followers};
@@ -64,7 +65,7 @@ use std::time::Duration;
 pub(super) enum Job<E: EventLoop> {
     /// Send this request and deliver its outcome to the follower.
     Open(E::Request, Arc<Follower<E::Outcome>>),
-    /// Send this request, whose outcome nobody wants.
+    /// Send this request, without an outcome.
     Post(E::Request),
     /// End the I/O thread.
     Close,
@@ -206,7 +207,7 @@ impl<E: EventLoop, W: Wake> LeaderFollowers<E, W> {
         self.followers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request whose outcome nobody wants. Does not wait for the leader, and does nothing
+    /// Sends a request without an outcome. Does not wait for the leader, and does nothing
     /// if the event loop panicked.
     pub(super) fn post(&self, request: E::Request) {
         match self.try_lead() {

@@ -1,22 +1,21 @@
-//! Sabotage of the real source: each mutant is a small mistake that somebody could make in `src`,
-//! and names the test that must fail when it is made.
+//! Mutation tests: each mutant is a small mistake in the source, and names the test that must fail
+//! with it.
 //!
 //! | to | run |
 //! |---|---|
 //! | try all mutants, as `./check` does | `cargo test --test mutants -- --ignored --nocapture` |
-//! | try those whose name contains a word | the same after `REDLATCH_MUTANT=<word>` |
+//! | try those whose names contain a word | the same after `REDLATCH_MUTANT=<word>` |
 //!
-//! Which test kills which mutant is in `table.md`; what each one changes is in the `.diff` files
-//! beside it. Nothing of this is in the library: the mistakes are made in a copy of the source,
-//! below `target`, which is built there and nowhere else.
+//! `table.md` lists which test kills which mutant; the `.diff` files beside it contain the changes.
+//! The mistakes are made only in copies of the source, below `target`, which are built there.
 //!
-//! A mutant counts as killed if it compiles and its test runs and fails, or panics in a panic. One
-//! that no longer applies because the source has changed, that does not compile, or that makes its
-//! test hang is a defect of the table: this program fails, and plain `cargo test` sees the first of
-//! these at once.
+//! A mutant is killed if it compiles and its test runs and fails, or aborts because of a panic
+//! during a panic. A mutant that no longer applies because the source has changed, that does not
+//! compile, or that makes its test hang is a defect of the table: this program fails. Plain `cargo
+//! test` detects the first of these.
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
-#![expect(clippy::print_stdout, reason = "whoever waits wants to see how far it has got")]
+#![expect(clippy::print_stdout, reason = "a long run shows its progress")]
 
 mod change;
 mod switch;
@@ -34,10 +33,10 @@ use switch::Switched;
 use table::{Killer, Row};
 use workshop::{Outcome, Programs, Workshop};
 
-/// No fewer mistakes than this are tried.
+/// The minimum number of mutants.
 const MUTANTS_MIN: usize = 60;
 
-/// How many tests run at a time. Some take long to fail, and most of that they wait.
+/// How many tests run at a time. Some take long to fail, mostly by waiting.
 const RUNNERS: usize = 4;
 
 /// A mutant, and its number.

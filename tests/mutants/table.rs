@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// One mutant: what it is called, which promise it breaks, and who must notice.
+/// One mutant: its name, the guarantees that it breaks, and the test that must fail.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) mutant: String,
@@ -45,7 +45,7 @@ pub(crate) fn rows() -> Vec<Row> {
     lines.map(row).collect()
 }
 
-/// Where the table and the changes are.
+/// The folder of the table and the changes.
 pub(crate) fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutants"))
 }
@@ -68,7 +68,7 @@ impl Killer {
         self.target.get(1).map_or(env!("CARGO_PKG_NAME"), String::as_str)
     }
 
-    /// Is there a test of this name where it should be? Says nothing about what it does.
+    /// Is there a test of this name in its file?
     pub(crate) fn is_written(&self) -> bool {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let (modules, name) = self.test.rsplit_once("::").unwrap_or(("", &self.test));

@@ -1,4 +1,4 @@
-//! A copy of the source in which mistakes are made, and tests are built and run.
+//! A copy of the source in which mutants are applied, and tests are built and run.
 
 use crate::change::Change;
 use crate::switch::VARIABLE;
@@ -12,7 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// What cargo needs to build the library and its tests.
+/// The files that cargo needs to build the library and its tests.
 const COPIED: [&str; 8] = [
     "Cargo.toml",
     "Cargo.lock",
@@ -24,16 +24,16 @@ const COPIED: [&str; 8] = [
     "fuzz/properties",
 ];
 
-/// Where the digests of the scripts are written down.
+/// The file with the digests of the scripts.
 const DIGESTS: &str = "src/node/script.rs";
 
-/// Nobody waits longer than this for a test, which takes seconds at most.
+/// The time limit of a test, which takes seconds at most.
 const TEST_LIMIT: Duration = Duration::from_secs(120);
 
-/// How a program ends in which a panic meets another one.
+/// The signal that ends a program with a panic during a panic.
 const SIGABRT: i32 = 6;
 
-/// How many histories a test of the simulator is given: a second's worth.
+/// The number of histories of a simulator test, about a second.
 const SEEDS: &str = "60";
 
 /// A copy of the source, and the builds of it.
@@ -57,9 +57,9 @@ pub(crate) enum Outcome {
     Failed(String),
     /// It was not built: cargo's output.
     NotBuilt(String),
-    /// They had not ended when their time was over.
+    /// They did not end in time.
     Hung(String),
-    /// There was something else: no such test, or an end that is no test's.
+    /// Anything else: no such test, or an unusual end.
     Odd(String),
 }
 
@@ -76,7 +76,7 @@ impl Outcome {
     }
 }
 
-/// A file of this repository as it is.
+/// An unchanged file of this repository.
 pub(crate) fn original(file: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -133,7 +133,7 @@ impl Workshop {
         result
     }
 
-    /// Does `work` while the copy has this mistake in it.
+    /// Runs `work` while the copy has this mistake.
     pub(crate) fn with<T>(&self, change: &Change, work: impl FnOnce() -> T) -> T {
         let text = original(&change.file);
         let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
@@ -197,7 +197,7 @@ impl Workshop {
             Some(status) if status.code() == Some(101) && output.contains(&failed) => {
                 Outcome::Failed(output)
             }
-            // A deadlock that loom has found is a panic, and dropping what is stuck in it another.
+            // For loom, a deadlock is a panic, and dropping the blocked threads is another.
             Some(status) if status.signal() == Some(SIGABRT) && output.contains("panicked at") => {
                 Outcome::Failed(output)
             }
@@ -205,7 +205,7 @@ impl Workshop {
         }
     }
 
-    /// Runs a command to its end, or ends it when its time is over.
+    /// Runs a command to its end, or kills it after the time limit.
     fn finish(&self, command: &mut Command, limit: Duration) -> (Option<ExitStatus>, String) {
         let name = format!("{:?}.log", thread::current().id());
         let path = self.folder.join(name);
@@ -239,7 +239,7 @@ fn programs(output: &str) -> impl Iterator<Item = (String, &str)> {
     })
 }
 
-/// All files at or below `path`, as seen from `root`.
+/// All files at or below `path`, relative to `root`.
 fn list(root: &Path, path: &Path, files: &mut BTreeSet<PathBuf>) {
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {

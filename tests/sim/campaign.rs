@@ -1,8 +1,8 @@
 //! Runs many histories on all cores, and collects the violations and the statistics.
 
 use crate::checker::Invariant;
-use crate::options::Beyond;
-use crate::sabotage::Sabotage;
+use crate::mistake::Mistake;
+use crate::options::BrokenAssumption;
 use crate::simulation::Simulation;
 use crate::tally::Tally;
 use std::any::Any;
@@ -39,12 +39,12 @@ pub(crate) struct Campaign {
 /// Runs one history. A panic counts as a violation.
 pub(crate) fn run(
     seed: u64,
-    beyond: Beyond,
-    sabotage: Option<Sabotage>,
+    broken_assumption: BrokenAssumption,
+    mistake: Option<Mistake>,
 ) -> (Tally, Vec<(Invariant, String)>) {
-    let history = || Simulation::new(seed, beyond, sabotage, false).run();
+    let history = || Simulation::new(seed, broken_assumption, mistake, false).run();
     match catch_unwind(AssertUnwindSafe(history)) {
-        Ok(verdict) => (verdict.tally, verdict.checker.violations),
+        Ok(result) => (result.tally, result.checker.violations),
         Err(cause) => (Tally::default(), vec![(Invariant::Panic, words(&*cause))]),
     }
 }
@@ -86,7 +86,7 @@ impl Campaign {
     fn part(seeds: Range<u64>) -> Self {
         let mut part = Self::default();
         for seed in seeds {
-            let (tally, violations) = run(seed, Beyond::Nothing, None);
+            let (tally, violations) = run(seed, BrokenAssumption::None, None);
             part.tally.add(&tally);
             if !violations.is_empty() {
                 // Printed at once, in case the campaign is interrupted.

@@ -18,8 +18,8 @@
 
 mod command;
 mod conclusion;
+mod observation;
 mod owner;
-mod witness;
 
 pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
 
@@ -84,7 +84,7 @@ pub(crate) struct Checker {
     /// The locks that each client has inspected.
     seen: BTreeSet<((usize, u64), Name)>,
     /// Clients that got an unsolicited error, and from which node.
-    pardons: BTreeSet<((usize, u64), usize)>,
+    unsolicited_errors: BTreeSet<((usize, u64), usize)>,
     /// Clients that died: their keys stay until the ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) violations: Vec<(Invariant, String)>,
@@ -98,13 +98,13 @@ impl Checker {
             holds: Vec::new(),
             fences: Vec::new(),
             seen: BTreeSet::new(),
-            pardons: BTreeSet::new(),
+            unsolicited_errors: BTreeSet::new(),
             dead: BTreeSet::new(),
             violations: Vec::new(),
         }
     }
 
-    pub(crate) fn accuse(&mut self, invariant: Invariant, text: String) {
+    pub(crate) fn report_violation(&mut self, invariant: Invariant, text: String) {
         self.violations.push((invariant, text));
     }
 
@@ -148,7 +148,7 @@ impl Checker {
         let keepers = owner.map_or(0, |owner| owner.keepers(until));
         if !is_void && keepers < self.quorum {
             let text = format!("{token:?} is valid until {until}, and {keepers} nodes keep it");
-            self.accuse(Invariant::Validity, text);
+            self.report_violation(Invariant::Validity, text);
         }
     }
 
@@ -164,7 +164,7 @@ impl Checker {
     }
 
     /// The client's clock stopped: it believes for longer that it holds its locks.
-    pub(crate) fn stood_still(&mut self, client: (usize, u64), now: u64, pause: u64) {
+    pub(crate) fn client_clock_stopped(&mut self, client: (usize, u64), now: u64, pause: u64) {
         for hold in self.holds.iter_mut().filter(|hold| hold.until > now) {
             if self.owners.get(&hold.token).is_some_and(|owner| owner.client == client) {
                 hold.until += pause;
@@ -175,8 +175,8 @@ impl Checker {
     /// A client got an unsolicited error. An error does not say which command it is the reply to,
     /// so from now on refusals of other commands may be counted, until a reply comes that does say
     /// so.
-    pub(crate) fn pardon(&mut self, client: (usize, u64), node: usize) {
-        self.pardons.insert((client, node));
+    pub(crate) fn note_unsolicited_error(&mut self, client: (usize, u64), node: usize) {
+        self.unsolicited_errors.insert((client, node));
     }
 
     /// An attempt failed, or a lock was released: its key must be removed.
@@ -189,7 +189,7 @@ impl Checker {
     /// A key that no client can remove before its ttl has passed: a request arrived after its
     /// removal, on a connection that its client had closed; or a node refuses permanently to remove
     /// the key, or has lost the removal in a crash.
-    pub(crate) fn excuse(&mut self, token: Name) {
+    pub(crate) fn allow_leftover(&mut self, token: Name) {
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.is_excused = true;
         }

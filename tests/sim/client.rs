@@ -11,16 +11,16 @@
 //! checks that with loom); a write takes as many bytes as the network has room for, and is repeated
 //! with each turn of the loop instead of at the next event.
 
-mod ahead;
-mod fate;
+mod before_opening;
+mod lifecycle;
 
 use crate::checker::Invariant;
 use crate::clock::{Clock, MILLIS};
+use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::network::{Read, Setup, Side};
 use crate::options::Options;
 use crate::queue::Event;
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
 use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, Node, Request, Rules};
@@ -60,34 +60,34 @@ enum Link {
 }
 
 impl Client {
-    pub(crate) fn new(name: (usize, u64), clock: Clock, stage: &mut Stage) -> Self {
-        let Options { nodes, node_timeout, .. } = stage.options;
-        let factor = match stage.options.sabotage {
-            Some(Sabotage::DriftIgnored) => 0.0,
+    pub(crate) fn new(name: (usize, u64), clock: Clock, context: &mut Context) -> Self {
+        let Options { nodes, node_timeout, .. } = context.options;
+        let factor = match context.options.mistake {
+            Some(Mistake::DriftIgnored) => 0.0,
             _ => 0.01,
         };
         let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
         rules.node_timeout = node_timeout;
-        let quarantine = Duration::from_millis(stage.options.ttl.1);
+        let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
-            let mut options = SessionOptions::new(&format!("node {node}"), stage.random.number());
+            let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
             options.patience = node_timeout;
             options.silence_max = node_timeout * 10;
-            let password = stage.options.password.map(str::as_bytes);
+            let password = context.options.password.map(str::as_bytes);
             options.credentials = Credentials::new(None, password, 0, None);
-            options.quarantine = stage.options.restart_guard.then_some(quarantine);
+            options.quarantine = context.options.restart_guard.then_some(quarantine);
             Session::new(options)
         });
         let sessions = sessions.collect();
-        let walls_apart = stage.options.walls_apart;
+        let walls_apart = context.options.walls_apart;
         Self {
             name,
             clock,
-            wall_offset: stage.random.below(walls_apart + 1),
+            wall_offset: context.random.below(walls_apart + 1),
             rules: Arc::new(rules),
-            rounds: Rounds::new(sessions, stage.options.wait_for_all),
+            rounds: Rounds::new(sessions, context.options.wait_for_all),
             links: vec![Link::None; nodes],
-            workers: (0..stage.options.workers).map(Worker::new).collect(),
+            workers: (0..context.options.workers).map(Worker::new).collect(),
             is_alive: true,
             paused_until: 0,
             paused: 0,
@@ -96,17 +96,17 @@ impl Client {
     }
 
     /// Runs one of its threads, which is taken out of the client meanwhile, because it uses it.
-    pub(crate) fn run_worker(&mut self, stage: &mut Stage, worker: usize) {
+    pub(crate) fn run_worker(&mut self, context: &mut Context, worker: usize) {
         let idle = Worker::new(worker);
         let mut running = std::mem::replace(&mut self.workers[worker], idle);
-        running.work(self, stage);
+        running.work(self, context);
         // Its round may have been decided at once.
         let mut handed = std::mem::replace(&mut self.workers[worker], running);
         self.workers[worker].take_handed(&mut handed);
     }
 
-    pub(crate) fn now(&self, stage: &Stage) -> Time {
-        self.clock.read(stage.queue.now())
+    pub(crate) fn now(&self, context: &Context) -> Time {
+        self.clock.read(context.queue.now())
     }
 
     fn is_driven(&self) -> bool {
@@ -114,83 +114,83 @@ impl Client {
     }
 
     /// A thread sends a request to all nodes and waits for the outcome.
-    pub(crate) fn submit(&mut self, stage: &mut Stage, worker: usize, request: Request) {
+    pub(crate) fn submit(&mut self, context: &mut Context, worker: usize, request: Request) {
         if !self.is_driven() {
-            self.look(stage);
+            self.look(context);
         }
-        self.make_room(stage, &request);
-        self.read_before(stage, &request);
-        self.rounds.open(self.now(stage), request, worker);
-        self.deliver(stage);
-        self.go_on(stage);
+        self.make_room(context, &request);
+        self.read_before(context, &request);
+        self.rounds.open(self.now(context), request, worker);
+        self.deliver(context);
+        self.go_on(context);
     }
 
-    /// A thread sends a request whose outcome nobody wants.
-    pub(crate) fn post(&mut self, stage: &mut Stage, request: &Request) {
-        self.make_room(stage, request);
-        self.read_before(stage, request);
-        self.rounds.post(self.now(stage), request);
-        self.go_on(stage);
+    /// A thread sends a request without an outcome.
+    pub(crate) fn post(&mut self, context: &mut Context, request: &Request) {
+        self.make_room(context, request);
+        self.read_before(context, request);
+        self.rounds.post(self.now(context), request);
+        self.go_on(context);
     }
 
     /// Something may have happened to a socket, or a time may have come.
-    pub(crate) fn drive(&mut self, stage: &mut Stage) {
-        if self.wakes_at <= stage.queue.now() {
+    pub(crate) fn drive(&mut self, context: &mut Context) {
+        if self.wakes_at <= context.queue.now() {
             self.wakes_at = u64::MAX;
         }
         if !self.is_driven() {
             return;
         }
-        self.take_in(stage);
-        if stage.options.sabotage != Some(Sabotage::TimeoutIgnored) {
-            self.rounds.tick(self.now(stage));
+        self.take_in(context);
+        if context.options.mistake != Some(Mistake::TimeoutIgnored) {
+            self.rounds.tick(self.now(context));
         }
-        self.deliver(stage);
-        self.go_on(stage);
+        self.deliver(context);
+        self.go_on(context);
     }
 
     /// Writes all pending output. If a round is open, schedules a wake-up at the next deadline.
-    fn go_on(&mut self, stage: &mut Stage) {
-        self.flush(stage);
+    fn go_on(&mut self, context: &mut Context) {
+        self.flush(context);
         if !self.is_driven() {
             return;
         }
         let Some(deadline) = self.rounds.next_deadline() else { return };
-        let now = stage.queue.now();
+        let now = context.queue.now();
         // After a tick no deadline has passed, unless the client is one that forgets to tick.
         let due = self.clock.when(deadline);
         let wakes_at = if due > now { due } else { now + MILLIS };
         if wakes_at < self.wakes_at {
             self.wakes_at = wakes_at;
             let (client, life) = self.name;
-            stage.queue.at(wakes_at, Event::Drive { client, life });
+            context.queue.at(wakes_at, Event::Drive { client, life });
         }
     }
 
-    fn take_in(&mut self, stage: &mut Stage) {
+    fn take_in(&mut self, context: &mut Context) {
         for index in 0..self.links.len() {
-            self.read(stage, index);
+            self.read(context, index);
         }
     }
 
-    fn read(&mut self, stage: &mut Stage, index: usize) {
-        let (node, now) = (Node::new(index), self.now(stage));
+    fn read(&mut self, context: &mut Context, index: usize) {
+        let (node, now) = (Node::new(index), self.now(context));
         while let Link::Connected(connection) = self.links[index] {
-            let most = match stage.random.chance(stage.options.split_permille) {
-                true => stage.random.between(1, 12) as usize,
+            let most = match context.random.chance(context.options.split_permille) {
+                true => context.random.between(1, 12) as usize,
                 false => 16 * 1024,
             };
-            match stage.network.read(connection, Side::Client, most) {
+            match context.network.read(connection, Side::Client, most) {
                 Read::Bytes(bytes) => {
                     self.rounds.received(now, node, bytes);
                     if self.rounds.session(node).is_down() {
-                        stage.say(|| format!("client {:?} gives node {index} up", self.name));
+                        context.trace(|| format!("client {:?} gives node {index} up", self.name));
                         return;
                     }
                 }
                 Read::Empty => return,
                 Read::Finished => {
-                    stage.say(|| format!("client {:?}: node {index} has closed", self.name));
+                    context.trace(|| format!("client {:?}: node {index} has closed", self.name));
                     let problem = NodeError::Disconnected("closed by the server".to_owned());
                     self.rounds.closed(now, node, problem);
                     return;
@@ -199,25 +199,25 @@ impl Client {
         }
     }
 
-    fn flush(&mut self, stage: &mut Stage) {
+    fn flush(&mut self, context: &mut Context) {
         for index in 0..self.links.len() {
-            self.align(stage, index);
-            self.write(stage, index);
+            self.align(context, index);
+            self.write(context, index);
             let (in_flight, pending_releases) = self.rounds.session(Node::new(index)).load();
             if in_flight > IN_FLIGHT_MAX || pending_releases > DEBTS_MAX {
                 let text =
                     format!("client {:?}: {in_flight} {pending_releases} at {index}", self.name);
-                stage.checker.accuse(Invariant::Resources, text);
+                context.checker.report_violation(Invariant::Resources, text);
             }
         }
-        self.deliver(stage);
+        self.deliver(context);
     }
 
     /// Closes, opens or finishes opening the socket, as the session requires.
-    fn align(&mut self, stage: &mut Stage, index: usize) {
-        let (node, now) = (Node::new(index), self.now(stage));
+    fn align(&mut self, context: &mut Context, index: usize) {
+        let (node, now) = (Node::new(index), self.now(context));
         let (client, _) = self.name;
-        let Stage { network, queue, random, .. } = stage;
+        let Context { network, queue, random, .. } = context;
         if self.rounds.session(node).is_down() {
             if let Link::Connecting(connection) | Link::Connected(connection) = self.links[index] {
                 network.close(queue, random, connection);
@@ -245,16 +245,16 @@ impl Client {
         }
     }
 
-    fn write(&mut self, stage: &mut Stage, index: usize) {
+    fn write(&mut self, context: &mut Context, index: usize) {
         let Link::Connected(connection) = self.links[index] else { return };
         let session = self.rounds.session(Node::new(index));
         while !session.output().is_empty() {
-            let most = match stage.random.chance(stage.options.split_permille / 2) {
-                true => stage.random.between(1, 30) as usize,
+            let most = match context.random.chance(context.options.split_permille / 2) {
+                true => context.random.between(1, 30) as usize,
                 false => usize::MAX,
             };
             let bytes = &session.output()[..most.min(session.output().len())];
-            let Stage { network, queue, random, .. } = stage;
+            let Context { network, queue, random, .. } = context;
             let written = network.send(queue, random, connection, Side::Node, bytes);
             if written == 0 {
                 return;
@@ -264,12 +264,12 @@ impl Client {
     }
 
     /// Delivers the outcomes of decided rounds. Their threads wake up a little later.
-    fn deliver(&mut self, stage: &mut Stage) {
+    fn deliver(&mut self, context: &mut Context) {
         while let Some((worker, returns)) = self.rounds.poll() {
-            let delay = stage.network.hitch(&mut stage.random);
+            let delay = context.network.scheduling_delay(&mut context.random);
             self.workers[worker].hand(returns, delay);
             let (client, life) = self.name;
-            stage.queue.after(delay, Event::Work { client, life, worker });
+            context.queue.after(delay, Event::Work { client, life, worker });
         }
     }
 }

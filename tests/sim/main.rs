@@ -5,7 +5,7 @@
 //! | to | run `cargo test --test sim` |
 //! |---|---|
 //! | replay a history, with a trace | with `REDLATCH_SEED=<seed>` and `a_seed_can -- --nocapture` |
-//! | the same for one that may break an assumption | with `REDLATCH_BEYOND=Jump`, say, as well |
+//! | the same for one that may break an assumption | with `REDLATCH_BROKEN=Jump`, say, as well |
 //! | run more histories than usual | with `REDLATCH_SEEDS=<count>` and `--release` |
 //! | count all with violations | with `REDLATCH_FAILURES=<most>` as well |
 //! | see how a long campaign goes | with `histories_within -- --nocapture` as well |
@@ -17,25 +17,25 @@
 //! guarantees.
 
 mod campaign;
-mod chance;
 mod checker;
 mod client;
 mod clock;
+mod context;
+mod mistake;
 mod network;
 mod node;
 mod options;
 mod queue;
-mod sabotage;
+mod random;
 mod simulation;
-mod stage;
 mod stray;
 mod tally;
 mod worker;
 
 use campaign::{Campaign, run};
 use checker::Invariant;
-use options::Beyond;
-use sabotage::Sabotage;
+use mistake::Mistake;
+use options::BrokenAssumption;
 use simulation::Simulation;
 use std::env;
 use std::fmt::Write;
@@ -59,10 +59,11 @@ fn replayed() -> Option<u64> {
 }
 
 /// The assumptions that the history to be replayed may break.
-fn replayed_beyond() -> Beyond {
-    let named = |name: &String| Beyond::ALL.into_iter().find(|it| format!("{it:?}") == *name);
-    let name = env::var("REDLATCH_BEYOND").unwrap_or("Nothing".to_owned());
-    named(&name).expect("REDLATCH_BEYOND names what the history may break")
+fn replayed_assumption() -> BrokenAssumption {
+    let named =
+        |name: &String| BrokenAssumption::ALL.into_iter().find(|it| format!("{it:?}") == *name);
+    let name = env::var("REDLATCH_BROKEN").unwrap_or("None".to_owned());
+    named(&name).expect("REDLATCH_BROKEN names what the history may break")
 }
 
 fn count(otherwise: u64) -> u64 {
@@ -100,25 +101,29 @@ fn expect_promises_kept(seeds: Range<u64>) {
 }
 
 /// Runs histories full of something rare, which must keep all guarantees.
-fn expect_kept_with(focus: Beyond, seeds: Range<u64>) {
+fn expect_kept_with(focus: BrokenAssumption, seeds: Range<u64>) {
     for seed in seeds {
         let seen = broken(seed..seed + 1, focus, None);
         let how_to = how_to(seed);
-        assert!(seen.is_empty(), "{seen:?}\nREDLATCH_BEYOND={focus:?} {how_to}");
+        assert!(seen.is_empty(), "{seen:?}\nREDLATCH_BROKEN={focus:?} {how_to}");
     }
 }
 
 /// The guarantees that these histories break.
-fn broken(seeds: Range<u64>, beyond: Beyond, sabotage: Option<Sabotage>) -> Vec<Invariant> {
-    let violations = seeds.flat_map(|seed| run(seed, beyond, sabotage).1);
+fn broken(
+    seeds: Range<u64>,
+    broken_assumption: BrokenAssumption,
+    mistake: Option<Mistake>,
+) -> Vec<Invariant> {
+    let violations = seeds.flat_map(|seed| run(seed, broken_assumption, mistake).1);
     violations.map(|(which, _)| which).collect()
 }
 
 #[test]
 fn a_seed_can_be_replayed() {
     let Some(seed) = replayed() else { return };
-    let verdict = Simulation::new(seed, replayed_beyond(), None, true).run();
-    let violations = verdict.checker.violations;
+    let result = Simulation::new(seed, replayed_assumption(), None, true).run();
+    let violations = result.checker.violations;
     assert!(violations.is_empty(), "{violations:#?}");
 }
 
@@ -149,7 +154,7 @@ fn histories_of_fresh_seeds_keep_all_guarantees() {
 #[test]
 fn the_same_seed_gives_the_same_history() {
     for seed in 0..5 {
-        let digest = |seed| Simulation::new(seed, Beyond::Nothing, None, false).run().digest;
+        let digest = |seed| Simulation::new(seed, BrokenAssumption::None, None, false).run().digest;
         assert_eq!(digest(seed), digest(seed));
         assert_ne!(digest(seed), digest(seed + 1));
     }
@@ -158,7 +163,7 @@ fn the_same_seed_gives_the_same_history() {
 #[test]
 fn one_server_behind_two_nodes_is_never_counted_twice() {
     if replayed().is_none() {
-        expect_kept_with(Beyond::NothingWithTwins, 0..150);
+        expect_kept_with(BrokenAssumption::NoneWithTwins, 0..150);
     }
 }
 
@@ -166,7 +171,7 @@ fn one_server_behind_two_nodes_is_never_counted_twice() {
 fn locks_extended_at_the_last_moment_have_one_holder_at_a_time() {
     if replayed().is_none() {
         // One of them shows that a confirmation can come too late.
-        expect_kept_with(Beyond::NothingWithStalls, 0..150);
+        expect_kept_with(BrokenAssumption::NoneWithStalls, 0..150);
     }
 }
 
@@ -176,38 +181,39 @@ fn waiting_threads_get_the_lock_in_time_with_a_silent_node() {
         // Three threads wait, two of three nodes are up, and rounds last half a ttl. In one of
         // these histories no thread gets the lock in time if each split attempt waits for the third
         // node.
-        expect_kept_with(Beyond::NothingWithSilence, 300..600);
+        expect_kept_with(BrokenAssumption::NoneWithSilence, 300..600);
     }
 }
 
 #[test]
 fn outside_the_assumptions_two_clients_can_hold_one_lock() {
-    for beyond in [
-        Beyond::LostData,
-        Beyond::LostSecond,
-        Beyond::Drift,
-        Beyond::ClientDrift,
-        Beyond::Jump,
-        Beyond::Eviction,
-        Beyond::Strays,
-        Beyond::Exchanged,
-        Beyond::Restored,
+    for broken_assumption in [
+        BrokenAssumption::LostData,
+        BrokenAssumption::LostSecond,
+        BrokenAssumption::Drift,
+        BrokenAssumption::ClientDrift,
+        BrokenAssumption::Jump,
+        BrokenAssumption::Eviction,
+        BrokenAssumption::Strays,
+        BrokenAssumption::Exchanged,
+        BrokenAssumption::Restored,
     ] {
         // An unsolicited reply must arrive between a command and its reply, on a majority.
-        let most = if beyond == Beyond::Strays { 6_000 } else { 200 };
+        let most = if broken_assumption == BrokenAssumption::Strays { 6_000 } else { 200 };
         let seen = (0..most).step_by(20).find(|start| {
-            broken(*start..start + 20, beyond, None).contains(&Invariant::MutualExclusion)
+            broken(*start..start + 20, broken_assumption, None)
+                .contains(&Invariant::MutualExclusion)
         });
-        eprintln!("{beyond:?} breaks exclusion by seed {seen:?}");
-        assert!(seen.is_some(), "{beyond:?} is harmless, or the simulator blind");
+        eprintln!("{broken_assumption:?} breaks exclusion by seed {seen:?}");
+        assert!(seen.is_some(), "{broken_assumption:?} is harmless, or the simulator blind");
     }
 }
 
 #[test]
 fn every_mistake_is_caught() {
-    for (mistake, promise) in sabotage::ALL {
+    for (mistake, promise) in mistake::ALL {
         let seen = (0..400).step_by(5).find(|start| {
-            broken(*start..start + 5, Beyond::Nothing, Some(mistake)).contains(&promise)
+            broken(*start..start + 5, BrokenAssumption::None, Some(mistake)).contains(&promise)
         });
         eprintln!("{mistake:?} breaks {promise:?} by seed {seen:?}");
         assert!(seen.is_some(), "{mistake:?} is not caught");

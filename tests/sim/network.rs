@@ -10,21 +10,21 @@
 //!   at once, for several ttls. In any order across connections: `Fault::Late`, `Fault::Stall`, and
 //!   nodes that resume.
 //! * Repeat a reply, or deliver an unsolicited one: `Fault::Stray`. At moments in which RESP cannot
-//!   tell it from the expected reply: `Beyond::Strays`.
-//! * Lead to two servers alternately at one address: `Beyond::Exchanged`, which breaks exclusion,
-//!   also with the restart guard. To a server that was set back to a snapshot and has the run id
-//!   that it had: `Beyond::Restored`, which does too.
+//!   tell it from the expected reply: `BrokenAssumption::Strays`.
+//! * Lead to two servers alternately at one address: `BrokenAssumption::Exchanged`, which breaks
+//!   exclusion, also with the restart guard. To a server that was set back to a snapshot and has
+//!   the run id that it had: `BrokenAssumption::Restored`, which does too.
 //! * Reply in place of a server that is down: not simulated. An invented grant breaks every
 //!   guarantee, and an invented error is an unsolicited reply.
 //! * Reuse a port for another connection: not simulated. TCP discards the bytes of the former one.
 
-mod harm;
+mod faults;
 mod pipe;
 
-use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS};
 use crate::options::Options;
 use crate::queue::{Event, Queue};
+use crate::random::Random;
 use pipe::{Piece, Pipe};
 
 /// One side of a connection.
@@ -82,7 +82,7 @@ pub(crate) struct Network {
     tail_permille: u64,
     split_permille: u64,
     window: usize,
-    is_calm: bool,
+    has_faults_ended: bool,
     /// How often bytes were split in flight, and how often they were late.
     pub(crate) splits: u64,
     pub(crate) tails: u64,
@@ -98,7 +98,7 @@ impl Network {
             tail_permille: options.tail_permille,
             split_permille: options.split_permille,
             window: options.window,
-            is_calm: false,
+            has_faults_ended: false,
             splits: 0,
             tails: 0,
         }
@@ -106,8 +106,8 @@ impl Network {
 
     /// From now on everything arrives soon, and a command always has room: without a leader, no
     /// thread would write the rest of it.
-    pub(crate) fn calm(&mut self) {
-        self.is_calm = true;
+    pub(crate) fn end_faults(&mut self) {
+        self.has_faults_ended = true;
         self.window = usize::MAX;
         self.delay = (50 * MICROS, 500 * MICROS);
     }
@@ -125,12 +125,12 @@ impl Network {
         side: Side,
     ) -> u64 {
         let mut delay = random.between(self.delay.0, self.delay.1);
-        if !self.is_calm && random.chance(self.tail_permille) {
+        if !self.has_faults_ended && random.chance(self.tail_permille) {
             self.tails += 1;
             delay *= random.between(2, 40);
         }
         let clog = self.clogs[ends.0 * self.nodes + ends.1][side as usize];
-        if self.is_calm { queue.now() + delay } else { queue.now().max(clog) + delay }
+        if self.has_faults_ended { queue.now() + delay } else { queue.now().max(clog) + delay }
     }
 
     /// Begins to connect.
@@ -270,8 +270,8 @@ impl Network {
     }
 
     /// A delay of a thread or a node that is normally short.
-    pub(crate) fn hitch(&self, random: &mut Random) -> u64 {
-        match self.is_calm || random.chance(900) {
+    pub(crate) fn scheduling_delay(&self, random: &mut Random) -> u64 {
+        match self.has_faults_ended || random.chance(900) {
             true => random.below(50 * MICROS),
             false => random.below(5 * MILLIS),
         }

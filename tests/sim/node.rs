@@ -13,9 +13,9 @@ pub(crate) use wire::are_scripts;
 
 use crate::checker::{Command, Name, name};
 use crate::clock::Clock;
+use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::network::{Read, Side};
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
 use lock::show;
 use memory::Journal;
 use redlatch::internal::Time;
@@ -81,8 +81,8 @@ impl Node {
     }
 
     /// The commands that it refuses now.
-    fn trouble(&self, stage: &Stage) -> Option<Trouble> {
-        self.trouble.filter(|(_, until)| stage.queue.now() < *until).map(|(trouble, _)| trouble)
+    fn trouble(&self, context: &Context) -> Option<Trouble> {
+        self.trouble.filter(|(_, until)| context.queue.now() < *until).map(|(trouble, _)| trouble)
     }
 
     pub(crate) fn refuse(&mut self, trouble: Option<Trouble>, until: u64) {
@@ -90,7 +90,7 @@ impl Node {
     }
 
     /// Reads the bytes that have arrived on a connection, and runs their commands.
-    pub(crate) fn serve(&mut self, stage: &mut Stage, connection: usize) {
+    pub(crate) fn serve(&mut self, context: &mut Context, connection: usize) {
         if self.health != Health::Up {
             return;
         }
@@ -98,13 +98,13 @@ impl Node {
         let Some(served) = self.served.get_mut(&connection) else { return };
         let mut bytes = std::mem::take(&mut served.bytes);
         let is_over = loop {
-            match stage.network.read(connection, Side::Node, usize::MAX) {
+            match context.network.read(connection, Side::Node, usize::MAX) {
                 Read::Bytes(more) => bytes.extend_from_slice(more),
                 Read::Empty => break false,
                 Read::Finished => break true,
             }
         };
-        let rest = self.run(stage, connection, &bytes);
+        let rest = self.run(context, connection, &bytes);
         if is_over {
             self.served.remove(&connection);
         } else if let Some(served) = self.served.get_mut(&connection) {
@@ -114,39 +114,46 @@ impl Node {
     }
 
     /// Runs the commands in `bytes`, and returns how many bytes at the end are no complete command.
-    fn run(&mut self, stage: &mut Stage, connection: usize, bytes: &[u8]) -> usize {
+    fn run(&mut self, context: &mut Context, connection: usize, bytes: &[u8]) -> usize {
         let mut rest = bytes;
         let mut replies = Vec::new();
         while let Some(words) = wire::next(&mut rest) {
             let before = replies.len();
-            self.answer(stage, connection, words.as_slice(), &mut replies);
-            stage.repeat(connection, &replies[before..]);
+            self.answer(context, connection, words.as_slice(), &mut replies);
+            context.repeat(connection, &replies[before..]);
         }
-        let Stage { network, queue, random, .. } = stage;
+        let Context { network, queue, random, .. } = context;
         network.send(queue, random, connection, Side::Client, &replies);
         rest.len()
     }
 
-    fn answer(&mut self, stage: &mut Stage, connection: usize, words: &[&[u8]], out: &mut Vec<u8>) {
-        let now = self.clock.read(stage.queue.now());
-        if let Some(trouble) = self.trouble(stage).filter(|trouble| trouble.refuses(words)) {
+    fn answer(
+        &mut self,
+        context: &mut Context,
+        connection: usize,
+        words: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) {
+        let now = self.clock.read(context.queue.now());
+        if let Some(trouble) = self.trouble(context).filter(|trouble| trouble.refuses(words)) {
             let removed = Command::of(words).and_then(|command| command.removed());
             if let Some(token) = removed.filter(|_| trouble.is_permanent) {
                 // The library sends no more commands to such a node: its keys stay until their ttl
                 // has passed.
-                stage.checker.excuse(token);
+                context.checker.allow_leftover(token);
             }
-            stage.say(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
+            context.trace(|| format!("node {}: {} to {}", self.index, trouble.text, show(words)));
             if let [b"CLIENT", b"KILL", b"ID", id] = words {
-                self.kill(stage, id, Some(trouble.text));
+                self.kill(context, id, Some(trouble.text));
             }
             out.push(b'-');
             out.extend_from_slice(trouble.text.as_bytes());
             return out.extend_from_slice(b"\r\n");
         }
-        let hides_info = stage.options.hides_info || stage.options.has(Sabotage::TwinsUnrecognised);
+        let hides_info =
+            context.options.hides_info || context.options.has(Mistake::TwinsUnrecognised);
         let reply = match Command::of(words) {
-            Some(command) => self.execute(stage, connection, words, &command),
+            Some(command) => self.execute(context, connection, words, &command),
             None if words.starts_with(&[b"CLIENT", b"KILL"]) => {
                 assert!(
                     words.len() == 4 && words[2] == b"ID",
@@ -154,18 +161,18 @@ impl Node {
                 );
                 let refusal =
                     "NOPERM this user has no permissions to run the 'client|kill' command";
-                let refusal = (!stage.options.may_kill).then_some(refusal);
-                self.kill(stage, words[3], refusal)
+                let refusal = (!context.options.may_kill).then_some(refusal);
+                self.kill(context, words[3], refusal)
             }
             None if words[0] == b"INFO" && hides_info => {
                 OwnedReply::Error(b"NOPERM this user has no permissions to run 'info'".to_vec())
             }
             None => self.ask(now, connection, words),
         };
-        self.note(stage, connection, words, &reply);
+        self.note(context, connection, words, &reply);
         let Some(served) = self.served.get(&connection) else { return };
         reply.encode(served.state.protocol(), out);
-        if stage.options.has(Sabotage::AnsweredTwice) && words[0] == b"SET" {
+        if context.options.has(Mistake::AnsweredTwice) && words[0] == b"SET" {
             reply.encode(served.state.protocol(), out);
         }
     }
@@ -177,33 +184,33 @@ impl Node {
         }
     }
 
-    pub(crate) fn thaw(&mut self, stage: &mut Stage) {
+    pub(crate) fn thaw(&mut self, context: &mut Context) {
         if self.health == Health::Frozen {
             self.health = Health::Up;
             // The kernel determines which connection is read first.
             let mut waiting: Vec<usize> = self.served.keys().copied().collect();
             while !waiting.is_empty() {
-                let next = stage.random.below(waiting.len() as u64) as usize;
-                self.serve(stage, waiting.swap_remove(next));
+                let next = context.random.below(waiting.len() as u64) as usize;
+                self.serve(context, waiting.swap_remove(next));
             }
         }
     }
 
-    pub(crate) fn crash(&mut self, stage: &mut Stage) {
+    pub(crate) fn crash(&mut self, context: &mut Context) {
         self.health = Health::Down;
-        self.crashed_at = self.clock.read(stage.queue.now());
+        self.crashed_at = self.clock.read(context.queue.now());
         self.latest.clear();
         for connection in std::mem::take(&mut self.served).into_keys() {
-            let is_told = stage.random.chance(700);
-            let Stage { network, queue, random, .. } = stage;
+            let is_told = context.random.chance(700);
+            let Context { network, queue, random, .. } = context;
             network.forget(queue, random, connection, is_told);
         }
     }
 
     /// Another server takes its place at once, and its connections end.
-    pub(crate) fn exchange(&mut self, stage: &mut Stage) {
+    pub(crate) fn exchange(&mut self, context: &mut Context) {
         let health = self.health;
-        self.crash(stage);
+        self.crash(context);
         self.health = health;
         std::mem::swap(&mut self.keyspace, &mut self.other);
     }
@@ -213,7 +220,7 @@ impl Node {
     }
 
     /// Another program runs this command, on a connection of its own.
-    pub(crate) fn meddle(&mut self, now: u64, words: &[&[u8]]) {
+    pub(crate) fn run_foreign_command(&mut self, now: u64, words: &[&[u8]]) {
         let now = self.clock.read(now);
         let mut stranger = self.keyspace.connect();
         if let Some(password) = self.password {

@@ -5,19 +5,19 @@
 mod focus;
 mod kinds;
 
-pub(crate) use kinds::{Beyond, Fault};
+pub(crate) use kinds::{BrokenAssumption, Fault};
 
-use crate::chance::Random;
 use crate::clock::{MICROS, MILLIS, SECONDS};
-use crate::sabotage::Sabotage;
+use crate::mistake::Mistake;
+use crate::random::Random;
 use kinds::FAULTS;
 use std::time::Duration;
 
 /// The settings of one history.
 #[derive(Clone, Debug)]
 pub(crate) struct Options {
-    pub(crate) beyond: Beyond,
-    pub(crate) sabotage: Option<Sabotage>,
+    pub(crate) broken_assumption: BrokenAssumption,
+    pub(crate) mistake: Option<Mistake>,
     pub(crate) nodes: usize,
     pub(crate) clients: usize,
     /// Two nodes that are one server, the lower number first.
@@ -61,7 +61,7 @@ pub(crate) struct Options {
     /// Each kind's share.
     pub(crate) faults: Vec<Fault>,
     /// When the faults end: at this time, or after that many events if that is sooner.
-    pub(crate) calm_at: u64,
+    pub(crate) faults_end_at: u64,
     pub(crate) events_max: u64,
     /// Do only as many nodes recover then as make a majority?
     pub(crate) heals_least: bool,
@@ -80,14 +80,18 @@ pub(crate) struct Options {
 pub(crate) const DRIFT_BOUND: i64 = 5_000_000;
 
 impl Options {
-    pub(crate) fn draw(random: &mut Random, beyond: Beyond, sabotage: Option<Sabotage>) -> Self {
+    pub(crate) fn draw(
+        random: &mut Random,
+        broken_assumption: BrokenAssumption,
+        mistake: Option<Mistake>,
+    ) -> Self {
         let longest = random.pick(&[60, 150, 400, 400, 1_000, 3_000]);
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
-        let faults = faults(random, beyond);
+        let faults = faults(random, broken_assumption);
         let bound = DRIFT_BOUND;
-        let drift = match beyond {
-            Beyond::Drift => 20 * bound,
+        let drift = match broken_assumption {
+            BrokenAssumption::Drift => 20 * bound,
             _ => random.pick(&[0, bound, bound]),
         };
         let wait_for_all = random.chance(150);
@@ -95,14 +99,14 @@ impl Options {
         // longer.
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
-        let with_twins = beyond == Beyond::NothingWithTwins;
+        let with_twins = broken_assumption == BrokenAssumption::NoneWithTwins;
         let nodes = match with_twins {
             true => random.pick(&[3, 3, 4, 5]),
             false => random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
         };
         let mut options = Self {
-            beyond,
-            sabotage,
+            broken_assumption,
+            mistake,
             nodes,
             twins: twins(random, nodes, if with_twins { 1_000 } else { 40 }),
             password: random.pick(&[None, None, None, Some("sesame")]),
@@ -117,7 +121,7 @@ impl Options {
             ttls_differ: false,
             node_timeout: Duration::from_millis(node_timeout),
             wait_for_all,
-            restart_guard: beyond == Beyond::Nothing && random.chance(250),
+            restart_guard: broken_assumption == BrokenAssumption::None && random.chance(250),
             hides_info: false,
             may_kill: random.chance(500),
             drift,
@@ -128,7 +132,9 @@ impl Options {
             rest: random.pick(&[MILLIS, 10 * MILLIS, 40 * MILLIS]),
             fault_pause: random.pick(&[30, 100, 300, 1_000]) * MILLIS,
             faults,
-            calm_at: random.between(longest * MILLIS / 2, longest * MILLIS * 2).min(3 * SECONDS)
+            faults_end_at: random
+                .between(longest * MILLIS / 2, longest * MILLIS * 2)
+                .min(3 * SECONDS)
                 + random.pick(&[200 * MILLIS, 500 * MILLIS, SECONDS]),
             events_max: random.pick(&[1_000, 2_000, 3_000, 6_000]),
             heals_least: false,
@@ -146,7 +152,7 @@ impl Options {
 
     /// Adjusts settings that depend on others.
     fn settle(&mut self, random: &mut Random) {
-        if self.restart_guard || self.beyond != Beyond::Nothing {
+        if self.restart_guard || self.broken_assumption != BrokenAssumption::None {
             // If nodes lose their counters, tokens grow with the wall clocks.
             self.walls_apart = 0;
         }
@@ -157,8 +163,8 @@ impl Options {
     }
 
     /// Is this mistake made in this history?
-    pub(crate) fn has(&self, sabotage: Sabotage) -> bool {
-        self.sabotage == Some(sabotage)
+    pub(crate) fn has(&self, mistake: Mistake) -> bool {
+        self.mistake == Some(mistake)
     }
 
     /// The number of servers behind the nodes.
@@ -191,15 +197,15 @@ fn twins(random: &mut Random, nodes: usize, permille: u64) -> Option<(usize, usi
 }
 
 /// Some of the kinds of fault, and those that the broken assumption needs.
-fn faults(random: &mut Random, beyond: Beyond) -> Vec<Fault> {
+fn faults(random: &mut Random, broken_assumption: BrokenAssumption) -> Vec<Fault> {
     let mut faults: Vec<_> = FAULTS.into_iter().filter(|_| random.chance(400)).collect();
-    let needed = match beyond {
-        Beyond::LostData | Beyond::LostSecond => Some(Fault::Crash),
-        Beyond::Jump => Some(Fault::Jump),
-        Beyond::Eviction => Some(Fault::Evict),
-        Beyond::Strays => Some(Fault::Stray),
-        Beyond::Exchanged => Some(Fault::Exchange),
-        Beyond::Restored => Some(Fault::Crash),
+    let needed = match broken_assumption {
+        BrokenAssumption::LostData | BrokenAssumption::LostSecond => Some(Fault::Crash),
+        BrokenAssumption::Jump => Some(Fault::Jump),
+        BrokenAssumption::Eviction => Some(Fault::Evict),
+        BrokenAssumption::Strays => Some(Fault::Stray),
+        BrokenAssumption::Exchanged => Some(Fault::Exchange),
+        BrokenAssumption::Restored => Some(Fault::Crash),
         _ => None,
     };
     faults.extend(needed.filter(|needed| !faults.contains(needed)));

@@ -1,8 +1,8 @@
 //! Unsolicited replies: repeated by a proxy, or sent by the server.
 
 use crate::clock::{MICROS, MILLIS};
+use crate::context::Context;
 use crate::queue::Event;
-use crate::stage::Stage;
 
 /// An unsolicited reply in flight to the client.
 #[derive(Debug)]
@@ -41,12 +41,12 @@ const PUSHES: [&[u8]; 3] = [
 
 impl Stray {
     /// An error, or a message of RESP3.
-    pub(crate) fn unasked(stage: &mut Stage, connection: usize) -> Self {
-        let (what, texts) = match stage.random.chance(500) {
+    pub(crate) fn unasked(context: &mut Context, connection: usize) -> Self {
+        let (what, texts) = match context.random.chance(500) {
             true => (What::Error, &ERRORS[..]),
             false => (What::Push, &PUSHES[..]),
         };
-        let bytes = stage.random.pick(texts).to_vec();
+        let bytes = context.random.pick(texts).to_vec();
         Self { connection, bytes, what }
     }
 
@@ -56,7 +56,7 @@ impl Stray {
     }
 }
 
-impl Stage {
+impl Context {
     /// Sends an unsolicited reply.
     pub(crate) fn send_stray(&mut self, stray: Stray) {
         let most =

@@ -13,8 +13,8 @@ mod wait_queue;
 use crate::checker::{Invariant, Name, name};
 use crate::client::Client;
 use crate::clock::MILLIS;
+use crate::context::Context;
 use crate::queue::Event;
-use crate::stage::Stage;
 use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
@@ -37,7 +37,7 @@ pub(crate) struct Worker {
     began: Time,
     limit: Option<Time>,
     /// For how long it could not run meanwhile, because of delays and pauses.
-    hitches: u64,
+    scheduling_delays: u64,
     paused_before: u64,
     /// For mistakes only: the first token, and the votes for the former attempt.
     first_token: Option<[u8; Entropy::LEN]>,
@@ -76,7 +76,7 @@ impl Worker {
             asked: None,
             began: Time::ZERO,
             limit: None,
-            hitches: 0,
+            scheduling_delays: 0,
             paused_before: 0,
             first_token: None,
             stale: NodeSet::EMPTY,
@@ -106,47 +106,47 @@ impl Worker {
     }
 
     /// The event loop delivers the outcome of a round.
-    pub(crate) fn hand(&mut self, returns: Returns, hitch: u64) {
+    pub(crate) fn hand(&mut self, returns: Returns, scheduling_delay: u64) {
         let values = returns.snapshots.into_iter().filter_map(|seen| seen?.value);
-        self.hitches += hitch;
+        self.scheduling_delays += scheduling_delay;
         self.state = State::Handed(returns.ballot, values.collect());
     }
 
     /// Takes over the outcome that was delivered to its placeholder.
     pub(crate) fn take_handed(&mut self, other: &mut Self) {
         if matches!(other.state, State::Handed(..)) {
-            self.hitches += other.hitches;
+            self.scheduling_delays += other.scheduling_delays;
             self.state = std::mem::replace(&mut other.state, State::Idle);
         }
     }
 
     /// Runs until it has to wait.
-    pub(crate) fn work(&mut self, client: &mut Client, stage: &mut Stage) {
-        let now = client.now(stage);
+    pub(crate) fn work(&mut self, client: &mut Client, context: &mut Context) {
+        let now = client.now(context);
         match std::mem::replace(&mut self.state, State::Idle) {
-            State::Idle => self.begin(client, stage),
+            State::Idle => self.begin(client, context),
             State::Resting => {
-                let draw = self.draw(client, stage);
+                let draw = self.draw(client, context);
                 self.handle(now, Input::Attempt(draw));
-                self.advance(client, stage);
+                self.advance(client, context);
             }
             State::Submitting(request) => {
                 self.state = State::Waiting;
-                self.asked = Asked::of(&request, stage.queue.now());
-                client.submit(stage, self.index, request);
+                self.asked = Asked::of(&request, context.queue.now());
+                client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
             State::Handed(ballot, seen) => {
                 if let Some(Running::Operator(operator)) = &mut self.operation {
                     operator.see(seen);
                 }
-                let ballot = self.tamper(stage, ballot);
-                self.check_votes(stage, &ballot);
+                let ballot = self.tamper(context, ballot);
+                self.check_votes(context, &ballot);
                 self.handle(now, Input::Ballot(ballot));
-                self.advance(client, stage);
+                self.advance(client, context);
             }
-            State::Holding => self.go_on(client, stage),
-            State::InLine(waiting) => self.look_up(client, stage, waiting),
+            State::Holding => self.go_on(client, context),
+            State::InLine(waiting) => self.look_up(client, context, waiting),
         }
     }
 
@@ -156,77 +156,84 @@ impl Worker {
         }
     }
 
-    fn start(&mut self, client: &Client, stage: &Stage, operation: Running, limit: Option<Time>) {
+    fn start(
+        &mut self,
+        client: &Client,
+        context: &Context,
+        operation: Running,
+        limit: Option<Time>,
+    ) {
         self.operation = Some(operation);
-        self.began = client.now(stage);
+        self.began = client.now(context);
         self.limit = limit;
-        self.hitches = 0;
+        self.scheduling_delays = 0;
         self.paused_before = client.paused;
     }
 
-    fn sleep(&self, client: &Client, stage: &mut Stage, until: u64) {
+    fn sleep(&self, client: &Client, context: &mut Context, until: u64) {
         let ((client, life), worker) = (client.name, self.index);
-        stage.queue.at(until, Event::Work { client, life, worker });
+        context.queue.at(until, Event::Work { client, life, worker });
     }
 
     /// The main loop.
-    fn advance(&mut self, client: &mut Client, stage: &mut Stage) {
+    fn advance(&mut self, client: &mut Client, context: &mut Context) {
         while let Some(operation) = &mut self.operation {
             match operation.poll() {
                 Step::Send(request) if request.verb().is_answered() => {
                     self.state = State::Submitting(request);
-                    let hitch = stage.network.hitch(&mut stage.random);
-                    self.hitches += hitch;
-                    return self.sleep(client, stage, stage.queue.now() + hitch);
+                    let scheduling_delay = context.network.scheduling_delay(&mut context.random);
+                    self.scheduling_delays += scheduling_delay;
+                    return self.sleep(client, context, context.queue.now() + scheduling_delay);
                 }
-                Step::Send(request) => self.undo(client, stage, request),
+                Step::Send(request) => self.undo(client, context, request),
                 Step::Wait(until) => {
                     self.state = State::Resting;
-                    if self.gives_up(stage, until) {
+                    if self.gives_up(context, until) {
                         return;
                     }
-                    let hitch = stage.network.hitch(&mut stage.random);
-                    self.hitches += hitch;
+                    let scheduling_delay = context.network.scheduling_delay(&mut context.random);
+                    self.scheduling_delays += scheduling_delay;
                     return self.sleep(
                         client,
-                        stage,
-                        client.clock.when(until).max(stage.queue.now()) + hitch,
+                        context,
+                        client.clock.when(until).max(context.queue.now()) + scheduling_delay,
                     );
                 }
                 Step::Done(outcome) => {
-                    self.check_deadline(client, stage);
+                    self.check_deadline(client, context);
                     self.operation = None;
-                    self.finish(client, stage, outcome);
+                    self.finish(client, context, outcome);
                 }
             }
         }
     }
 
     /// Every vote must be a reply to the request.
-    fn check_votes(&self, stage: &mut Stage, ballot: &Ballot) {
+    fn check_votes(&self, context: &mut Context, ballot: &Ballot) {
         let Some(asked) = self.asked else { return };
         let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];
         for (nodes, is_granted) in votes {
             for node in nodes.iter().filter(|node| asked.nodes.contains(*node)) {
-                let server = stage.options.server(node.index());
+                let server = context.options.server(node.index());
                 let lock = (asked.token, asked.kind);
-                stage.checker.credited(lock, (server, is_granted), asked.since);
+                context.checker.credited(lock, (server, is_granted), asked.since);
             }
         }
     }
 
-    fn check_deadline(&self, client: &Client, stage: &mut Stage) {
-        let now = client.now(stage);
+    fn check_deadline(&self, client: &Client, context: &mut Context) {
+        let now = client.now(context);
         let Some(limit) = self.limit else { return };
         let late = now.since(limit).as_nanos() as u64;
-        let excused = (self.hitches + client.paused - self.paused_before) * 12 / 10 + MILLIS;
+        let excused =
+            (self.scheduling_delays + client.paused - self.paused_before) * 12 / 10 + MILLIS;
         if late > excused {
             let text = format!(
                 "client {:?}.{} returned {late} ns late, {excused} ns excused",
                 client.name, self.index
             );
-            stage.say(|| text.clone());
-            stage.checker.accuse(Invariant::Deadline, text);
+            context.trace(|| text.clone());
+            context.checker.report_violation(Invariant::Deadline, text);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The data that the lock protects: a counter that loses concurrent updates, and a log of who held
-//! the lock from when to when.
+//! The data that the lock protects: a counter that loses concurrent updates, and a log of which
+//! thread held the lock from when to when.
 //!
 //! Times are from one clock of the machine, so the lines of all processes can be compared. Each
 //! line is one write; a process that is killed while it writes leaves an incomplete line, without

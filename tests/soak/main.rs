@@ -18,11 +18,11 @@ mod chance;
 mod checker;
 mod client;
 mod clients;
+mod faulty_servers;
 mod figures;
 mod journal;
 #[path = "../support/mod.rs"]
 mod support;
-mod ward;
 
 use std::env;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -31,11 +31,11 @@ use std::time::{Duration, Instant};
 
 use chance::Chance;
 use clients::Clients;
+use faulty_servers::FaultyServers;
 use figures::Figures;
 use journal::{Journal, RESOURCES};
 use support::locks::{LIMIT, take, thorough};
 use support::program::in_memory;
-use ward::Ward;
 
 const NODES: usize = 5;
 const STEP: Duration = Duration::from_millis(25);
@@ -54,29 +54,29 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     let mut chance = Chance::new(seed);
     let folder = in_memory();
     (0..RESOURCES.len()).for_each(|resource| Journal::create(folder.path(), resource));
-    let mut ward = Ward::open(NODES);
-    let mut clients = Clients::start(&ward.urls(), folder.path());
+    let mut servers = FaultyServers::open(NODES);
+    let mut clients = Clients::start(&servers.urls(), folder.path());
 
     let start = Instant::now();
     let mut figures = Vec::new();
     while start.elapsed() < time {
-        ward.step(&mut chance);
+        servers.step(&mut chance);
         clients.step(&mut chance);
         if figures.len() < (20 * start.elapsed().as_millis() / time.as_millis()) as usize {
             figures.push(clients.figures_of_the_oldest());
         }
         thread::sleep(STEP);
     }
-    ward.heal_all();
+    servers.end_all_faults();
     let tally = clients.finish();
-    let left = ward.keys();
-    let leaked = ward.leaked();
+    let left = servers.keys();
+    let leaked = servers.leaked();
     let found = checker::check(folder.path());
 
     eprintln!("acquisitions: {}, of which counted: {}", found.sections, found.counted);
     eprintln!("by clients that ran to their end: {tally:?}");
-    eprintln!("faults: {}", ward.faults.values().sum::<u64>());
-    ward.faults.iter().for_each(|(name, count)| eprintln!("  {count:6} {name}"));
+    eprintln!("faults: {}", servers.faults.values().sum::<u64>());
+    servers.faults.iter().for_each(|(name, count)| eprintln!("  {count:6} {name}"));
     eprintln!("  {:6} clients killed, {} frozen", clients.killed, clients.frozen);
     eprintln!("overlaps: {}, lost updates: {}", found.overlaps, found.lost_updates);
     eprintln!("keys left by the clients: {left}, after their ttl: {leaked}");
@@ -88,12 +88,12 @@ fn the_protected_data_stays_consistent_under_all_faults() {
 
     assert_eq!((found.overlaps, found.lost_updates, leaked), (0, 0, 0));
     assert!(found.torn <= clients.killed && found.open <= clients.killed * 3);
-    assert!(found.counted > 0 && !ward.faults.is_empty());
+    assert!(found.counted > 0 && !servers.faults.is_empty());
     assert!(late.resident <= early.resident + 1024 * 1024, "{early} grew to {late}");
     // One connection may be closing while the next one opens.
     assert!(late.descriptors <= early.descriptors + 1, "{early} grew to {late}");
     assert!(late.threads <= early.threads, "{early} grew to {late}");
-    let after = thorough(ward.urls());
+    let after = thorough(servers.urls());
     RESOURCES.iter().for_each(|name| drop(take(&after, name, LIMIT)));
 }
 

@@ -1,15 +1,15 @@
-//! Taking a lock. What must hold:
+//! Acquiring a lock. Properties:
 //!
-//! - it is never held without a majority of the configured nodes, nor with less validity left than
-//!   the settings ask for, and its validity is what the formula gives;
-//! - each attempt has the token that was drawn for it, and no other;
-//! - after an attempt that failed, the first thing to happen is its undo, to every node that it was
-//!   sent to; the same for a lock that was to be handed over;
-//! - no pause is longer than the settings allow; none ends after the caller's deadline, no second
-//!   attempt begins when it has come, and no round goes on beyond it;
-//! - who wants one attempt gets another only if the votes were split, and no more than fit in one
+//! - it is never held without a majority of the configured nodes, nor with less validity than the
+//!   minimum, and its validity follows the formula;
+//! - each attempt has the token that was drawn for it;
+//! - after a failed attempt, its undo comes first, to each node that it was sent to; the same for a
+//!   lock that was to be handed off;
+//! - no pause is longer than the settings allow, and none ends after the caller's deadline; no
+//!   second attempt begins after it, and no round continues beyond it;
+//! - a request for one attempt gets another only after a split vote, and no more than fit in one
 //!   round;
-//! - the outcome says what the last ballot said, and it ends: see [`Attempts::check_end`].
+//! - the outcome is that of the last ballot, and the operation ends: see [`Attempts::check_end`].
 
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use super::{Client, duration};
@@ -22,21 +22,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is known of an operation without looking inside.
+/// The state of an operation, as seen from outside.
 struct Attempts {
     key: Arc<[u8]>,
     ttl: Ttl,
     patience: Patience,
-    /// The lock that is to be handed over, until that has been tried.
+    /// The lock that is to be handed off, until that was tried.
     predecessor: Option<Lease>,
-    /// What was drawn for the attempt that has begun, and when it did.
+    /// The random numbers of the attempt that has begun, and its time.
     begun: Option<(Entropy, Time)>,
-    /// When the first one did, and how many there were.
+    /// The time of the first attempt, and the number of attempts.
     first: Option<Time>,
     count: u32,
-    /// Undos that have to come before anything else.
+    /// Undos that must come before anything else.
     owed: VecDeque<(Token, NodeSet, Ttl)>,
-    /// What it comes to if it ends now.
+    /// The outcome if it ends now.
     outcome: Option<Outcome>,
     /// Must it end now? May it?
     must_end: bool,
@@ -44,7 +44,7 @@ struct Attempts {
     has_failed: bool,
 }
 
-/// What the operation has to say in the end.
+/// The expected end.
 #[derive(Debug, PartialEq)]
 enum Outcome {
     Held { token: Token, since: Time, valid_until: Time, nodes: NodeSet },
@@ -72,7 +72,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     if what & 8 != 0 {
         machine = machine.pausing(client.now.after(duration(client.byte())));
     }
-    // Somebody held it until now, which counts if there is no time for an attempt.
+    // Another thread held it until now, which is the outcome without time for an attempt.
     let outcome = predecessor.is_some().then_some(Outcome::Contended);
     let mut attempts = Attempts {
         key,
@@ -88,8 +88,8 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         may_end: false,
         has_failed: false,
     };
-    // Once the fuzzer has nothing more to say, no node will ever answer, and the next ballot is the
-    // last. Before that, no step but an undo comes without a byte for it.
+    // When the fuzzer's bytes are used up, no node replies any more, and the next ballot is the
+    // last. Before that, each step but an undo uses a byte.
     let mut steps_left = 4 * client.input.0.len() + 16;
     while attempts.step(client, &mut machine) {
         steps_left = steps_left.checked_sub(1).expect("it ends");
@@ -97,7 +97,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
 }
 
 impl Attempts {
-    /// One step. Says whether there will be another.
+    /// One step. Returns whether there will be another.
     fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
         let step = machine.poll();
         if let Some((token, nodes, ttl)) = self.owed.pop_front() {
@@ -158,7 +158,7 @@ impl Attempts {
         }
     }
 
-    /// When all is over that the caller is ready to wait for.
+    /// The caller's deadline.
     fn end(&self, client: &Client<'_>) -> Time {
         match (self.patience, self.first) {
             (_, Some(first)) if self.is_single() => first.after(client.rules.node_timeout),
@@ -200,7 +200,7 @@ impl Attempts {
         }
     }
 
-    /// What a ballot comes to.
+    /// The expected effect of a ballot.
     fn count(&mut self, client: &Client<'_>, request: &Request, ballot: &Ballot) {
         let (now, rules) = (client.now, &client.rules);
         let valid_until = client.valid_until(request.started, self.ttl);
@@ -224,7 +224,7 @@ impl Attempts {
             || now.after(took) >= self.end(client);
         self.must_end =
             self.is_single() && is_over || ballot.same_server || !is_majority(usable, rules.nodes);
-        // What is left must be enough for another round like this one.
+        // The remaining time must suffice for another round like this one.
         let next_end = now.after(took.max(rules.retry_base));
         let is_until = matches!(self.patience, Patience::Until(_)) && !self.is_single();
         self.may_end = is_until && next_end >= self.end(client);
@@ -239,7 +239,7 @@ impl Attempts {
         });
     }
 
-    /// Did several get some nodes each, as far as one of them can see?
+    /// Did several clients get some nodes each, as far as one of them can see?
     fn is_split(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_grant = NodeSet::all(nodes).without(tally.refused).without(tally.failed);
@@ -250,8 +250,8 @@ impl Attempts {
             && !tally.refused.is_empty()
     }
 
-    /// Did a majority answer? If the round ended at the caller's deadline while one still could,
-    /// the round before counts.
+    /// Did a majority reply? If the round ended at the caller's deadline while one still could, the
+    /// round before counts.
     fn is_contended(&self, client: &Client<'_>, request: &Request, ballot: &Ballot) -> bool {
         let (nodes, tally) = (client.rules.nodes, &ballot.tally);
         let may_answer = NodeSet::all(nodes).without(tally.failed);
@@ -262,7 +262,7 @@ impl Attempts {
                 && self.outcome == Some(Outcome::Contended))
     }
 
-    /// The lock that was to be handed over is given up where it was not.
+    /// The lock that was to be handed off is removed where it was not.
     fn owe_predecessor(&mut self, handed_off: NodeSet) {
         let Some(lease) = self.predecessor.take() else { return };
         let nodes = lease.nodes.without(handed_off);
@@ -271,8 +271,8 @@ impl Attempts {
         }
     }
 
-    /// It ends when it has to or when there is no time for another attempt, and with the outcome
-    /// of the last one.
+    /// It ends when it must or when there is no time for another attempt, with the outcome of the
+    /// last one.
     fn check_end(&self, client: &mut Client<'_>, acquired: Acquired) {
         assert!(self.must_end || self.may_end, "it gave up");
         let outcome = match acquired {

@@ -1,15 +1,15 @@
-//! What the nodes answer to one request.
+//! The nodes' replies to one request.
 
 use super::Client;
 use redlatch::internal::engine::{Ballot, Node, NodeSet, Request, Tally, Token, Ttl, Vote};
 
-/// The fuzzer's votes on `request`. When it has no more to say, no node can ever answer.
+/// The fuzzer's votes on `request`. Without more bytes, no node replies.
 pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
     let nodes = client.rules.nodes;
     let mut ballot = Ballot::new(Tally::new(nodes));
     for node in (0..nodes).map(Node::new) {
         if !request.nodes.contains(node) {
-            // Nothing was ever written to it, so it is not asked.
+            // Nothing was ever written to it, so it gets no request.
             ballot.tally.cast(node, Vote::Refused);
             continue;
         }
@@ -46,7 +46,7 @@ pub(super) fn ttl_of(request: &Request) -> Ttl {
     request.ttl().expect("it says for how long")
 }
 
-/// Are these more than half of the nodes that are configured?
+/// Are these more than half of the configured nodes?
 pub(super) fn is_majority(set: NodeSet, nodes: usize) -> bool {
     2 * set.iter().count() > nodes
 }

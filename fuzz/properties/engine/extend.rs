@@ -1,12 +1,12 @@
-//! Extending a lock. What must hold:
+//! Extending a lock. Properties:
 //!
-//! - nothing is sent once its validity has passed, or beyond the longest time it may be held;
-//! - it is confirmed if a majority of the configured nodes confirmed it before it was over, and
-//!   then it is as valid as the formula says, and not less than it was;
-//! - without a majority it is as it was until its old validity ends; it is lost when that has
-//!   ended, or when those that do not have it leave no majority that could;
-//! - whatever it comes to, nothing is undone, and a later release goes to every node that may have
-//!   it, for as long as it may live there.
+//! - nothing is sent after its validity has passed, or beyond the maximum hold;
+//! - it is confirmed if a majority of the configured nodes confirmed it before it expired, and then
+//!   its validity follows the formula and is not less than before;
+//! - without a majority it keeps its old validity; it is lost when that has passed, or when so many
+//!   nodes do not have it that no majority can;
+//! - in any case, nothing is undone, and a later release goes to each node that may have the key,
+//!   for as long as it may live there.
 
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};
@@ -55,7 +55,7 @@ fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl
     assert_eq!(request.deadline, client.now.after(client.rules.node_timeout));
 }
 
-/// The lock as it is after that, and as its holder remembers it.
+/// The lock after that, as its holder keeps it.
 fn after(
     client: &Client<'_>,
     extended: Extended,
@@ -95,7 +95,7 @@ fn after(
     lease
 }
 
-/// A release from now on reaches every node that may have the key, for as long as it may live.
+/// A later release reaches each node that may have the key, for as long as it may live.
 fn check_undo(client: &Client<'_>, lease: &Lease, now: Time) {
     let undo = lease.undo(now, &client.rules);
     assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, lease.token, lease.nodes));

@@ -1,7 +1,7 @@
-//! Releasing a lock. What must hold: every node that may have it is asked, once, whether its
-//! validity has passed or not; it was in time if it was begun in time and a majority of the
-//! configured nodes still had it; it was too late if it was begun too late, or if those that did
-//! not have it any more leave no majority that could.
+//! Releasing a lock. Properties: each node that may have the key gets the removal once, also after
+//! the validity has passed; the release is in time if it began in time and a majority of the
+//! configured nodes still had the key; it is too late if it began too late, or if so many nodes no
+//! longer had the key that no majority can.
 
 use super::Client;
 use super::ballot::{ballot, is_majority, token_of, ttl_of};

@@ -1,4 +1,4 @@
-//! One session, driven by hand.
+//! One session.
 
 use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
@@ -11,22 +11,22 @@ use redlatch::internal::resp::{Reply, decode};
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-/// A session, and what is known of it without looking inside.
+/// A session, and its state as seen from outside.
 struct Conversation {
     session: Session,
     now: Time,
     serial: u64,
-    /// Who waits.
+    /// The requests that wait.
     waiting: BTreeSet<u64>,
-    /// Who does not wait any more, but may be answered, since the request had been sent.
+    /// Cancelled requests that may still get a reply, because they were sent.
     released: BTreeSet<u64>,
-    /// The commands on this connection that have no reply, in their order: whose they are, and the
-    /// numbers that scripts are to answer. `None` since something was said that is no whole reply.
+    /// The commands on this connection without a reply, in order: their requests, and the numbers
+    /// for the replies of scripts. `None` after bytes that are no whole reply.
     written: Option<VecDeque<(Option<u64>, i64)>>,
-    /// What is left of a command that was written in part.
+    /// The rest of a command that was written in part.
     rest: Vec<u8>,
-    /// The most removals that may be owed: so many as were while there was a connection, with those
-    /// that were under way.
+    /// The maximum number of pending releases: those at the end of the last connection, with those
+    /// in flight.
     debts_max: usize,
 }
 
@@ -77,7 +77,7 @@ impl Conversation {
         }
     }
 
-    /// The peer says something that nobody asked for: no command is answered by it.
+    /// The peer sends an unsolicited message: it must not count as a reply to any command.
     fn hear_push(&mut self) {
         let is_between_replies = self.written.is_some();
         let is_ready = self.session.phase() == Phase::Answering;
@@ -113,7 +113,7 @@ impl Conversation {
             self.rest.clear();
         }
         if how > 4 {
-            // Most of the time it goes well.
+            // Most replies are valid.
             self.write(0);
             let info = REPLIES[10 + usize::from(how % 2)];
             self.session.received(self.now, b"%0\r\n");
@@ -122,7 +122,7 @@ impl Conversation {
         }
     }
 
-    /// The peer answers the oldest command, if it is the one whose turn it is.
+    /// The peer replies to the oldest command.
     fn hear_reply(&mut self, text: &str) {
         let is_ready = self.session.phase() == Phase::Answering;
         self.write(0);
@@ -150,7 +150,7 @@ impl Conversation {
         }
     }
 
-    /// Writes the output, in two pieces, and looks at what it is.
+    /// Writes the output in two pieces, and checks it.
     fn write(&mut self, first: usize) {
         for most in [first, usize::MAX] {
             let output = self.session.output();
@@ -170,7 +170,7 @@ impl Conversation {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            // A PING has none; a handoff names the token of the lock before, and then its own.
+            // A PING has no token; a handoff has the token of the former lock, and then its own.
             let token = words.iter().rfind(|word| word.len() == Token::LEN);
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
@@ -201,14 +201,14 @@ impl Conversation {
     fn check_limits(&mut self) {
         let (in_flight, pending_releases) = self.session.load();
         if !self.session.is_down() {
-            // There is one for each lock, of which the input may list any number.
+            // There is one for each lock, and the input may have any number of locks.
             self.debts_max = self.debts_max.max(pending_releases + IN_FLIGHT_MAX);
         }
         assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= self.debts_max);
         assert!(self.session.output().len() <= 2 * IN_FLIGHT_BYTES_MAX);
     }
 
-    /// Whoever still waits is told that it is of no use.
+    /// At the end, each waiting request gets an error.
     fn end(mut self) {
         if self.session.is_down() {
             self.session.connecting(self.now, Phase::Connecting);

@@ -16,7 +16,7 @@ pub(super) fn check(mut input: Input<'_>) {
     let session = |seed| Session::new(SessionOptions::new("node", seed));
     let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
     let (mut now, mut serial) = (Time::ZERO, 0);
-    // Who waits, and until when at most.
+    // The waiters and their deadlines.
     let mut waiting = BTreeMap::new();
     while let Some(what) = input.byte() {
         let node = Node::new(usize::from(what) % NODES);
@@ -35,7 +35,7 @@ pub(super) fn check(mut input: Input<'_>) {
             1 | 2 => {
                 let which = input.byte().unwrap_or(0);
                 let text = REPLIES[usize::from(which) % REPLIES.len()];
-                // The numbers begin with one, so the first commands can be answered by them.
+                // Numbers begin with one, so the fuzzer's replies can match the first commands.
                 let number = i64::from(which) / REPLIES.len() as i64;
                 rounds.received(now, node, reply(text, number).as_bytes());
             }
@@ -75,7 +75,7 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
     }
 }
 
-/// Takes what is finished, writes what there is, and holds both to what must be.
+/// Takes the finished rounds, writes the output, and checks both.
 fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
     while let Some((waiter, returns)) = rounds.poll() {
         assert!(waiting.remove(&waiter).is_some(), "{waiter} is told twice");
@@ -94,7 +94,7 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         session.wrote(count / 2);
         session.wrote(count - count / 2);
         let (in_flight, pending_releases) = session.load();
-        // So long is no input that more are owed.
+        // No input is long enough for more pending releases.
         assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= DEBTS_MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! A forked child uses and drops what it has inherited, the client and its guards. It is told that
-//! they are its parent's, and its parent notices nothing.
+//! A forked child uses and drops the client and the guards that it has inherited. It gets errors
+//! that they belong to its parent, and its parent is not affected.
 
 mod uses;
 
@@ -24,7 +24,7 @@ use crate::support::shim::Shim;
 
 const PARENT: &str = "forks::children::as_a_parent";
 
-/// What the child does, by the name that the program is told.
+/// What the child does, by the name in the environment.
 const WAY: &str = "REDLATCH_TEST_FORK_WAY";
 
 /// Runs this program on three servers, with a child that behaves in this way.
@@ -59,14 +59,14 @@ fn a_child_is_told_that_what_it_inherited_is_its_parents() {
     assert!(gone(&servers, "new"));
 }
 
-/// What a child ends with that has done all of it. Not zero: with that ends one that has panicked,
-/// as its only thread is not the one that a process begins in.
+/// The exit status of a successful child. Not zero: a child that panicked ends with zero, because
+/// its only thread is not the main thread.
 const WELL: i32 = 42;
 
-/// The ttl of a lock that is kept alive, with rounds short enough for it.
+/// The ttl of an automatically extended lock, with rounds short enough for it.
 const KEPT: Duration = Duration::from_secs(6);
 
-/// What that program does. By itself, without the variable, it has nothing to do.
+/// The code of that program. Does nothing without the environment variable.
 #[test]
 fn as_a_parent() {
     let (Ok(urls), Ok(way)) = (env::var(URLS), env::var(WAY)) else { return };
@@ -101,7 +101,7 @@ fn as_a_parent() {
         process::exit(WELL);
     }
     let forked = Instant::now();
-    // While the child is at it, and when it is gone.
+    // While the child runs, and after it has ended.
     let _ = client.try_lock("meanwhile", LONG).unwrap().unwrap().release().unwrap();
     expect_child_to_succeed();
     assert_eq!((plain.ensure_held(), kept.ensure_held()), (Ok(()), Ok(())));
@@ -111,9 +111,9 @@ fn as_a_parent() {
         assert!(ask(url, &["PTTL", key]).integer() > 0, "{key} is gone from {url}");
     }
     thread::sleep((KEPT + Duration::from_millis(500)).saturating_sub(forked.elapsed()));
-    assert_eq!(kept.ensure_held(), Ok(()), "it is renewed");
+    assert_eq!(kept.ensure_held(), Ok(()), "it is extended");
     let after: Vec<_> = urls.iter().map(|url| identities(url)).collect();
-    assert_eq!(before, after, "no connection was made anew");
+    assert_eq!(before, after, "no new connection was made");
     for guard in [plain, kept, third] {
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
@@ -121,13 +121,13 @@ fn as_a_parent() {
     assert_eq!(losses.load(Ordering::SeqCst), 0);
 }
 
-/// What the server at `url` answers.
+/// The reply of the server at `url`.
 fn ask(url: &str, args: &[&str]) -> Value {
     let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
     Client::connect(port.expect("a port")).expect("a running server accepts").command(args)
 }
 
-/// The connections of our name, by what the server at `url` calls them.
+/// The ids of the client's connections on the server at `url`.
 fn identities(url: &str) -> Vec<String> {
     let list = ask(url, &["CLIENT", "LIST"]).text();
     let ours = list.lines().filter(|line| line.contains(" name=redlatch "));
@@ -147,7 +147,7 @@ fn expect_child_to_end_with(expected: i32) {
         ended = wait(WaitOptions::NOHANG).expect("there is a child");
         ended.is_some()
     });
-    assert!(is_over, "the child does not come to an end");
+    assert!(is_over, "the child does not end");
     let (_, status) = ended.expect("it has ended");
     assert_eq!(status.exit_status(), Some(expected), "{status:?}");
 }

@@ -16,7 +16,7 @@ impl Checker {
                 }
             }
         }
-        found.into_iter().for_each(|text| self.accuse(Invariant::Fencing, text));
+        found.into_iter().for_each(|text| self.report_violation(Invariant::Fencing, text));
     }
 
     /// Looks for two clients that held one lock at the same time.
@@ -37,6 +37,6 @@ impl Checker {
                 _ => last = Some(hold),
             }
         }
-        found.into_iter().for_each(|text| self.accuse(Invariant::MutualExclusion, text));
+        found.into_iter().for_each(|text| self.report_violation(Invariant::MutualExclusion, text));
     }
 }

@@ -2,8 +2,8 @@
 
 use super::Node;
 use crate::checker::{Command, Execution, Invariant, Keeping, Kind, Name, hex, name};
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
 use redlatch::internal::node::command::COUNTER_SUFFIX;
@@ -12,46 +12,46 @@ impl Node {
     /// Runs a lock command, and reports it to the checker.
     pub(super) fn execute(
         &mut self,
-        stage: &mut Stage,
+        context: &mut Context,
         connection: usize,
         words: &[&[u8]],
         command: &Command<'_>,
     ) -> OwnedReply {
-        let now = self.clock.read(stage.queue.now());
+        let now = self.clock.read(context.queue.now());
         self.sync(now);
         let before: Vec<Keeping> = command.keys.iter().map(|key| self.keeping(now, key)).collect();
-        let reply = self.carry_out(stage, connection, words, command);
+        let reply = self.carry_out(context, connection, words, command);
         let after = command.keys.iter().map(|key| self.keeping(now, key));
         let keys: Vec<(Keeping, Keeping)> = before.into_iter().zip(after).collect();
         let client = self.served.get(&connection).map_or((0, 0), |served| served.client);
-        stage.say(|| {
+        context.trace(|| {
             format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
         });
         for left in command.keys.iter().filter_map(|key| Some(self.look(now, key)?.1)) {
-            if left > stage.options.ttl.1 {
+            if left > context.options.ttl.1 {
                 let text = format!("node {}: a key that lives for {left} ms", self.index);
-                stage.checker.accuse(Invariant::Residue, text);
+                context.checker.report_violation(Invariant::Residue, text);
             }
         }
         if command.kind == Kind::Look {
             let seen = keys.iter().filter_map(|(before, _)| *before);
-            seen.for_each(|(token, _)| stage.checker.saw(client, token));
+            seen.for_each(|(token, _)| context.checker.saw(client, token));
         }
-        stage.checker.executed(&Execution {
+        context.checker.executed(&Execution {
             client,
             node: self.index,
-            now: stage.queue.now(),
+            now: context.queue.now(),
             command,
             keys: &keys,
             is_granted: is_granted(&reply),
         });
-        let is_avoidable = self.is_avoidable(stage, connection);
+        let is_avoidable = self.is_avoidable(context, connection);
         if is_avoidable && command.kind == Kind::Take {
-            stage.checker.expect_wanted(self.index, command.token, &keys);
+            context.checker.expect_wanted(self.index, command.token, &keys);
         }
-        let is_late = stage.network.connections[connection].is_abandoned;
+        let is_late = context.network.connections[connection].is_abandoned;
         if is_late && !is_avoidable && command.kind != Kind::Remove {
-            command.token.into_iter().for_each(|token| stage.checker.excuse(token));
+            command.token.into_iter().for_each(|token| context.checker.allow_leftover(token));
         }
         reply
     }
@@ -59,26 +59,29 @@ impl Node {
     /// Runs a command, or what a mistake makes of it.
     fn carry_out(
         &mut self,
-        stage: &Stage,
+        context: &Context,
         connection: usize,
         words: &[&[u8]],
         command: &Command<'_>,
     ) -> OwnedReply {
-        let now = self.clock.read(stage.queue.now());
-        let has = |mistake| stage.options.has(mistake);
+        let now = self.clock.read(context.queue.now());
+        let has = |mistake| context.options.has(mistake);
         match command.kind {
-            Kind::Remove if has(Sabotage::ReleaseWithoutComparing) => {}
-            Kind::Force if has(Sabotage::UnseenRemoved) => {}
-            Kind::Extend if has(Sabotage::ExtensionShortens) => {
+            Kind::Remove if has(Mistake::ReleaseWithoutComparing) => {}
+            Kind::Force if has(Mistake::UnseenRemoved) => {}
+            Kind::Extend if has(Mistake::ExtensionShortens) => {
                 let reply = self.ask(now, connection, words);
                 let ttl = words[3 + command.keys.len() + 1];
                 let ours = command.keys.iter().filter(|_| is_granted(&reply) == Some(true));
-                ours.for_each(|key| self.meddle(stage.queue.now(), &[b"PEXPIRE", key, ttl]));
+                ours.for_each(|key| {
+                    self.run_foreign_command(context.queue.now(), &[b"PEXPIRE", key, ttl]);
+                });
                 return reply;
             }
-            Kind::Remove if has(Sabotage::CounterForgotten) => {
+            Kind::Remove if has(Mistake::CounterForgotten) => {
                 let counters = command.keys.iter().map(|key| [key, COUNTER_SUFFIX].concat());
-                counters.for_each(|key| self.meddle(stage.queue.now(), &[b"DEL", &key]));
+                counters
+                    .for_each(|key| self.run_foreign_command(context.queue.now(), &[b"DEL", &key]));
                 return self.ask(now, connection, words);
             }
             _ => return self.ask(now, connection, words),

@@ -2,9 +2,9 @@
 
 use super::{Node, Trouble};
 use crate::checker::Command;
+use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::network::Side;
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
 use redlatch::internal::embedded::{ConnectionState, OwnedReply, Protocol};
 
 /// A node's state of one connection.
@@ -30,10 +30,15 @@ impl Served {
 
 impl Node {
     /// A connection was made.
-    pub(crate) fn accept(&mut self, stage: &mut Stage, connection: usize, client: (usize, u64)) {
-        if let Some(trouble) = self.trouble(stage).filter(Trouble::refuses_connections) {
+    pub(crate) fn accept(
+        &mut self,
+        context: &mut Context,
+        connection: usize,
+        client: (usize, u64),
+    ) {
+        if let Some(trouble) = self.trouble(context).filter(Trouble::refuses_connections) {
             let text = format!("-{}\r\n", trouble.text);
-            let Stage { network, queue, random, .. } = stage;
+            let Context { network, queue, random, .. } = context;
             network.send(queue, random, connection, Side::Client, text.as_bytes());
             return network.finish(queue, random, connection, Side::Client);
         }
@@ -60,7 +65,7 @@ impl Node {
     /// Records what the client has learned, and what it requests.
     pub(super) fn note(
         &mut self,
-        stage: &Stage,
+        context: &Context,
         connection: usize,
         words: &[&[u8]],
         reply: &OwnedReply,
@@ -77,7 +82,7 @@ impl Node {
             (b"INFO", OwnedReply::Error(_)) => {}
             (b"INFO", _) => served.is_introduced = true,
             _ if Command::of(words).is_some() && served.is_introduced => {
-                let end = (served.client, stage.network.connections[connection].node);
+                let end = (served.client, context.network.connections[connection].node);
                 let latest = self.latest.entry(end).or_default();
                 *latest = connection.max(*latest);
             }
@@ -88,7 +93,7 @@ impl Node {
     /// `CLIENT KILL ID id`, if the client may. With a `refusal`, it may not.
     pub(super) fn kill(
         &mut self,
-        stage: &mut Stage,
+        context: &mut Context,
         id: &[u8],
         refusal: Option<&str>,
     ) -> OwnedReply {
@@ -102,11 +107,11 @@ impl Node {
             return error(refusal);
         }
         let connection = *connection;
-        stage.say(|| format!("node {}: connection {id:?} is ended", self.index));
-        stage.tally.fault("connection killed");
-        if !stage.options.has(Sabotage::KillIgnored) {
+        context.trace(|| format!("node {}: connection {id:?} is ended", self.index));
+        context.tally.fault("connection killed");
+        if !context.options.has(Mistake::KillIgnored) {
             self.served.remove(&connection);
-            let Stage { network, queue, random, .. } = stage;
+            let Context { network, queue, random, .. } = context;
             network.end(queue, random, connection);
         }
         OwnedReply::Integer(1)
@@ -115,13 +120,13 @@ impl Node {
     /// Could its client have ended this connection before? The client has abandoned it, and the
     /// same run of the server has run a lock command on a later connection of the client to the
     /// same node; before that, it would have ended this connection on request.
-    pub(super) fn is_avoidable(&self, stage: &Stage, connection: usize) -> bool {
-        let entry = &stage.network.connections[connection];
+    pub(super) fn is_avoidable(&self, context: &Context, connection: usize) -> bool {
+        let entry = &context.network.connections[connection];
         self.served.get(&connection).is_some_and(|served| {
             let is_named = served.id.is_some() && served.is_introduced && !served.is_spared;
             let latest = self.latest.get(&(served.client, entry.node));
             let is_succeeded = latest.is_some_and(|latest| *latest > connection);
-            stage.options.may_kill && entry.is_abandoned && is_named && is_succeeded
+            context.options.may_kill && entry.is_abandoned && is_named && is_succeeded
         })
     }
 }

@@ -1,31 +1,31 @@
 //! Histories full of something rare.
 
-use super::{Beyond, Fault, Options};
-use crate::chance::Random;
+use super::{BrokenAssumption, Fault, Options};
 use crate::clock::{MILLIS, SECONDS};
-use crate::sabotage::Sabotage;
+use crate::mistake::Mistake;
+use crate::random::Random;
 use std::time::Duration;
 
 impl Options {
     /// Some faults that the algorithm must survive are rare: makes histories full of them.
     pub(super) fn focus(&mut self, random: &mut Random) {
-        match self.beyond {
-            Beyond::NothingWithTwins => {
+        match self.broken_assumption {
+            BrokenAssumption::NoneWithTwins => {
                 self.hides_info = false;
                 self.fault_pause = 30 * MILLIS;
                 self.restart_guard = false;
                 self.faults = vec![Fault::Trouble, Fault::Cut];
             }
-            Beyond::NothingWithStalls => {
+            BrokenAssumption::NoneWithStalls => {
                 (self.nodes, self.twins, self.restart_guard) = (3, None, false);
                 (self.clients, self.workers, self.resources) = (3, 1, 1);
                 (self.ttl, self.node_timeout) = ((100, 100), Duration::from_millis(200));
                 (self.wait_for_all, self.split_permille, self.window) = (false, 0, 1 << 20);
                 (self.extend_permille, self.patient_permille) = (800, 600);
                 (self.fault_pause, self.faults) = (30 * MILLIS, vec![Fault::Stall]);
-                (self.calm_at, self.events_max) = (2 * SECONDS, 6_000);
+                (self.faults_end_at, self.events_max) = (2 * SECONDS, 6_000);
             }
-            Beyond::NothingWithSilence => {
+            BrokenAssumption::NoneWithSilence => {
                 (self.nodes, self.twins, self.restart_guard) = (3, None, false);
                 (self.clients, self.workers, self.resources) = (3, 1, 1);
                 (self.ttl, self.node_timeout) = ((400, 400), Duration::from_millis(200));
@@ -33,9 +33,9 @@ impl Options {
                 (self.extend_permille, self.patient_permille, self.operator_permille) =
                     (0, 1_000, 0);
                 (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
-                (self.calm_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
+                (self.faults_end_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
             }
-            Beyond::Strays => {
+            BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);
                 (self.fence_permille, self.several_permille) = (0, 0);
@@ -44,7 +44,7 @@ impl Options {
                 self.delay = (MILLIS, 15 * MILLIS);
                 self.node_timeout = Duration::from_millis(50);
             }
-            Beyond::Nothing if self.sabotage.is_none() => match random.below(8) {
+            BrokenAssumption::None if self.mistake.is_none() => match random.below(8) {
                 0 => self.focus_on_late(random),
                 1 => self.focus_on_strays(random),
                 _ => {}
@@ -69,7 +69,7 @@ impl Options {
         self.extend_permille = 900;
         self.greedy_permille = 200;
         self.patient_permille = 600;
-        (self.calm_at, self.events_max) = (3 * SECONDS, 6_000);
+        (self.faults_end_at, self.events_max) = (3 * SECONDS, 6_000);
     }
 
     /// Unsolicited replies, on most connections of a client at a time.
@@ -83,20 +83,20 @@ impl Options {
         self.twins = None;
         self.fence_permille = random.pick(&[0, 0, 300]);
         self.extend_permille = random.pick(&[0, 600]);
-        self.calm_at = 2 * SECONDS;
+        self.faults_end_at = 2 * SECONDS;
     }
 
     /// Some mistakes show only in few histories: makes these more frequent.
     pub(super) fn aim(&mut self, random: &mut Random) {
-        match self.sabotage {
-            Some(Sabotage::ExtensionShortens | Sabotage::KillIgnored) => self.focus_on_late(random),
-            Some(Sabotage::LooksAtEndsOnly) => self.focus_on_strays(random),
-            Some(Sabotage::UnseenRemoved) => self.operator_permille = 200,
-            Some(Sabotage::CounterForgotten) => {
+        match self.mistake {
+            Some(Mistake::ExtensionShortens | Mistake::KillIgnored) => self.focus_on_late(random),
+            Some(Mistake::LooksAtEndsOnly) => self.focus_on_strays(random),
+            Some(Mistake::UnseenRemoved) => self.operator_permille = 200,
+            Some(Mistake::CounterForgotten) => {
                 (self.fence_permille, self.walls_apart) = (1_000, 100_000_000);
                 (self.clients, self.resources) = (4, 1);
             }
-            Some(Sabotage::TokenReused) => {
+            Some(Mistake::TokenReused) => {
                 (self.nodes, self.twins) = (1, None);
                 self.clients = 4;
                 self.resources = 1;
@@ -104,22 +104,22 @@ impl Options {
                 self.fault_pause = 30 * MILLIS;
                 self.node_timeout = self.node_timeout.min(Duration::from_millis(5));
             }
-            Some(Sabotage::DriftIgnored | Sabotage::ValidityFromReply) => {
+            Some(Mistake::DriftIgnored | Mistake::ValidityFromReply) => {
                 self.resources = 1;
                 self.clients = 4;
                 self.drift = 5_000_000;
                 (self.greedy_permille, self.patient_permille) = (800, 600);
             }
-            Some(Sabotage::HandoffAssumed) => {
+            Some(Mistake::HandoffAssumed) => {
                 (self.workers, self.resources, self.clients) = (3, 1, 4);
                 (self.is_lined, self.pass_permille, self.patient_permille) = (true, 1_000, 1_000);
             }
-            Some(Sabotage::TwinsUnrecognised) => {
+            Some(Mistake::TwinsUnrecognised) => {
                 self.hides_info = false;
                 (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
                 (self.resources, self.restart_guard) = (1, false);
             }
-            Some(Sabotage::ClockStopsInSuspend) => {
+            Some(Mistake::ClockStopsInSuspend) => {
                 self.resources = 1;
                 self.faults = vec![Fault::Pause];
             }

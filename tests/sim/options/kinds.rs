@@ -2,16 +2,16 @@
 
 /// The assumption of the algorithm that a history may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Beyond {
+pub(crate) enum BrokenAssumption {
     /// None.
-    Nothing,
+    None,
     /// None, and two nodes are always one server, which is often too busy to report its run id.
-    NothingWithTwins,
+    NoneWithTwins,
     /// None, and connections stall all the time, while locks are extended at the last moment.
-    NothingWithStalls,
+    NoneWithStalls,
     /// None, and as few nodes as possible recover, the others are silent, and rounds last half a
     /// ttl.
-    NothingWithSilence,
+    NoneWithSilence,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
     /// Nodes restart without the last second, and the clients have no restart guard.
@@ -33,12 +33,12 @@ pub(crate) enum Beyond {
     Restored,
 }
 
-impl Beyond {
+impl BrokenAssumption {
     pub(crate) const ALL: [Self; 13] = [
-        Self::Nothing,
-        Self::NothingWithTwins,
-        Self::NothingWithStalls,
-        Self::NothingWithSilence,
+        Self::None,
+        Self::NoneWithTwins,
+        Self::NoneWithStalls,
+        Self::NoneWithSilence,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,

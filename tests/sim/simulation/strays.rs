@@ -3,9 +3,9 @@
 
 use super::Simulation;
 use crate::clock::MILLIS;
+use crate::context::Context;
 use crate::node::are_scripts;
-use crate::options::Beyond;
-use crate::stage::Stage;
+use crate::options::BrokenAssumption;
 use crate::stray::{Stray, What};
 use redlatch::internal::engine::quorum;
 
@@ -13,7 +13,7 @@ impl Simulation {
     /// Unsolicited replies arrive on some of a client's connections, often from a majority of the
     /// nodes.
     pub(super) fn stray_from_now_on(&mut self, lasts: u64) {
-        let Stage { network, queue, random, options, .. } = &mut self.stage;
+        let Context { network, queue, random, options, .. } = &mut self.context;
         let client = random.below(options.clients as u64) as usize;
         let least = if random.chance(700) { quorum(options.nodes) } else { 1 };
         let count = random.between(least as u64, options.nodes as u64) as usize;
@@ -21,25 +21,25 @@ impl Simulation {
         let repeats = random.chance(700);
         let until = queue.now() + lasts + 20 * MILLIS;
         for connection in network.working() {
-            let (owner, node) = self.stage.network.ends(connection);
+            let (owner, node) = self.context.network.ends(connection);
             if owner != client || !nodes.contains(&node) {
                 continue;
             }
             if repeats {
-                self.stage.network.connections[connection].repeated_until = until;
+                self.context.network.connections[connection].repeated_until = until;
             } else {
-                let stray = Stray::unasked(&mut self.stage, connection);
-                self.stage.send_stray(stray);
+                let stray = Stray::unasked(&mut self.context, connection);
+                self.context.send_stray(stray);
             }
         }
     }
 
     /// An unsolicited reply arrives, if it may.
     pub(super) fn stray(&mut self, index: usize) {
-        if self.stage.is_calm || !self.may_arrive(&self.stage.strays[index]) {
+        if self.context.has_faults_ended || !self.may_arrive(&self.context.strays[index]) {
             return;
         }
-        let Stage { network, strays, tally, checker, options, .. } = &mut self.stage;
+        let Context { network, strays, tally, checker, options, .. } = &mut self.context;
         let stray = &strays[index];
         let (client, node) = network.ends(stray.connection);
         tally.fault(match stray.what {
@@ -48,13 +48,13 @@ impl Simulation {
             What::Push => "push message",
         });
         if stray.is_error() {
-            checker.pardon(self.clients[client].name, options.server(node));
+            checker.note_unsolicited_error(self.clients[client].name, options.server(node));
             network.connections[stray.connection].is_disturbed = true;
         }
         network.deliver(stray.connection, &stray.bytes);
-        let stage = &self.stage;
-        stage.say(|| {
-            let text = stage.strays[index].bytes.escape_ascii();
+        let context = &self.context;
+        context.trace(|| {
+            let text = context.strays[index].bytes.escape_ascii();
             format!("client {client} is sent {text} by node {node}, unasked for")
         });
         self.drive(client, self.clients[client].name.1);
@@ -64,24 +64,25 @@ impl Simulation {
     /// `SET` is unanswered.
     fn may_arrive(&self, stray: &Stray) -> bool {
         let Stray { connection, what, .. } = *stray;
-        let node = &self.nodes[self.stage.options.server(self.stage.network.ends(connection).1)];
-        if !self.stage.network.is_between_replies(connection) {
+        let node =
+            &self.nodes[self.context.options.server(self.context.network.ends(connection).1)];
+        if !self.context.network.is_between_replies(connection) {
             return false;
         }
         match what {
             What::Push => node.may_push(connection),
-            _ if self.stage.options.beyond == Beyond::Strays => true,
+            _ if self.context.options.broken_assumption == BrokenAssumption::Strays => true,
             // Replies after an error do not count until a script has shown the order. Two errors
             // instead of a whole greeting leave a connection without an id, which no client can
             // end.
             What::Error => {
                 node.is_numbered(connection)
-                    || !self.stage.network.connections[connection].is_disturbed
+                    || !self.context.network.connections[connection].is_disturbed
             }
             // All commands have their replies, or only scripts have not.
             // An incomplete command may become a `SET`.
             _ => {
-                let unread = self.stage.network.unread(connection);
+                let unread = self.context.network.unread(connection);
                 are_scripts(&[node.begun(connection), unread].concat())
             }
         }

@@ -4,51 +4,56 @@
 use super::{Outcome, Worker};
 use crate::checker::name;
 use crate::client::Client;
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquired, Ballot, Entropy, Lease, Node, NodeSet, Request, Verb, Vote, quorum,
 };
 
 impl Worker {
-    pub(super) fn draw(&mut self, client: &Client, stage: &mut Stage) -> Entropy {
+    pub(super) fn draw(&mut self, client: &Client, context: &mut Context) -> Entropy {
         let mut bytes = [0; Entropy::LEN];
         for chunk in bytes.chunks_mut(8) {
-            let number = stage.random.number().to_le_bytes();
+            let number = context.random.number().to_le_bytes();
             chunk.copy_from_slice(&number[..chunk.len()]);
         }
-        if stage.options.sabotage == Some(Sabotage::TokenReused) {
+        if context.options.mistake == Some(Mistake::TokenReused) {
             let first = *self.first_token.get_or_insert(bytes);
             bytes[..20].copy_from_slice(&first[..20]);
         }
-        let draw = Entropy::from_bytes(bytes).at(client.wall(stage));
-        stage.checker.drawn(client.name, name(draw.token.as_bytes()));
+        let draw = Entropy::from_bytes(bytes).at(client.wall(context));
+        context.checker.drawn(client.name, name(draw.token.as_bytes()));
         draw
     }
 
     /// Sends the removal after a failed attempt.
-    pub(super) fn undo(&mut self, client: &mut Client, stage: &mut Stage, mut request: Request) {
+    pub(super) fn undo(
+        &mut self,
+        client: &mut Client,
+        context: &mut Context,
+        mut request: Request,
+    ) {
         debug_assert_eq!(request.verb(), Verb::Undo);
-        stage.checker.over(name(request.lock().expect("a lock is removed").token.as_bytes()));
-        match stage.options.sabotage {
-            Some(Sabotage::UndoForgotten) => return,
-            Some(Sabotage::UndoOnlyWhereGranted) => request.nodes = self.stale,
+        context.checker.over(name(request.lock().expect("a lock is removed").token.as_bytes()));
+        match context.options.mistake {
+            Some(Mistake::UndoForgotten) => return,
+            Some(Mistake::UndoOnlyWhereGranted) => request.nodes = self.stale,
             _ => {}
         }
-        client.post(stage, &request);
+        client.post(context, &request);
     }
 
     /// Is this the thread that never retries?
-    pub(super) fn gives_up(&self, stage: &Stage, until: Time) -> bool {
+    pub(super) fn gives_up(&self, context: &Context, until: Time) -> bool {
         // The first attempt does not wait.
-        stage.options.has(Sabotage::NeverTriesAgain) && until > Time::ZERO
+        context.options.has(Mistake::NeverTriesAgain) && until > Time::ZERO
     }
 
     /// Panics if a lock held by another client is the mistake of this history.
-    pub(super) fn bear(&self, stage: &Stage, outcome: &Outcome) {
+    pub(super) fn panic_if_held_by_others(&self, context: &Context, outcome: &Outcome) {
         let is_refused = matches!(outcome, Outcome::Acquired(Acquired::Contended));
-        let can_bear = !stage.options.has(Sabotage::PanicsOnRefusal);
+        let can_bear = !context.options.has(Mistake::PanicsOnRefusal);
         assert!(can_bear || !is_refused, "thread {} gets all that it wants", self.index);
     }
 
@@ -56,20 +61,20 @@ impl Worker {
     pub(super) fn believes_handoff(
         &mut self,
         client: &Client,
-        stage: &mut Stage,
+        context: &mut Context,
         lease: &Lease,
     ) -> bool {
-        if !stage.options.has(Sabotage::HandoffAssumed) {
+        if !context.options.has(Mistake::HandoffAssumed) {
             return false;
         }
         let mut lease = lease.clone();
-        lease.valid_until = client.now(stage).after(client.rules.drift.validity(lease.ttl));
-        self.take(client, stage, lease);
+        lease.valid_until = client.now(context).after(client.rules.drift.validity(lease.ttl));
+        self.take(client, context, lease);
         true
     }
 
     /// Changes a ballot, for some mistakes.
-    pub(super) fn tamper(&mut self, stage: &Stage, mut ballot: Ballot) -> Ballot {
+    pub(super) fn tamper(&mut self, context: &Context, mut ballot: Ballot) -> Ballot {
         if !self.is_acquiring() {
             return ballot;
         }
@@ -79,12 +84,12 @@ impl Worker {
             ballot.tally.failed.remove(node);
             ballot.tally.cast(node, Vote::Granted);
         };
-        match stage.options.sabotage {
-            Some(Sabotage::QuorumOneLess) if granted.len() + 1 == quorum(stage.options.nodes) => {
-                let missing = NodeSet::all(stage.options.nodes).without(granted);
+        match context.options.mistake {
+            Some(Mistake::QuorumOneLess) if granted.len() + 1 == quorum(context.options.nodes) => {
+                let missing = NodeSet::all(context.options.nodes).without(granted);
                 missing.iter().take(1).for_each(|node| add(&mut ballot, node));
             }
-            Some(Sabotage::StaleVotes) => self.stale.iter().for_each(|node| add(&mut ballot, node)),
+            Some(Mistake::StaleVotes) => self.stale.iter().for_each(|node| add(&mut ballot, node)),
             _ => {}
         }
         self.stale = granted;

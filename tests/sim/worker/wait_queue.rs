@@ -9,8 +9,8 @@ use super::lock::ROUNDS_MAX;
 use super::{Running, State, Worker};
 use crate::checker::name;
 use crate::client::Client;
+use crate::context::Context;
 use crate::queue::Event;
-use crate::stage::Stage;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Acquire, Lease};
 
@@ -29,54 +29,54 @@ impl Worker {
     pub(super) fn join(
         &mut self,
         client: &mut Client,
-        stage: &mut Stage,
+        context: &mut Context,
         acquire: Acquire,
         limit: Option<Time>,
         waits: bool,
     ) {
-        let is_lined = stage.options.is_lined;
+        let is_lined = context.options.is_lined;
         let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
         let is_taken = client.workers.iter().any(is_before);
         self.has_place = is_lined && !is_taken;
         if !is_lined || !is_taken || !waits {
-            self.start(client, stage, Running::Acquire(acquire), limit);
-            return self.advance(client, stage);
+            self.start(client, context, Running::Acquire(acquire), limit);
+            return self.advance(client, context);
         }
-        stage.say(|| format!("client {:?}.{} waits in the queue", client.name, self.index));
-        let since = stage.queue.now();
+        context.trace(|| format!("client {:?}.{} waits in the queue", client.name, self.index));
+        let since = context.queue.now();
         self.state = State::InLine(Waiting { acquire, limit, since, call: None });
         if let Some(limit) = limit {
-            self.sleep(client, stage, client.clock.when(limit));
+            self.sleep(client, context, client.clock.when(limit));
         }
     }
 
     /// Checks whether it is the head now, or its deadline has passed.
-    pub(super) fn look_up(&mut self, client: &mut Client, stage: &mut Stage, waiting: Waiting) {
-        let is_late = waiting.limit.is_some_and(|limit| client.now(stage) >= limit);
+    pub(super) fn look_up(&mut self, client: &mut Client, context: &mut Context, waiting: Waiting) {
+        let is_late = waiting.limit.is_some_and(|limit| client.now(context) >= limit);
         let Waiting { mut acquire, mut limit, call, .. } = waiting;
         match call {
             Some(lease) if is_late => {
                 // Called too late. Another waiter may have more time.
-                self.go_home(client, stage, lease);
-                self.rest(client, stage);
+                self.pass_on_or_release(client, context, lease);
+                self.rest(client, context);
             }
             Some(lease) => {
                 self.has_place = true;
                 if let Some(lease) = lease {
-                    stage.tally.handoffs += 1;
-                    if self.believes_handoff(client, stage, &lease) {
+                    context.tally.handoffs += 1;
+                    if self.believes_handoff(client, context, &lease) {
                         return;
                     }
                     acquire = acquire.succeeding(lease);
                 } else {
                     // A thread that begins with too little time left still gets one whole attempt.
-                    let whole = client.now(stage).after(client.rules.node_timeout * ROUNDS_MAX);
+                    let whole = client.now(context).after(client.rules.node_timeout * ROUNDS_MAX);
                     limit = limit.map(|limit| limit.max(whole));
                 }
-                self.start(client, stage, Running::Acquire(acquire), limit);
-                self.advance(client, stage);
+                self.start(client, context, Running::Acquire(acquire), limit);
+                self.advance(client, context);
             }
-            None if is_late => self.rest(client, stage),
+            None if is_late => self.rest(client, context),
             None => self.state = State::InLine(Waiting { acquire, limit, call, ..waiting }),
         }
     }
@@ -86,7 +86,7 @@ impl Worker {
     pub(super) fn pass_on(
         &mut self,
         client: &mut Client,
-        stage: &mut Stage,
+        context: &mut Context,
         lease: Option<&Lease>,
     ) -> bool {
         if !std::mem::take(&mut self.has_place) {
@@ -98,27 +98,33 @@ impl Worker {
             is_next.then_some((waiting.since, index))
         });
         let Some((_, next)) = waiting.min() else { return false };
-        let now = client.now(stage);
-        let is_handed = stage.random.chance(stage.options.pass_permille);
+        let now = client.now(context);
+        let is_handed = context.random.chance(context.options.pass_permille);
         let lease = lease.filter(|lease| is_handed && now < lease.valid_until);
-        stage.say(|| format!("client {:?}.{} calls .{next}: {lease:?}", client.name, self.index));
+        context
+            .trace(|| format!("client {:?}.{} calls .{next}: {lease:?}", client.name, self.index));
         client.workers[next].has_place = true;
         if let State::InLine(waiting) = &mut client.workers[next].state {
             waiting.call = Some(lease.cloned());
         }
-        let hitch = stage.network.hitch(&mut stage.random);
+        let scheduling_delay = context.network.scheduling_delay(&mut context.random);
         let (owner, life) = client.name;
-        stage.queue.after(hitch, Event::Work { client: owner, life, worker: next });
+        context.queue.after(scheduling_delay, Event::Work { client: owner, life, worker: next });
         lease.is_some()
     }
 
     /// Hands off the lock that it was called with, or releases it.
-    fn go_home(&mut self, client: &mut Client, stage: &mut Stage, lease: Option<Lease>) {
+    fn pass_on_or_release(
+        &mut self,
+        client: &mut Client,
+        context: &mut Context,
+        lease: Option<Lease>,
+    ) {
         self.has_place = true;
-        if !self.pass_on(client, stage, lease.as_ref()) {
+        if !self.pass_on(client, context, lease.as_ref()) {
             if let Some(lease) = lease {
-                stage.checker.over(name(lease.token.as_bytes()));
-                client.post(stage, &lease.undo(client.now(stage), &client.rules));
+                context.checker.over(name(lease.token.as_bytes()));
+                client.post(context, &lease.undo(client.now(context), &client.rules));
             }
         }
     }

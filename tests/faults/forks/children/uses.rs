@@ -1,4 +1,4 @@
-//! What a child asks of what it has inherited, and children of threads in the middle of something.
+//! How a child uses what it has inherited, and forks in the middle of an operation.
 
 use std::env;
 use std::process;
@@ -39,11 +39,11 @@ fn a_child_that_is_forked_by_a_callback_of_a_loss_tells_of_no_other() {
     with_child("forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
 }
 
-/// A ttl that ends during the test.
+/// A ttl that passes during the test.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// Asks everything of what was inherited, all of which is refused at once, and nothing of which
-/// calls anybody.
+/// Calls all methods of the inherited client and guards. All fail at once, and none calls a
+/// callback.
 pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&str]) {
     let start = Instant::now();
     for client in clients {
@@ -69,7 +69,7 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
         assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
     }
-    // A client of its own sees that the locks are held, and removes them only if told to by force.
+    // The child's own client sees that the locks are held, and removes them only by force.
     let own = thorough(urls.iter().copied());
     assert!(own.try_lock("plain", LONG).is_ok_and(|lock| lock.is_none()));
     assert_eq!(take(&own, "new", LONG).release(), Ok(Released::InTime));
@@ -78,7 +78,7 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
     assert!(start.elapsed() < LIMIT);
 }
 
-/// A child that comes back from the closure it was forked in.
+/// A child that returns from the closure in which it was forked.
 #[test]
 fn as_a_parent_under_a_lock() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -102,7 +102,7 @@ fn as_a_parent_under_a_lock() {
     let _ = take(&client, "under", LONG).release().unwrap();
 }
 
-/// Forks again and again while other threads take, keep and give back locks.
+/// Forks repeatedly while other threads acquire, extend and release locks.
 #[test]
 fn as_a_parent_whose_threads_are_busy() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -115,7 +115,7 @@ fn as_a_parent_whose_threads_are_busy() {
             let (client, is_over) = (&client, &is_over);
             scope.spawn(move || {
                 while !is_over.load(Ordering::SeqCst) {
-                    // Two threads for each lock, so that they stand in line.
+                    // Two threads for each lock, so that they wait for each other.
                     let guard = client.lock(format!("busy-{}", number / 2), LONG).unwrap();
                     guard.on_lost(|_| unreachable!("it is held")).unwrap();
                     drop(guard);
@@ -141,7 +141,7 @@ fn as_a_parent_whose_threads_are_busy() {
     });
 }
 
-/// Forks when it is told that a first attempt has failed, with the call under way.
+/// Forks in the callback after a failed first attempt, during the call.
 #[test]
 fn as_a_parent_that_forks_in_a_callback() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -171,7 +171,7 @@ fn as_a_parent_that_forks_in_a_callback() {
     let _ = take(&client, "busy", LONG).release().unwrap();
 }
 
-/// Forks when it is told that a lock is lost, with other losses and renewals still to be told.
+/// Forks in the callback of a loss, with other losses and extensions still to be reported.
 #[test]
 fn as_a_parent_that_forks_when_a_lock_is_lost() {
     let Ok(urls) = env::var(URLS) else { return };
@@ -197,7 +197,7 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
                 if client.try_lock("new", LONG).err() != Some(LockError::OtherProcess) {
                     process::exit(5);
                 }
-                // The only thread of the child is at its end, if there is nothing else to tell.
+                // The only thread of the child ends, if there is nothing else to report.
                 return;
             }
             sender.send(number).unwrap();
@@ -208,6 +208,6 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     expect_child_to_end_with(0);
     assert_eq!(kept.release(), Ok(Released::InTime));
     assert!(short.ensure_held().is_err());
-    // Its key lives on for a moment after the loss.
+    // Its key still exists for a moment after the loss.
     let _ = client.lock("short", LONG).unwrap().release().unwrap();
 }

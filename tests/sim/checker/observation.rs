@@ -11,7 +11,7 @@ impl Checker {
                 Some((now, until)) if *now == token && *until < kept_until => {
                     let text =
                         format!("{token:?} loses time, from {kept_until} to {until}: {it:?}");
-                    self.accuse(Invariant::Validity, text);
+                    self.report_violation(Invariant::Validity, text);
                 }
                 Some((now, _)) if *now == token => {}
                 _ => self.removed(token, it),
@@ -33,7 +33,7 @@ impl Checker {
         let is_its = owner.as_ref().is_some_and(|owner| owner.client == it.client);
         if !is_its || it.command.removed() != Some(token) {
             let text = format!("{:?} removed {token:?}, another's: {it:?}", it.client);
-            self.accuse(Invariant::Ownership, text);
+            self.report_violation(Invariant::Ownership, text);
         } else if let Some(owner) = owner {
             owner.remove(it.node);
             let until = self.held_until(token);
@@ -87,7 +87,7 @@ impl Checker {
         let is_new = keys.iter().any(|(before, after)| has(after) && !has(before));
         if is_new && owner.is_over && !self.dead.contains(&owner.client) {
             let text = format!("node {node} has {token:?} again, after what took it back");
-            self.accuse(Invariant::Residue, text);
+            self.report_violation(Invariant::Residue, text);
         }
     }
 
@@ -103,12 +103,13 @@ impl Checker {
         if owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
             return;
         }
-        let is_pardoned = client.is_some_and(|client| self.pardons.contains(&(client, node)));
+        let is_pardoned =
+            client.is_some_and(|client| self.unsolicited_errors.contains(&(client, node)));
         if is_granted || !is_pardoned {
             let text = format!(
                 "node {node} never answered {is_granted} to the {kind:?} of {token:?} since {since}"
             );
-            self.accuse(Invariant::Attribution, text);
+            self.report_violation(Invariant::Attribution, text);
         }
     }
 }

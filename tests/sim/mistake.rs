@@ -5,7 +5,7 @@ use crate::checker::Invariant;
 
 /// One mistake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sabotage {
+pub(crate) enum Mistake {
     /// All attempts of a thread use one token.
     TokenReused,
     /// A failed attempt removes no keys.
@@ -51,31 +51,31 @@ pub(crate) enum Sabotage {
 }
 
 /// All mistakes, and the guarantees that they break.
-pub(crate) const ALL: [(Sabotage, Invariant); 26] = [
-    (Sabotage::TokenReused, Invariant::MutualExclusion),
-    (Sabotage::UndoForgotten, Invariant::Residue),
-    (Sabotage::UndoOnlyWhereGranted, Invariant::Residue),
-    (Sabotage::ValidityFromReply, Invariant::MutualExclusion),
-    (Sabotage::DriftIgnored, Invariant::MutualExclusion),
-    (Sabotage::QuorumOneLess, Invariant::MutualExclusion),
-    (Sabotage::StaleVotes, Invariant::MutualExclusion),
-    (Sabotage::ExtensionAssumed, Invariant::MutualExclusion),
-    (Sabotage::ClockStopsInSuspend, Invariant::MutualExclusion),
-    (Sabotage::TimeoutIgnored, Invariant::Deadline),
-    (Sabotage::ReleaseWithoutComparing, Invariant::Ownership),
-    (Sabotage::HandoffAssumed, Invariant::MutualExclusion),
-    (Sabotage::KillIgnored, Invariant::Residue),
-    (Sabotage::ExtensionShortens, Invariant::MutualExclusion),
-    (Sabotage::ExtensionShortens, Invariant::Validity),
-    (Sabotage::LooksAtEndsOnly, Invariant::MutualExclusion),
-    (Sabotage::UnseenRemoved, Invariant::Ownership),
-    (Sabotage::CounterForgotten, Invariant::Fencing),
-    (Sabotage::TwinsUnrecognised, Invariant::Validity),
-    (Sabotage::ExtensionAssumed, Invariant::Validity),
-    (Sabotage::QuorumOneLess, Invariant::Validity),
-    (Sabotage::AnsweredTwice, Invariant::Attribution),
-    (Sabotage::StaleVotes, Invariant::Attribution),
-    (Sabotage::TimeoutIgnored, Invariant::Resources),
-    (Sabotage::NeverTriesAgain, Invariant::Liveness),
-    (Sabotage::PanicsOnRefusal, Invariant::Panic),
+pub(crate) const ALL: [(Mistake, Invariant); 26] = [
+    (Mistake::TokenReused, Invariant::MutualExclusion),
+    (Mistake::UndoForgotten, Invariant::Residue),
+    (Mistake::UndoOnlyWhereGranted, Invariant::Residue),
+    (Mistake::ValidityFromReply, Invariant::MutualExclusion),
+    (Mistake::DriftIgnored, Invariant::MutualExclusion),
+    (Mistake::QuorumOneLess, Invariant::MutualExclusion),
+    (Mistake::StaleVotes, Invariant::MutualExclusion),
+    (Mistake::ExtensionAssumed, Invariant::MutualExclusion),
+    (Mistake::ClockStopsInSuspend, Invariant::MutualExclusion),
+    (Mistake::TimeoutIgnored, Invariant::Deadline),
+    (Mistake::ReleaseWithoutComparing, Invariant::Ownership),
+    (Mistake::HandoffAssumed, Invariant::MutualExclusion),
+    (Mistake::KillIgnored, Invariant::Residue),
+    (Mistake::ExtensionShortens, Invariant::MutualExclusion),
+    (Mistake::ExtensionShortens, Invariant::Validity),
+    (Mistake::LooksAtEndsOnly, Invariant::MutualExclusion),
+    (Mistake::UnseenRemoved, Invariant::Ownership),
+    (Mistake::CounterForgotten, Invariant::Fencing),
+    (Mistake::TwinsUnrecognised, Invariant::Validity),
+    (Mistake::ExtensionAssumed, Invariant::Validity),
+    (Mistake::QuorumOneLess, Invariant::Validity),
+    (Mistake::AnsweredTwice, Invariant::Attribution),
+    (Mistake::StaleVotes, Invariant::Attribution),
+    (Mistake::TimeoutIgnored, Invariant::Resources),
+    (Mistake::NeverTriesAgain, Invariant::Liveness),
+    (Mistake::PanicsOnRefusal, Invariant::Panic),
 ];

@@ -10,20 +10,20 @@ use redlatch::internal::engine::quorum;
 impl Simulation {
     /// Ends the faults. Returns the nodes that work from now on.
     pub(super) fn heal(&mut self) -> Vec<usize> {
-        let now = self.stage.queue.now();
-        self.stage.is_calm = true;
-        self.stage.network.calm();
-        let least = quorum(self.stage.options.nodes) as u64;
-        let most = if self.stage.options.heals_least { least } else { self.nodes.len() as u64 };
-        let healed = self.stage.random.between(least, most.max(least)) as usize;
-        let nodes = self.stage.random.subset(self.nodes.len(), healed);
-        self.stage.say(|| format!("faults are over: nodes {nodes:?} work from now on"));
+        let now = self.context.queue.now();
+        self.context.has_faults_ended = true;
+        self.context.network.end_faults();
+        let least = quorum(self.context.options.nodes) as u64;
+        let most = if self.context.options.heals_least { least } else { self.nodes.len() as u64 };
+        let healed = self.context.random.between(least, most.max(least)) as usize;
+        let nodes = self.context.random.subset(self.nodes.len(), healed);
+        self.context.trace(|| format!("faults are over: nodes {nodes:?} work from now on"));
         for node in &nodes {
             if self.nodes[*node].health == Health::Down {
                 self.nodes[*node].restart(now, Memory::All);
             }
             self.nodes[*node].refuse(None, 0);
-            self.nodes[*node].thaw(&mut self.stage);
+            self.nodes[*node].thaw(&mut self.context);
         }
         nodes
     }
@@ -31,52 +31,52 @@ impl Simulation {
     /// All waiting threads must get their locks.
     pub(super) fn expect_locks(&mut self) {
         let waiting = self.workers(Worker::is_acquiring);
-        let options = &self.stage.options;
+        let options = &self.context.options;
         let reconnect = options.node_timeout.as_nanos() as u64 * 11 + SECONDS;
         let guard = if options.restart_guard { options.longest_life() + SECONDS } else { 0 };
         // A late command may set a key again that no client removes any more.
-        let late = match self.stage.held_until.checked_sub(self.stage.queue.now()) {
+        let late = match self.context.held_until.checked_sub(self.context.queue.now()) {
             Some(left) => left + options.longest_life(),
             None => 0,
         };
         let budget =
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
-        let end = self.stage.queue.now() + budget;
+        let end = self.context.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let text = format!("{waiting} still wait after {budget} ns without faults");
-            self.stage.checker.accuse(Invariant::Liveness, text);
+            self.context.checker.report_violation(Invariant::Liveness, text);
         }
     }
 
     /// Pending releases must be sent, and remaining keys must expire.
     pub(super) fn expect_nothing_forgotten(&mut self, healed: &[usize]) {
-        let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
-        self.run_until(self.stage.held_until, |_| false);
-        let end = self.stage.queue.now() + 3 * SECONDS + silence;
+        let silence = self.context.options.node_timeout.as_nanos() as u64 * 11;
+        self.run_until(self.context.held_until, |_| false);
+        let end = self.context.queue.now() + 3 * SECONDS + silence;
         // Bytes in flight arrive within a second.
-        self.run_until(self.stage.queue.now() + SECONDS, |_| false);
-        while self.left_over(healed).is_some() && self.stage.queue.now() < end {
-            self.run_until(self.stage.queue.now() + 100 * MILLIS, |_| false);
+        self.run_until(self.context.queue.now() + SECONDS, |_| false);
+        while self.left_over(healed).is_some() && self.context.queue.now() < end {
+            self.run_until(self.context.queue.now() + 100 * MILLIS, |_| false);
         }
         if let Some((node, token)) = self.left_over(healed) {
             let text = format!("node {node} keeps {token:?}, which was released");
-            self.stage.checker.accuse(Invariant::Residue, text);
+            self.context.checker.report_violation(Invariant::Residue, text);
         }
-        let later = self.stage.queue.now() + self.stage.options.longest_life();
+        let later = self.context.queue.now() + self.context.options.longest_life();
         for node in healed {
             for (_, token) in self.nodes[*node].locks(later) {
                 let text = format!("node {node} keeps {token:?} for ever");
-                self.stage.checker.accuse(Invariant::Residue, text);
+                self.context.checker.report_violation(Invariant::Residue, text);
             }
         }
     }
 
     /// A key that should be gone.
     fn left_over(&self, healed: &[usize]) -> Option<(usize, Name)> {
-        let now = self.stage.queue.now();
+        let now = self.context.queue.now();
         healed.iter().find_map(|node| {
             let mut locks = self.nodes[*node].locks(now).into_iter().map(|(_, token)| token);
-            let found = locks.find(|token| self.stage.checker.is_left_over(*token))?;
+            let found = locks.find(|token| self.context.checker.is_left_over(*token))?;
             Some((*node, found))
         })
     }
@@ -84,21 +84,21 @@ impl Simulation {
     /// When no thread requests anything any more, unanswered commands and pending releases must
     /// end, because they succeed or because their time is over.
     pub(super) fn expect_nothing_under_way(&mut self) {
-        self.stage.is_over = true;
-        let silence = self.stage.options.node_timeout.as_nanos() as u64 * 11;
+        self.context.is_over = true;
+        let silence = self.context.options.node_timeout.as_nanos() as u64 * 11;
         // First unanswered commands time out, then their pending releases, then the connection.
         for _ in 0..3 {
-            let pause = self.stage.options.longest_life() + silence;
-            self.run_until(self.stage.queue.now() + pause, |_| false);
+            let pause = self.context.options.longest_life() + silence;
+            self.run_until(self.context.queue.now() + pause, |_| false);
             for client in self.clients.iter_mut().filter(|client| client.is_alive) {
-                client.settle(&mut self.stage);
+                client.settle(&mut self.context);
             }
         }
         for client in self.clients.iter_mut().filter(|client| client.is_alive) {
             let load = client.load();
             if load != (0, 0, 0) {
                 let text = format!("client {:?} ends with {load:?} under way", client.name);
-                self.stage.checker.accuse(Invariant::Resources, text);
+                self.context.checker.report_violation(Invariant::Resources, text);
             }
         }
     }

@@ -1,16 +1,16 @@
 //! The context that clients and nodes share: time, random numbers, the network, and the checker.
 
-use crate::chance::Random;
 use crate::checker::Checker;
 use crate::network::Network;
 use crate::options::Options;
 use crate::queue::Queue;
+use crate::random::Random;
 use crate::stray::Stray;
 use crate::tally::Tally;
 use redlatch::internal::engine::quorum;
 
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Context {
     pub(crate) options: Options,
     pub(crate) queue: Queue,
     pub(crate) random: Random,
@@ -21,7 +21,7 @@ pub(crate) struct Stage {
     /// When the last byte that is held back arrives.
     pub(crate) held_until: u64,
     /// The faults are over.
-    pub(crate) is_calm: bool,
+    pub(crate) has_faults_ended: bool,
     /// No thread requests anything any more.
     pub(crate) is_over: bool,
     pub(crate) tally: Tally,
@@ -30,7 +30,7 @@ pub(crate) struct Stage {
     pub(crate) digest: u64,
 }
 
-impl Stage {
+impl Context {
     pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
         let network = Network::new(&options);
         let checker = Checker::new(quorum(options.nodes));
@@ -42,7 +42,7 @@ impl Stage {
             checker,
             strays: Vec::new(),
             held_until: 0,
-            is_calm: false,
+            has_faults_ended: false,
             is_over: false,
             tally: Tally::one(),
             is_traced,
@@ -51,7 +51,7 @@ impl Stage {
     }
 
     /// Writes a line of the trace.
-    pub(crate) fn say(&self, text: impl FnOnce() -> String) {
+    pub(crate) fn trace(&self, text: impl FnOnce() -> String) {
         if self.is_traced {
             let now = self.queue.now();
             eprintln!("{:>6}.{:06} ms  {}", now / 1_000_000, now % 1_000_000, text());

@@ -2,8 +2,8 @@
 
 use super::pipe::{Piece, Pipe};
 use super::{Network, Setup, Side};
-use crate::chance::Random;
 use crate::queue::Queue;
+use crate::random::Random;
 
 impl Network {
     /// The connection breaks: both sides notice, at different times, and only a part of the bytes

@@ -3,8 +3,8 @@
 
 use super::{Client, Link};
 use crate::clock::MICROS;
-use crate::sabotage::Sabotage;
-use crate::stage::Stage;
+use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::worker::Worker;
 use redlatch::internal::engine::Node;
 
@@ -13,17 +13,17 @@ const WALL: u64 = 1_700_000_000_000_000;
 
 impl Client {
     /// Microseconds since 1970 by its wall clock.
-    pub(crate) fn wall(&self, stage: &Stage) -> u64 {
-        WALL + self.wall_offset + stage.queue.now() / MICROS
+    pub(crate) fn wall(&self, context: &Context) -> u64 {
+        WALL + self.wall_offset + context.queue.now() / MICROS
     }
 
     /// No thread requests anything any more: reads what has arrived, and processes deadlines.
-    pub(crate) fn settle(&mut self, stage: &mut Stage) {
-        self.take_in(stage);
-        if !stage.options.has(Sabotage::TimeoutIgnored) {
-            self.rounds.tick(self.now(stage));
+    pub(crate) fn settle(&mut self, context: &mut Context) {
+        self.take_in(context);
+        if !context.options.has(Mistake::TimeoutIgnored) {
+            self.rounds.tick(self.now(context));
         }
-        self.flush(stage);
+        self.flush(context);
     }
 
     /// The number of unanswered commands and of pending releases on all nodes, and of waiting
@@ -36,27 +36,27 @@ impl Client {
     }
 
     /// Pauses the client: no thread runs.
-    pub(crate) fn pause(&mut self, stage: &mut Stage, pause: u64) {
-        let now = stage.queue.now();
+    pub(crate) fn pause(&mut self, context: &mut Context, pause: u64) {
+        let now = context.queue.now();
         self.paused_until = now + pause;
         self.paused += pause;
-        if stage.options.sabotage == Some(Sabotage::ClockStopsInSuspend) {
+        if context.options.mistake == Some(Mistake::ClockStopsInSuspend) {
             self.clock.stop(pause);
-            stage.checker.stood_still(self.name, now, pause);
+            context.checker.client_clock_stopped(self.name, now, pause);
         }
     }
 
     /// Kills the client: its kernel closes its connections, unless the machine has failed.
-    pub(crate) fn die(&mut self, stage: &mut Stage) {
+    pub(crate) fn die(&mut self, context: &mut Context) {
         self.is_alive = false;
         if self.workers.iter().any(Worker::is_holding) {
-            stage.tally.fault("client dies holding");
+            context.tally.fault("client dies holding");
         }
-        stage.checker.died(self.name, stage.queue.now());
-        let is_told = stage.random.chance(800);
+        context.checker.died(self.name, context.queue.now());
+        let is_told = context.random.chance(800);
         for link in &self.links {
             if let Link::Connecting(connection) | Link::Connected(connection) = *link {
-                let Stage { network, queue, random, .. } = stage;
+                let Context { network, queue, random, .. } = context;
                 if is_told {
                     network.close(queue, random, connection);
                 } else {

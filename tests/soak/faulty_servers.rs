@@ -16,7 +16,7 @@ const KILL_PAUSE: Duration = Duration::from_secs(4);
 
 /// A fault of a node that lasts for a while.
 #[derive(Clone, Copy)]
-enum Illness {
+enum NodeFault {
     Stopped,
     Killed,
     Wire(Mode),
@@ -24,7 +24,7 @@ enum Illness {
     Forbidden(&'static str),
 }
 
-impl Illness {
+impl NodeFault {
     fn name(self) -> &'static str {
         match self {
             Self::Stopped => "SIGSTOP and SIGCONT",
@@ -70,11 +70,11 @@ impl Illness {
 struct Node {
     proxy: Proxy,
     /// Its fault, and until when.
-    illness: Option<(Illness, Instant)>,
+    fault: Option<(NodeFault, Instant)>,
 }
 
 /// The servers and their faults.
-pub(crate) struct Ward {
+pub(crate) struct FaultyServers {
     servers: Servers,
     nodes: Vec<Node>,
     killed: Instant,
@@ -82,10 +82,10 @@ pub(crate) struct Ward {
     pub(crate) faults: BTreeMap<&'static str, u64>,
 }
 
-impl Ward {
+impl FaultyServers {
     pub(crate) fn open(count: usize) -> Self {
         let servers = Servers::start(count);
-        let node = |server: &Server| Node { proxy: Proxy::start(server.port()), illness: None };
+        let node = |server: &Server| Node { proxy: Proxy::start(server.port()), fault: None };
         let nodes = servers.iter().map(node).collect();
         Self { servers, nodes, killed: Instant::now(), faults: BTreeMap::new() }
     }
@@ -98,26 +98,26 @@ impl Ward {
     /// Ends faults whose time is over, and perhaps injects another.
     pub(crate) fn step(&mut self, chance: &mut Chance) {
         for index in 0..self.nodes.len() {
-            if self.nodes[index].illness.is_some_and(|(_, until)| until <= Instant::now()) {
-                self.heal(index);
+            if self.nodes[index].fault.is_some_and(|(_, until)| until <= Instant::now()) {
+                self.end_fault(index);
             }
         }
         let index = chance.below(self.nodes.len());
-        let ill = self.nodes.iter().filter(|node| node.illness.is_some()).count();
+        let ill = self.nodes.iter().filter(|node| node.fault.is_some()).count();
         // Mostly one or two nodes have a fault, and sometimes a majority.
         let most = if chance.one_in(20) { 4 } else { 2 };
-        if self.nodes[index].illness.is_some() {
+        if self.nodes[index].fault.is_some() {
             return;
         }
         if chance.one_in(10) {
-            self.disturb(index, chance);
+            self.inject_momentary_fault(index, chance);
         } else if ill < most {
-            self.infect(index, chance);
+            self.inject_fault(index, chance);
         }
     }
 
     /// Injects a fault that is over at once.
-    fn disturb(&mut self, index: usize, chance: &mut Chance) {
+    fn inject_momentary_fault(&mut self, index: usize, chance: &mut Chance) {
         let (server, proxy) = (&self.servers[index], &self.nodes[index].proxy);
         let name = match chance.below(3) {
             0 => {
@@ -137,43 +137,43 @@ impl Ward {
         *self.faults.entry(name).or_default() += 1;
     }
 
-    fn infect(&mut self, index: usize, chance: &mut Chance) {
-        let illness = Illness::any(chance);
+    fn inject_fault(&mut self, index: usize, chance: &mut Chance) {
+        let fault = NodeFault::any(chance);
         let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
-        match illness {
-            Illness::Killed if self.killed.elapsed() < KILL_PAUSE => return,
-            Illness::Killed => server.kill(),
-            Illness::Stopped => server.pause(),
-            Illness::Wire(mode) => node.proxy.set(mode),
-            Illness::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "1"])),
-            Illness::Forbidden(right) => {
+        match fault {
+            NodeFault::Killed if self.killed.elapsed() < KILL_PAUSE => return,
+            NodeFault::Killed => server.kill(),
+            NodeFault::Stopped => server.pause(),
+            NodeFault::Wire(mode) => node.proxy.set(mode),
+            NodeFault::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "1"])),
+            NodeFault::Forbidden(right) => {
                 drop(server.command(&["ACL", "SETUSER", "default", right]));
             }
         }
-        node.illness = Some((illness, Instant::now() + chance.millis(30..=900)));
-        *self.faults.entry(illness.name()).or_default() += 1;
+        node.fault = Some((fault, Instant::now() + chance.millis(30..=900)));
+        *self.faults.entry(fault.name()).or_default() += 1;
     }
 
-    fn heal(&mut self, index: usize) {
+    fn end_fault(&mut self, index: usize) {
         let (server, node) = (&mut self.servers[index], &mut self.nodes[index]);
-        let Some((illness, _)) = node.illness.take() else { return };
-        match illness {
-            Illness::Killed => {
+        let Some((fault, _)) = node.fault.take() else { return };
+        match fault {
+            NodeFault::Killed => {
                 server.restart();
                 self.killed = Instant::now();
             }
-            Illness::Stopped => server.resume(),
-            Illness::Wire(_) => node.proxy.set(Mode::Pass),
-            Illness::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "0"])),
-            Illness::Forbidden(_) => {
+            NodeFault::Stopped => server.resume(),
+            NodeFault::Wire(_) => node.proxy.set(Mode::Pass),
+            NodeFault::Full => drop(server.command(&["CONFIG", "SET", "maxmemory", "0"])),
+            NodeFault::Forbidden(_) => {
                 drop(server.command(&["ACL", "SETUSER", "default", "+@all"]));
             }
         }
     }
 
     /// Ends all faults.
-    pub(crate) fn heal_all(&mut self) {
-        (0..self.nodes.len()).for_each(|index| self.heal(index));
+    pub(crate) fn end_all_faults(&mut self) {
+        (0..self.nodes.len()).for_each(|index| self.end_fault(index));
     }
 
     /// The number of keys on all servers.
