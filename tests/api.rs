@@ -1,5 +1,5 @@
-//! The library as a program uses it, against real servers: one module for each verb and each kind of
-//! trouble, all in one program, whose tests run side by side.
+//! The library as a program uses it, against real servers: one module for each verb and each kind
+//! of fault, all in one program, whose tests run side by side.
 //!
 //! `cargo test --test api lock::` runs one module. What needs a process of its own is a program of
 //! its own: it counts threads, memory or allocations, gets signals, or takes the whole machine.
