@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | Linux, Android | `CLOCK_BOOTTIME` | yes; a test checks it |
 //! | Apple's | `CLOCK_MONOTONIC` | yes, by Apple's manual of `clock_gettime`; not tested |
-//! | Windows | [`Instant`] (`QueryPerformanceCounter`) | yes, by Microsoft's documentation; not tested |
+//! | Windows | [`Instant`] (`QueryPerformanceCounter`) | yes, by Microsoft's manual; not tested |
 //! | other Unix | `CLOCK_MONOTONIC` | depends on the system; not promised |
 //!
 //! [`Instant`] is not used on Linux and Apple's platforms because it stops there during suspension.

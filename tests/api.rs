@@ -7,6 +7,7 @@
 mod support;
 
 mod bystanders;
+mod cancel;
 mod conformance;
 mod contention;
 mod embedded;

@@ -1,6 +1,6 @@
 //! Cancelling: every call that waits for a lock returns at once, and nothing is left on the nodes.
 
-mod support;
+use crate::support;
 
 use std::thread;
 use std::time::{Duration, Instant};

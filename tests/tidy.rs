@@ -3,6 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
+#[path = "tidy/programs.rs"]
+mod programs;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -260,31 +263,6 @@ fn nothing_newer_than_the_declared_rust_is_used() {
         }
     }
     assert_none("no let-chains before Rust 1.88", &broken);
-}
-
-#[test]
-fn every_test_file_belongs_to_a_program_that_cargo_runs() {
-    // `autotests = false`: a file that nobody names would not be compiled.
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let mut programs = String::new();
-    for source in files("tests", "rs") {
-        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
-        let name = name.trim_end_matches("/main");
-        if !name.contains('/') && manifest.contains(&format!("[[test]]\nname = \"{name}\"\n")) {
-            programs += &source.text;
-        }
-    }
-    let mut lost = Vec::new();
-    for source in files("tests", "rs") {
-        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
-        let name = name.trim_end_matches("/main");
-        let is_program = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
-        let is_module = programs.contains(&format!("\nmod {name};\n"));
-        if !name.contains('/') && !is_program && !is_module {
-            lost.push(source.path);
-        }
-    }
-    assert_none("a test file is a [[test]] of Cargo.toml or a module of one", &lost);
 }
 
 #[test]

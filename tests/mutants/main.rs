@@ -152,6 +152,9 @@ fn build_switched(
             Err(Outcome::NotBuilt(output)) => {
                 let at_fault = switched.at_fault(&output);
                 assert!(!at_fault.is_empty(), "without any mistake: {output}");
+                for number in &at_fault {
+                    println!("gets a build of its own: {}", mutants[*number].0.mutant);
+                }
                 excluded.extend(at_fault);
             }
             Err(other) => panic!("without any mistake: {}", other.told()),

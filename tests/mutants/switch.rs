@@ -11,9 +11,9 @@
 //!                                           }
 //! ```
 //!
-//! A function is found by its lines, as rustfmt writes them. What cannot be switched this way gets a
-//! build of its own: a change outside a function's body, in a `const fn`, or in a Lua script. So
-//! does a mutant that does not compile in this form.
+//! A function is found by its lines, as rustfmt writes them. A change outside a function's body,
+//! in a `const fn`, or in a Lua script cannot be switched and gets a build of its own. So does a
+//! mutant that does not compile in this form.
 
 use crate::change::Change;
 use std::collections::{BTreeMap, BTreeSet};

@@ -181,8 +181,8 @@ impl Workshop {
         programs.into_iter().map(copy).collect()
     }
 
-    /// Runs tests of one program, with the mistake of this number. They have passed if all have, and
-    /// failed if none has.
+    /// Runs tests of one program, with the mistake of this number. They have passed if all have,
+    /// and failed if none has.
     pub(crate) fn run(&self, program: &Path, tests: &[&str], mistake: Option<usize>) -> Outcome {
         let mut command = Command::new(program);
         command.arg("--exact").args(tests);

@@ -137,7 +137,7 @@ fn histories_within_the_assumptions_keep_all_guarantees() {
 #[test]
 fn histories_that_broke_a_promise_once_keep_every_promise() {
     for seed in BROKEN_ONCE {
-        let seen = broken(seed..seed + 1, Beyond::Nothing, None);
+        let seen = broken(seed..seed + 1, BrokenAssumption::None, None);
         assert!(seen.is_empty(), "{seen:?}\n{}", how_to(seed));
     }
 }

@@ -95,7 +95,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
     if options.scenarios.is_empty() {
         options.scenarios = ALL.iter().collect();
         if options.chart.is_none() && !options.is_quick {
-            options.chart = Some(folder().to_owned());
+            options.chart = Some(folder().join(chart::FOLDER));
         }
     }
     Ok(options)
@@ -142,10 +142,11 @@ fn measure(options: &Options) -> Result<(), String> {
 fn redraw() -> Result<(), String> {
     let text =
         std::fs::read_to_string(folder().join(FIGURES)).map_err(|error| error.to_string())?;
-    chart::write(folder(), &figures::from_text(&text)?).map_err(|error| error.to_string())
+    chart::write(&folder().join(chart::FOLDER), &figures::from_text(&text)?)
+        .map_err(|error| error.to_string())
 }
 
-/// The folder of this program, where the chart is.
+/// The folder of this program, where the figures are.
 fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -1,0 +1,28 @@
+//! Cargo is told which test programs there are (`autotests = false`), and could miss a file.
+
+use super::{assert_none, files, root};
+use std::fs;
+
+#[test]
+fn every_test_file_belongs_to_a_program_that_cargo_runs() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut programs = String::new();
+    for source in files("tests", "rs") {
+        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
+        let name = name.trim_end_matches("/main");
+        if !name.contains('/') && manifest.contains(&format!("[[test]]\nname = \"{name}\"\n")) {
+            programs += &source.text;
+        }
+    }
+    let mut lost = Vec::new();
+    for source in files("tests", "rs") {
+        let name = source.path.trim_start_matches("tests/").trim_end_matches(".rs");
+        let name = name.trim_end_matches("/main");
+        let is_program = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+        let is_module = programs.contains(&format!("\nmod {name};\n"));
+        if !name.contains('/') && !is_program && !is_module {
+            lost.push(source.path);
+        }
+    }
+    assert_none("a test file is a [[test]] of Cargo.toml or a module of one", &lost);
+}
