@@ -101,7 +101,7 @@ impl LockGuard {
     /// # fn example(client: &LockClient) -> Result<(), LockError> {
     /// let lock = client.request("orders:42").fenced().lock()?;
     /// let fence = lock.fencing_token().expect("the request asked for one");
-    /// write(42, fence.as_u64()); // the database refuses a number below the last one it has seen
+    /// write(42, fence.into()); // the database refuses a number below the last one it has seen
     /// # Ok(())
     /// # }
     /// ```

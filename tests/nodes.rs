@@ -272,7 +272,7 @@ fn nodes_are_read_from_an_environment_variable() {
         let servers = Servers::start(3);
         let urls = servers.urls().join(" , ").replace("redis://", "valkey://");
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "nodes_are_read_from_an_environment_variable"])
+            .args(["--exact", "nodes::nodes_are_read_from_an_environment_variable"])
             .env(VARIABLE, urls)
             .output()
             .unwrap();
