@@ -103,14 +103,18 @@ fn every_mutant_is_killed() {
             scope.spawn(move || {
                 while let Some((number, (row, _))) = take(next) {
                     let kill = || run(workshop, programs, &row.killer, Some(*number));
-                    defects.lock().unwrap().extend(try_mutant(row, kill));
+                    // Not in one statement: that would hold the lock while the test runs.
+                    let defect = try_mutant(row, kill);
+                    defects.lock().unwrap().extend(defect);
                 }
             });
         }
         scope.spawn(move || {
             for (_, (row, change)) in alone {
                 let kill = || workshop.with(change, || build_and_run(workshop, &row.killer));
-                defects.lock().unwrap().extend(try_mutant(row, kill));
+                // Not in one statement: that would hold the lock while the test runs.
+                let defect = try_mutant(row, kill);
+                defects.lock().unwrap().extend(defect);
             }
         });
     });
