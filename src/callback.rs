@@ -1,14 +1,14 @@
-//! Calls into foreign code: the callbacks of the crate's users.
+//! Calls into users' code: their callbacks.
 
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Calls foreign code and stops its panic, where a panic must not go further: in the drop of a
-/// guard while its thread panics, or in a thread that serves others as well.
+/// Calls a user's code and catches its panic, where a panic must not continue: in the drop of a
+/// guard while its thread panics, or in a thread that serves other locks as well.
 pub(crate) fn contain(call: impl FnOnce()) {
     // The panic hook has reported the panic.
     let Err(thrown) = catch_unwind(AssertUnwindSafe(call)) else { return };
-    // The payload is foreign too, and dropping it may panic again.
+    // The payload is the user's too, and dropping it may panic again.
     if let Err(thrown) = catch_unwind(AssertUnwindSafe(|| drop(thrown))) {
         mem::forget(thrown);
     }

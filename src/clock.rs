@@ -3,18 +3,11 @@
 //! This is the only file that reads a clock. The pure layers take [`Time`] as an argument, so a
 //! simulator can pass any time.
 //!
-//! The servers' clocks count while this machine is suspended. With a clock that does
-//! not, a laptop that resumes after an hour would take its ten-second lock for valid. Wall clocks
-//! count, but jump. So each platform has its own clock:
-//!
-//! | platform | clock | counts suspended time |
-//! |---|---|---|
-//! | Linux, Android | `CLOCK_BOOTTIME` | yes; a test checks it |
-//! | Apple's | `CLOCK_MONOTONIC` | yes, by Apple's manual of `clock_gettime`; not tested |
-//! | Windows | [`Instant`] (`QueryPerformanceCounter`) | yes, by Microsoft's manual; not tested |
-//! | other Unix | `CLOCK_MONOTONIC` | depends on the system; not promised |
-//!
-//! [`Instant`] is not used on Linux and Apple's platforms because it stops there during suspension.
+//! The nodes' clocks continue while this machine is suspended. With a clock that does not, a laptop
+//! that resumes after an hour would take its ten-second lock for valid. Wall clocks continue, but
+//! jump. So each platform has its own clock: [the table of platforms](crate#platforms) names it and
+//! says whether it counts suspended time. On Windows it is [`Instant`] (`QueryPerformanceCounter`).
+//! Linux and Apple's platforms do not use [`Instant`] because it stops there during suspension.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};

@@ -1,9 +1,9 @@
 //! What a client and the guards of its locks share: settings, connections, wait queues, watchdog,
 //! listener, and the main loop that every operation runs through.
 //!
-//! All clones of a client and all guards of its locks hold one [`Core`]. It knows neither of them:
-//! `client` takes locks and makes guards, `guard` extends and releases, and both do it with what is
-//! here.
+//! All clones of a client and all guards of its locks hold one [`Core`], which imports neither of
+//! them: `client` acquires locks and makes guards, and `guard` extends and releases, both through
+//! [`Core::run`].
 
 mod cancellation;
 mod events;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// What all clones of a client, and the guards of its locks, share.
+/// The state that all clones of a client and the guards of its locks share.
 pub(crate) struct Core {
     pub(crate) owner_process: Arc<OwnerProcess>,
     /// Dropped before the connections, which its thread uses: dropping it ends that thread.
@@ -49,7 +49,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// The operating system had no poll to give, or no thread for the connections.
+    /// The operating system refuses a poll, or a thread for the connections.
     pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
         let nodes = settings.urls.iter().map(|url| {
             let address = url.address().clone();
@@ -157,7 +157,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options
 }
 
-/// What is kept of an operation's last round, for the error that it may end with.
+/// The reports of an operation's last round, for the error that it may end with.
 #[derive(Default)]
 pub(crate) struct LastRound {
     pub(crate) reports: Vec<NodeReport>,

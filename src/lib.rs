@@ -1,6 +1,6 @@
 //! A blocking distributed lock for Rust. redlatch holds a lock on a majority of N independent Redis
-//! or Valkey servers, the nodes (the [Redlock algorithm]). It is called from ordinary threads and
-//! needs no async runtime.
+//! or Valkey servers, which it calls nodes (the [Redlock algorithm]). It is called from ordinary
+//! threads and needs no async runtime.
 //!
 //! ```no_run
 //! use redlatch::LockClient;
@@ -12,15 +12,15 @@
 //!     println!("charging the card");
 //!     lock.ensure_held()?; // before the step that must not run twice
 //!     println!("marking the order as paid");
-//!     drop(lock); // or `lock.release()?`, which says whether the lock was held to the end
+//!     drop(lock); // or `lock.release()?`, whose result says whether the lock was held to the end
 //!     Ok(())
 //! }
 //! ```
 //!
-//! **Servers that were started less than a minute ago:** `lock` waits until they have been up for
-//! [`Builder::max_ttl`] (60 s by default), and `try_lock` returns an error, because a server that
+//! **Nodes that were started less than a minute ago:** `lock` waits until they have been up for
+//! [`Builder::max_ttl`] (60 s by default), and `try_lock` returns an error, because a node that
 //! restarted may have forgotten who holds a lock. [`Builder::restart_guard`] turns this off, for
-//! tests and for servers that persist every write.
+//! tests and for nodes that write every change to disk at once.
 //!
 //! # What do you want to do?
 //!
@@ -39,11 +39,11 @@
 //! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
 //! | see who holds a lock | [`LockClient::inspect`] |
-//! | remove another's lock by force | [`LockClient::force_release`] |
+//! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
 //! | test a program, use one node, call it from tokio | [`guide::recipes`] |
 //!
-//! # What is guaranteed
+//! # Guarantees
 //!
 //! In short; [`guide::guarantees`] has all promises, their assumptions and tests.
 //!
@@ -58,18 +58,19 @@
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
 //!   an error with a report from each node ([`NoQuorum`]).
 //! * **Bounded resources.** One connection to each node for all threads of a client; no background
-//!   threads unless locks are kept alive or watched; bounded memory whatever a node does; no panic
-//!   whatever a server sends.
+//!   threads unless locks are kept alive or watched; bounded memory and no panic, whatever a node
+//!   sends.
 //!
-//! What no lock of this kind can promise, such as that no write ever arrives late, is in
-//! [`guide::limits`], with what to do about it.
+//! No lock with a time to live can promise that no write ever arrives late. [`guide::limits`] lists
+//! such limits, and how to handle each.
 //!
 //! # How it works
 //!
 //! A lock is a key with a random token as its value and a time to live. It is set on each node that
 //! does not have it (`SET key token NX PX ttl`), and it is held if more than half of the
 //! *configured* nodes set it in time. The command goes to all nodes at once, then the replies are
-//! read, and a majority decides. A release deletes the key where it still has our token.
+//! read, and a majority decides. A release deletes the key on each node where its value is still
+//! this token.
 //!
 //! # Features
 //!
@@ -87,7 +88,7 @@
 //! | other Unix | depends on the system (`CLOCK_MONOTONIC`); not promised | yes |
 //!
 //! Where suspended time does not count, a guard can report a lock as held after the machine wakes
-//! up although the lock has expired on the servers. On every platform, timeouts of calls and calls
+//! up although the lock has expired on the nodes. On every platform, timeouts of calls and calls
 //! of [`LockGuard::on_lost`] can come late by as long as the machine slept. On Windows, a `unix://`
 //! URL is a [`ConfigError`]. The minimum Rust version is 1.85.
 //!

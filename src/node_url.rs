@@ -204,8 +204,8 @@ fn parse_tcp(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         Some(port) => number(port).filter(|port| *port != 0).ok_or(NodeUrlErrorKind::BadPort)?,
     };
     let host = host::normalize(host)?;
-    // After the port, because an error here may name an option: where the port is no number,
-    // somebody may have forgotten the host, and all of this may be a password.
+    // After the port, because an error here may name an option: if the port is not a number, the
+    // host may be missing, and all of this may be a password.
     match path.strip_prefix('/') {
         None | Some("") => {}
         Some(database) => options.set("db", database)?,

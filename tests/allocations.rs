@@ -11,7 +11,7 @@ use redlatch::{Builder, Event, LockClient, LockGuard, Released};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-use support::locks::patient;
+use support::locks::with_long_timeout;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const SLACK_BYTES: i64 = 1024 * 1024;
 
 /// The default settings, except that rounds do not end because the machine is busy.
 fn builder(servers: &Servers) -> Builder {
-    patient(servers.urls()).restart_guard(false)
+    with_long_timeout(servers.urls()).restart_guard(false)
 }
 
 fn release(guard: LockGuard) {
@@ -71,7 +71,7 @@ fn check(give_back: fn(LockGuard), per_pair: u64) {
         pairs(&client, &key, 200, give_back);
         let info = pairs(&client, &key, 1_000, give_back);
         assert_about(&info, per_pair * 1_000);
-        i64::try_from(info.bytes_total).expect("nobody has so much memory")
+        i64::try_from(info.bytes_total).expect("no machine has so much memory")
     };
     let more = of_length(6_000) - of_length(100);
     assert!(

@@ -12,7 +12,7 @@ use std::time::Duration;
 use redlatch::LockClient;
 use support::cli::Value;
 use support::eventually;
-use support::locks::{LIMIT, LONG, patient, take};
+use support::locks::{LIMIT, LONG, take, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -51,8 +51,10 @@ fn memory_threads_and_descriptors_stay_bounded() {
 fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
     let mut servers = Servers::start(5);
     let round = Duration::from_secs(2);
-    let client =
-        patient(servers.urls()).node_timeout(round).build().expect("the settings are good");
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(round)
+        .build()
+        .expect("the settings are good");
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     work(&client, 1_000);
 
@@ -80,7 +82,8 @@ fn a_failed_minority_costs_no_memory_no_threads_and_no_descriptors() {
 fn a_long_wait_for_a_held_lock_costs_no_memory() {
     let servers = Servers::start(3);
     let (base, cap) = (Duration::from_micros(100), Duration::from_micros(200));
-    let client = patient(servers.urls()).retry(base, cap).build().expect("the settings are good");
+    let client =
+        with_long_timeout(servers.urls()).retry(base, cap).build().expect("the settings are good");
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_millis(300);
     assert!(matches!(client.try_lock_for("held", LONG, wait), Ok(None)));

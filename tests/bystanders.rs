@@ -7,7 +7,9 @@ use std::time::Duration;
 use redlatch::Released;
 use support::cli::Client;
 use support::eventually;
-use support::locks::{LIMIT, LONG, connected, connections, fresh, take, thorough};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, connections, take, without_restart_guard,
+};
 use support::redis::Server;
 use support::relay::{Relay, reconnect, relayed, urls};
 use support::servers::Servers;
@@ -59,11 +61,15 @@ fn a_client_ends_only_connections_that_it_abandoned() {
     let relays = relayed(&servers);
     let mut strangers = Vec::new();
     join(&mut strangers, &servers);
-    let other = fresh(servers.urls()).client_name("other").node_timeout(LIMIT).build().unwrap();
+    let other = without_restart_guard(servers.urls())
+        .client_name("other")
+        .node_timeout(LIMIT)
+        .build()
+        .unwrap();
     let other = connected(other);
     let mut theirs = take(&other, "theirs", LONG);
     join(&mut strangers, &servers);
-    let client = fresh(urls(&relays)).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = without_restart_guard(urls(&relays)).node_timeout(NODE_TIMEOUT).build().unwrap();
     let client = connected(client);
     join(&mut strangers, &servers);
     let others: Vec<_> = servers.iter().map(|server| ids(server, "other")).collect();
@@ -88,7 +94,7 @@ fn numbers_begin_anew(is_silent: bool) {
     let relay = Relay::start(&server);
     // The restarted server has had fewer connections than the old id.
     (0..100).for_each(|_| drop(server.client()));
-    let client = fresh([relay.url()]).node_timeout(NODE_TIMEOUT).build();
+    let client = without_restart_guard([relay.url()]).node_timeout(NODE_TIMEOUT).build();
     let client = connected(client.expect("the settings are good"));
     let old = ids(&server, "redlatch")[0];
     if is_silent {
@@ -110,7 +116,7 @@ fn numbers_begin_anew(is_silent: bool) {
         assert!(relay.accepted() > accepted);
     }
     assert!(strangers.iter_mut().all(Stranger::is_there));
-    drop(take(&thorough([server.url()]), "after", LONG));
+    drop(take(&all_nodes_client([server.url()]), "after", LONG));
 }
 
 #[test]

@@ -8,8 +8,10 @@ use std::time::{Duration, Instant};
 use redlatch::{CancelHandle, LockClient, LockError, Released};
 use support::eventually;
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, gone, holders, patient, pause, resume, take, thorough};
-use support::queue::{finish, stand};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, pause, resume, take, with_long_timeout,
+};
+use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 
 /// Much less than the waits that are cancelled, which have no end.
@@ -23,7 +25,7 @@ fn assert_cancelled<T: std::fmt::Debug>(result: Result<T, LockError>) {
 #[test]
 fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut held = take(&client, "held", LONG);
     let both = client.request_all(["a", "b"]).ttl(LONG).try_lock().unwrap().unwrap();
     type Wait = fn(&LockClient) -> Result<bool, LockError>;
@@ -36,7 +38,7 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     ];
     let waiting = waits.map(|wait| {
         let client = client.clone();
-        stand(move || wait(&client))
+        spawn_waiter(move || wait(&client))
     });
     let start = Instant::now();
     client.cancel_handle().cancel();
@@ -56,8 +58,8 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
 fn a_thread_that_pauses_between_attempts_returns_at_once() {
     let servers = Servers::start(3);
     // Pauses that would outlast the test.
-    let builder = patient(servers.urls()).retry(LONG * 20, LONG * 20).wait_for_all(true);
-    let (client, other) = (builder.build().unwrap(), thorough(servers.urls()));
+    let builder = with_long_timeout(servers.urls()).retry(LONG * 20, LONG * 20).wait_for_all(true);
+    let (client, other) = (builder.build().unwrap(), all_nodes_client(servers.urls()));
     let held = take(&other, "held", LONG);
     let waiting = {
         let client = client.clone();
@@ -77,7 +79,7 @@ fn a_thread_that_pauses_between_attempts_returns_at_once() {
 #[test]
 fn a_lock_that_is_granted_after_the_cancellation_is_released_again() {
     let servers = Servers::start(3);
-    let client = support::locks::connected(thorough(servers.urls()));
+    let client = support::locks::connected(all_nodes_client(servers.urls()));
     pause(&servers, 3);
     let waiting = {
         let client = client.clone();
@@ -94,7 +96,7 @@ fn a_lock_that_is_granted_after_the_cancellation_is_released_again() {
 #[test]
 fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let handle = client.cancel_handle();
     assert!(!handle.is_cancelled());
     // From another thread, by a clone, and more than once.
@@ -115,13 +117,16 @@ fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
     // Looking is no acquisition, and another client is not cancelled.
     assert!(client.inspect("free").is_ok());
     assert!(client.nodes().iter().all(|node| node.is_connected));
-    assert_eq!(take(&thorough(servers.urls()), "free", LONG).release(), Ok(Released::InTime));
+    assert_eq!(
+        take(&all_nodes_client(servers.urls()), "free", LONG).release(),
+        Ok(Released::InTime)
+    );
 }
 
 #[test]
 fn a_handle_may_outlive_its_client_and_keeps_no_connection() {
     let servers = Servers::start(1);
-    let settings = patient(servers.urls()).client_name("cancelled");
+    let settings = with_long_timeout(servers.urls()).client_name("cancelled");
     let client = support::locks::connected(settings.build().unwrap());
     let handle = client.cancel_handle();
     assert_eq!(support::locks::connections(&servers[0], "cancelled"), 1);
@@ -134,7 +139,7 @@ fn a_handle_may_outlive_its_client_and_keeps_no_connection() {
 #[test]
 fn a_body_that_runs_under_a_lock_is_not_interrupted() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let value = client.with_lock("work", LONG, |lock| {
         client.cancel_handle().cancel();
         assert_cancelled(client.try_lock("other", LONG));
@@ -149,8 +154,8 @@ fn a_body_that_runs_under_a_lock_is_not_interrupted() {
 fn a_wait_that_is_cancelled_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let builder = patient(servers.urls()).wait_for_all(true).on_event(journal.pen());
-    let (client, other) = (builder.build().unwrap(), thorough(servers.urls()));
+    let builder = with_long_timeout(servers.urls()).wait_for_all(true).on_event(journal.recorder());
+    let (client, other) = (builder.build().unwrap(), all_nodes_client(servers.urls()));
     let held = take(&other, "held", LONG);
     let waiting = {
         let client = client.clone();
@@ -160,9 +165,9 @@ fn a_wait_that_is_cancelled_is_reported_as_failed() {
     assert!(eventually(LIMIT, has_asked));
     client.cancel_handle().cancel();
     assert_cancelled(waiting.join().unwrap());
-    let told = journal.of_locks();
-    assert_eq!(names(&told).last(), Some(&"failed"));
-    assert!(told[told.len() - 1].text.contains("cancelled"), "{told:?}");
-    assert!(names(&told)[..told.len() - 1].iter().all(|name| *name == "attempt"), "{told:?}");
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events).last(), Some(&"failed"));
+    assert!(events[events.len() - 1].text.contains("cancelled"), "{events:?}");
+    assert!(names(&events)[..events.len() - 1].iter().all(|name| *name == "attempt"), "{events:?}");
     drop(held);
 }

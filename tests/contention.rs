@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::LockClient;
-use support::locks::{LONG, gone, patient};
+use support::locks::{LONG, gone, with_long_timeout};
 use support::servers::Servers;
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ const ROUNDS: usize = 15;
 /// A client that retries often.
 fn eager(urls: Vec<String>) -> LockClient {
     let (base, cap) = (Duration::from_millis(1), Duration::from_millis(15));
-    patient(urls).retry(base, cap).build().expect("the settings are good")
+    with_long_timeout(urls).retry(base, cap).build().expect("the settings are good")
 }
 
 /// A folder in memory: a busy disk could delay a thread for longer than its lock is valid, which

@@ -8,7 +8,7 @@ use std::time::Duration;
 use redlatch::error::{NodeListError, NodeUrlErrorKind, ResourceError, TtlError};
 use redlatch::{Builder, ConfigError, LockClient, LockError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, patient, thorough};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, with_long_timeout};
 use support::proxy::Proxy;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
@@ -214,7 +214,7 @@ fn two_urls_of_one_server_are_detected() {
     let socket = format!("unix://{}", servers[0].unix_socket().display());
     for other in others.into_iter().chain([socket]) {
         let urls = [servers[0].url(), servers[1].url(), other.clone()];
-        let client = thorough(urls.clone());
+        let client = all_nodes_client(urls.clone());
         for _ in 0..3 {
             match client.try_lock("twins", LONG).unwrap_err() {
                 LockError::SameServer { first, second } => {
@@ -228,7 +228,7 @@ fn two_urls_of_one_server_are_detected() {
         assert!(matches!(client.lock("twins", LONG), Err(LockError::SameServer { .. })));
         assert!(gone(&servers, "twins"));
         // Without `wait_for_all`, the error comes as soon as both nodes have replied.
-        let hasty = patient(urls).build().unwrap();
+        let hasty = with_long_timeout(urls).build().unwrap();
         let found = || matches!(hasty.try_lock("twins", LONG), Err(LockError::SameServer { .. }));
         assert!(eventually(LIMIT, found));
         assert!(found() && gone(&servers, "twins"));

@@ -11,12 +11,12 @@ use std::time::Duration;
 use redlatch::{Builder, Event, LockClient, Released};
 use support::eventually;
 use support::journal::{Entry, Journal, names};
-use support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout};
 use support::queue::finish;
 use support::servers::Servers;
 
 fn builder(servers: &Servers) -> Builder {
-    patient(servers.urls()).wait_for_all(true).restart_guard(false)
+    with_long_timeout(servers.urls()).wait_for_all(true).restart_guard(false)
 }
 
 /// A client whose callback panics at events of this kind, a given number of times.
@@ -37,7 +37,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
     let servers = Servers::start(3);
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
-    let (write, gots) = (journal.pen(), Arc::new(Mutex::new(Vec::new())));
+    let (write, gots) = (journal.recorder(), Arc::new(Mutex::new(Vec::new())));
     let got = Arc::clone(&gots);
     let client = builder(&servers).on_event(move |event| {
         write(event);
@@ -65,10 +65,10 @@ fn a_callback_may_use_the_client_that_calls_it() {
         assert_eq!(*gots.lock().unwrap(), [("released", true)]);
     }
     let _ = take(client, "same", LONG).release().unwrap();
-    let told = [("attempt", false), ("acquired", false), ("released", true)];
-    assert_eq!(gots.lock().unwrap()[1..], told);
+    let events = [("attempt", false), ("acquired", false), ("released", true)];
+    assert_eq!(gots.lock().unwrap()[1..], events);
     assert!(
-        journal.of_locks().iter().all(|entry| entry.about == "same"),
+        journal.take_lock_events().iter().all(|entry| entry.about == "same"),
         "a callback's own calls cause no events"
     );
     assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
@@ -77,7 +77,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
 #[test]
 fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
     let servers = Servers::start(3);
-    let others = thorough(servers.urls());
+    let others = all_nodes_client(servers.urls());
     let held = Mutex::new(Some(take(&others, "same", LONG)));
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let inner: Weak<OnceLock<LockClient>> = Arc::downgrade(&cell);
@@ -100,7 +100,7 @@ fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
     let servers = Servers::start(3);
     let cell: Arc<OnceLock<LockClient>> = Arc::default();
     let (inner, journal) = (Arc::downgrade(&cell), Journal::default());
-    let write = journal.pen();
+    let write = journal.recorder();
     let client = builder(&servers).on_event(move |event| {
         write(event);
         if matches!(event, Event::Released { .. }) {
@@ -114,8 +114,8 @@ fn handoffs_and_callbacks_that_acquire_the_same_lock_do_not_deadlock() {
             scope.spawn(|| (0..10).for_each(|_| drop(client.lock("round", LONG).unwrap())));
         }
     });
-    let told = journal.of_locks();
-    let count = |name| told.iter().filter(|entry: &&Entry| entry.name == name).count();
+    let events = journal.take_lock_events();
+    let count = |name| events.iter().filter(|entry: &&Entry| entry.name == name).count();
     assert_eq!((count("acquired"), count("released"), count("lost")), (40, 40, 0));
     assert!(gone(&servers, "round"));
 }
@@ -142,7 +142,7 @@ fn a_panic_while_a_lock_is_acquired_reaches_the_caller_and_leaves_no_lock() {
 #[test]
 fn a_panic_between_two_attempts_leaves_nothing_behind() {
     let servers = Servers::start(3);
-    let held = take(&thorough(servers.urls()), "panic", LONG);
+    let held = take(&all_nodes_client(servers.urls()), "panic", LONG);
     let (client, _) = panicking(&servers, "attempt");
     let taking = catch_unwind(AssertUnwindSafe(|| client.lock("panic", LONG)));
     assert!(taking.is_err());
@@ -163,7 +163,7 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
     let guard = take(&client, "panic", LONG);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.release())).is_err());
     assert_eq!(holders(&servers, "panic"), 0, "it was released before");
-    let _ = take(&thorough(servers.urls()), "panic", LONG).release().unwrap();
+    let _ = take(&all_nodes_client(servers.urls()), "panic", LONG).release().unwrap();
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_panic_of_a_callback_in_a_drop_is_caught() {
 fn the_last_callback_replaces_earlier_ones() {
     let servers = Servers::start(1);
     let (first, last) = (Journal::default(), Journal::default());
-    let builder = builder(&servers).on_event(first.pen()).on_event(last.pen());
+    let builder = builder(&servers).on_event(first.recorder()).on_event(last.recorder());
     drop(take(&builder.build().unwrap(), "any", Duration::from_secs(1)));
     assert_eq!(names(&last.entries()), ["node_up", "attempt", "acquired", "released"]);
     assert_eq!(first.entries().len(), 0);

@@ -8,8 +8,10 @@ use redlatch::event::AttemptOutcome;
 use redlatch::{ExtendError, LockClient, LockError, LockLost, Released};
 use support::eventually;
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, patient, pause, resume, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, pause, resume, take, value, with_long_timeout,
+};
+use support::queue::{finish, spawn_waiter};
 use support::secret::SECRET;
 use support::servers::Servers;
 
@@ -17,26 +19,26 @@ const SHORT: Duration = Duration::from_millis(100);
 
 /// A client that waits for all nodes, and a journal of its events.
 #[track_caller]
-fn told(servers: &Servers) -> (LockClient, Journal) {
+fn recorded_client(servers: &Servers) -> (LockClient, Journal) {
     let journal = Journal::default();
-    let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
-    (builder.on_event(journal.pen()).build().expect("the settings are good"), journal)
+    let builder = with_long_timeout(servers.urls()).wait_for_all(true).restart_guard(false);
+    (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
 }
 
 #[test]
 fn acquiring_and_releasing_a_free_lock_gives_three_events() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let _ = take(&client, "free", LONG).release().unwrap();
-    let told_at_first = names(&journal.entries());
+    let names_at_first = names(&journal.entries());
     assert_eq!(
-        told_at_first,
+        names_at_first,
         ["node_up", "node_up", "node_up", "attempt", "acquired", "released"],
         "events about nodes come first"
     );
-    let told = journal.of_locks();
-    assert!(told.iter().all(|entry| entry.about == "free"));
-    let [attempt, acquired, released] = &told[..] else { panic!("{told:?}") };
+    let events = journal.take_lock_events();
+    assert!(events.iter().all(|entry| entry.about == "free"));
+    let [attempt, acquired, released] = &events[..] else { panic!("{events:?}") };
     assert_eq!((attempt.attempts, attempt.outcome), (1, Some(AttemptOutcome::Granted)));
     assert_eq!(acquired.attempts, 1);
     assert!(acquired.span >= attempt.span && attempt.span > Duration::ZERO);
@@ -46,9 +48,9 @@ fn acquiring_and_releasing_a_free_lock_gives_three_events() {
 
     // A lock that is dropped: nothing waits for the nodes' replies.
     drop(take(&client, "free", LONG));
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["attempt", "acquired", "released"]);
-    assert_eq!(told[2].released, None);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["attempt", "acquired", "released"]);
+    assert_eq!(events[2].released, None);
     assert_eq!(journal.entries().len(), 3, "the nodes have not changed");
 }
 
@@ -56,137 +58,137 @@ fn acquiring_and_releasing_a_free_lock_gives_three_events() {
 fn events_name_the_resource_without_the_key_prefix() {
     let servers = Servers::start(1);
     let journal = Journal::default();
-    let builder = patient(servers.urls()).key_prefix("billing:").restart_guard(false);
-    let client = builder.on_event(journal.pen()).build().unwrap();
+    let builder = with_long_timeout(servers.urls()).key_prefix("billing:").restart_guard(false);
+    let client = builder.on_event(journal.recorder()).build().unwrap();
     drop(take(&client, [b'a', b'\n', 0xFF], LONG));
-    let told = journal.of_locks();
-    assert_eq!(told.len(), 3);
-    assert!(told.iter().all(|entry| entry.text.starts_with("'a\\n\\xff' ")), "{told:?}");
+    let events = journal.take_lock_events();
+    assert_eq!(events.len(), 3);
+    assert!(events.iter().all(|entry| entry.text.starts_with("'a\\n\\xff' ")), "{events:?}");
 }
 
 #[test]
 fn each_attempt_for_a_held_lock_is_an_event() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
-    let held = take(&thorough(servers.urls()), "held", LONG);
+    let (client, journal) = recorded_client(&servers);
+    let held = take(&all_nodes_client(servers.urls()), "held", LONG);
 
     assert!(client.try_lock("held", LONG).unwrap().is_none());
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["attempt", "contended"]);
-    assert_eq!(told[0].outcome, Some(AttemptOutcome::Contended));
-    assert_eq!(told[1].attempts, 1);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["attempt", "contended"]);
+    assert_eq!(events[0].outcome, Some(AttemptOutcome::Contended));
+    assert_eq!(events[1].attempts, 1);
 
     let waiting = std::thread::spawn(move || client.lock("held", LONG).unwrap());
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.attempts == 3)));
     let _ = held.release().unwrap();
     drop(finish(waiting));
-    let told = journal.of_locks();
-    let attempts = told.len() - 2;
+    let events = journal.take_lock_events();
+    let attempts = events.len() - 2;
     assert!(attempts > 3);
-    for (index, entry) in told[..attempts].iter().enumerate() {
+    for (index, entry) in events[..attempts].iter().enumerate() {
         assert_eq!((entry.name, entry.attempts), ("attempt", index as u64 + 1));
         let is_last = index + 1 == attempts;
         let expected = if is_last { AttemptOutcome::Granted } else { AttemptOutcome::Contended };
         assert_eq!(entry.outcome, Some(expected));
     }
-    assert_eq!(names(&told[attempts..]), ["acquired", "released"]);
-    assert_eq!(told[attempts].attempts, attempts as u64);
-    assert!(told[attempts].span > told.iter().take(attempts).map(|entry| entry.span).sum());
+    assert_eq!(names(&events[attempts..]), ["acquired", "released"]);
+    assert_eq!(events[attempts].attempts, attempts as u64);
+    assert!(events[attempts].span > events.iter().take(attempts).map(|entry| entry.span).sum());
 }
 
 #[test]
 fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let guard = take(&client, "line", LONG);
     assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
     let waiting = client.clone();
-    let next = stand(move || waiting.lock("line", LONG).unwrap());
-    assert_eq!(names(&journal.of_locks()), ["attempt", "acquired", "contended"]);
+    let next = spawn_waiter(move || waiting.lock("line", LONG).unwrap());
+    assert_eq!(names(&journal.take_lock_events()), ["attempt", "acquired", "contended"]);
 
     assert_eq!(guard.release(), Ok(Released::InTime));
     let guard = finish(next);
-    let mut told = journal.of_locks();
+    let mut events = journal.take_lock_events();
     // From two threads, at the same time.
-    told.sort_by_key(|entry| entry.name);
-    assert_eq!(names(&told), ["acquired", "attempt", "released"]);
-    assert_eq!((told[0].attempts, told[2].released), (1, Some(Released::InTime)));
-    assert!(told[0].span > told[1].span, "it waited in the queue, and then for the nodes");
-    assert!(told[2].span > Duration::ZERO);
+    events.sort_by_key(|entry| entry.name);
+    assert_eq!(names(&events), ["acquired", "attempt", "released"]);
+    assert_eq!((events[0].attempts, events[2].released), (1, Some(Released::InTime)));
+    assert!(events[0].span > events[1].span, "it waited in the queue, and then for the nodes");
+    assert!(events[2].span > Duration::ZERO);
 
     drop(guard);
-    assert_eq!(names(&journal.of_locks()), ["released"]);
+    assert_eq!(names(&journal.take_lock_events()), ["released"]);
 }
 
 #[test]
 fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let servers = Servers::start(1);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let _guard = take(&client, "line", LONG);
-    journal.of_locks();
+    journal.take_lock_events();
     assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["contended"]);
-    assert!(told[0].attempts == 0 && told[0].span >= SHORT, "{told:?}");
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["contended"]);
+    assert!(events[0].attempts == 0 && events[0].span >= SHORT, "{events:?}");
 }
 
 #[test]
 fn extensions_are_reported_and_a_loss_is_reported_once() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let mut guard = take(&client, "extended", LONG / 2);
-    journal.of_locks();
+    journal.take_lock_events();
     guard.extend(LONG).unwrap();
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["extended"]);
-    assert!(told[0].validity > LONG / 2 && told[0].span > Duration::ZERO);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["extended"]);
+    assert!(events[0].validity > LONG / 2 && events[0].span > Duration::ZERO);
     assert!(matches!(guard.extend(Duration::MAX), Err(ExtendError::Ttl(_))));
-    assert_eq!(journal.of_locks().len(), 0, "nothing was sent");
+    assert_eq!(journal.take_lock_events().len(), 0, "nothing was sent");
 
     servers.iter().for_each(|server| drop(server.command(&["DEL", "extended"])));
     for _ in 0..2 {
         assert_eq!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone)));
     }
     assert_eq!(guard.release(), Ok(Released::TooLate));
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["lost", "released"]);
-    assert!(told[0].text.contains("no majority"), "{}", told[0].text);
-    assert_eq!(told[1].released, Some(Released::TooLate));
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["lost", "released"]);
+    assert!(events[0].text.contains("no majority"), "{}", events[0].text);
+    assert_eq!(events[1].released, Some(Released::TooLate));
 }
 
 #[test]
 fn a_lock_that_is_released_too_late_is_reported_as_lost() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     type GiveBack = fn(redlatch::LockGuard);
     let ways: [GiveBack; 2] = [drop, |guard| assert_eq!(guard.release(), Ok(Released::TooLate))];
     for give_back in ways {
         let guard = take(&client, "late", SHORT);
         assert!(eventually(LIMIT, || guard.remaining().is_zero()));
         give_back(guard);
-        let told = journal.of_locks();
-        assert_eq!(names(&told), ["attempt", "acquired", "lost", "released"]);
-        assert!(told[2].text.contains("its validity has passed"), "{}", told[2].text);
-        assert!(told[3].span >= told[1].validity);
-        assert_eq!(told[3].released, Some(Released::TooLate));
+        let events = journal.take_lock_events();
+        assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
+        assert!(events[2].text.contains("its validity has passed"), "{}", events[2].text);
+        assert!(events[3].span >= events[1].validity);
+        assert_eq!(events[3].released, Some(Released::TooLate));
     }
     // Not by the clock, but by the nodes' replies.
     let guard = take(&client, "forgotten", LONG);
     servers.iter().for_each(|server| drop(server.command(&["DEL", "forgotten"])));
     let _ = guard.release().unwrap();
-    let told = journal.of_locks();
-    assert_eq!(names(&told[2..]), ["lost", "released"]);
-    assert!(told[2].text.contains("no majority"), "{}", told[2].text);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events[2..]), ["lost", "released"]);
+    assert!(events[2].text.contains("no majority"), "{}", events[2].text);
 }
 
 #[test]
 fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
     let servers = Servers::start(3);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let guard = client.request("kept").ttl(LONG).keep_alive().lock().unwrap();
     servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
     assert_eq!(guard.release(), Ok(Released::TooLate));
-    let events = journal.of_locks();
+    let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "lost", "released"]);
 }
 
@@ -195,37 +197,37 @@ fn an_attempt_without_replies_is_reported_as_failed() {
     let servers = Servers::start(3);
     let journal = Journal::default();
     let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
-    let builder = builder.node_timeout(SHORT * 3).on_event(journal.pen());
+    let builder = builder.node_timeout(SHORT * 3).on_event(journal.recorder());
     let client = builder.build().unwrap();
     let mut guard = client.lock("before", LONG).unwrap();
-    journal.of_locks();
+    journal.take_lock_events();
     pause(&servers, 2);
     let error = client.try_lock("failed", LONG).unwrap_err();
     assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
     assert!(matches!(guard.extend(LONG), Err(ExtendError::NoQuorum(_))));
     assert!(guard.release().is_err());
     resume(&servers, 2);
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["attempt", "failed", "not_extended", "released"]);
-    assert_eq!(told[0].outcome, Some(AttemptOutcome::NoQuorum));
-    assert!(told[1].text.ends_with(&error.to_string()), "{}", told[1].text);
-    assert!(told[2].validity > Duration::ZERO);
-    assert_eq!(told[3].released, None);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["attempt", "failed", "not_extended", "released"]);
+    assert_eq!(events[0].outcome, Some(AttemptOutcome::NoQuorum));
+    assert!(events[1].text.ends_with(&error.to_string()), "{}", events[1].text);
+    assert!(events[2].validity > Duration::ZERO);
+    assert_eq!(events[3].released, None);
     // A request that is refused before anything is sent.
     assert!(client.try_lock("refused", Duration::MAX).is_err());
     assert!(client.try_lock("", LONG).is_err());
-    assert_eq!(journal.of_locks().len(), 0);
+    assert_eq!(journal.take_lock_events().len(), 0);
 }
 
 #[test]
 fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
     let servers = Servers::start(3);
     let (journal, max_ttl) = (Journal::default(), Duration::from_secs(4));
-    let builder = patient(servers.urls()).restart_guard(true).max_ttl(max_ttl);
-    let client = builder.wait_for_all(true).on_event(journal.pen()).build().unwrap();
+    let builder = with_long_timeout(servers.urls()).restart_guard(true).max_ttl(max_ttl);
+    let client = builder.wait_for_all(true).on_event(journal.recorder()).build().unwrap();
     assert!(client.try_lock("fresh", SHORT).is_err());
     assert_eq!(
-        names(&journal.of_locks()),
+        names(&journal.take_lock_events()),
         ["attempt", "failed"],
         "a request that does not wait reports no quarantine"
     );
@@ -234,25 +236,25 @@ fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
         let client = client.clone();
         move || client.lock("fresh", max_ttl).unwrap().release()
     });
-    let is_told = || journal.entries().iter().any(|entry| entry.name == "quarantined");
-    assert!(eventually(LIMIT, is_told) && !waiting.is_finished(), "reported before the wait");
+    let is_reported = || journal.entries().iter().any(|entry| entry.name == "quarantined");
+    assert!(eventually(LIMIT, is_reported) && !waiting.is_finished(), "reported before the wait");
     let _ = finish(waiting).unwrap();
-    let told = journal.of_locks();
-    let [attempt, quarantined, rest @ ..] = &told[..] else { panic!("{told:?}") };
+    let events = journal.take_lock_events();
+    let [attempt, quarantined, rest @ ..] = &events[..] else { panic!("{events:?}") };
     assert_eq!((attempt.outcome, &*attempt.about), (Some(AttemptOutcome::NoQuorum), "fresh"));
     assert_eq!((quarantined.name, &*quarantined.about), ("quarantined", "fresh"));
-    assert!(quarantined.span > Duration::ZERO && quarantined.span <= max_ttl, "{told:?}");
+    assert!(quarantined.span > Duration::ZERO && quarantined.span <= max_ttl, "{events:?}");
     let text = &quarantined.text;
     assert!(servers.urls().iter().all(|url| text.contains(url)), "{text}");
     assert!(text.contains("max_ttl") && text.contains("restart_guard"), "{text}");
-    assert!(rest.iter().all(|entry| entry.name != "quarantined"), "{told:?}");
+    assert!(rest.iter().all(|entry| entry.name != "quarantined"), "{events:?}");
     assert_eq!(names(&rest[rest.len() - 2..]), ["acquired", "released"]);
 }
 
 #[test]
 fn no_event_shows_a_password_or_a_token() {
     let mut servers = Servers::start_with(3, &["--requirepass", SECRET]);
-    let (client, journal) = told(&servers);
+    let (client, journal) = recorded_client(&servers);
     let mut guard = take(&client, "quiet", LONG);
     let token = value(&servers[0], "quiet").expect("it is held");
     guard.extend(LONG).unwrap();
@@ -262,13 +264,14 @@ fn no_event_shows_a_password_or_a_token() {
     // A server that quotes what the client sent.
     let wrong = servers[1].url().replace(SECRET, &format!("{SECRET}-wrong"));
     let journal_of_wrong = Journal::default();
-    let builder = patient([wrong]).restart_guard(false).on_event(journal_of_wrong.pen());
+    let builder =
+        with_long_timeout([wrong]).restart_guard(false).on_event(journal_of_wrong.recorder());
     assert!(builder.build().unwrap().try_lock("quiet", LONG).is_err());
 
     // The journal checks each event for the password.
-    let (told, wrong) = (journal.entries(), journal_of_wrong.entries());
+    let (events, wrong) = (journal.entries(), journal_of_wrong.entries());
     assert!(names(&wrong).contains(&"node_down") && names(&wrong).contains(&"failed"));
-    assert!(names(&told).contains(&"node_down") && names(&told).contains(&"extended"));
+    assert!(names(&events).contains(&"node_down") && names(&events).contains(&"extended"));
     let token = token.escape_ascii().to_string();
-    assert!(told.iter().all(|entry| !entry.text.contains(&token)), "{told:?}");
+    assert!(events.iter().all(|entry| !entry.text.contains(&token)), "{events:?}");
 }

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs an example, which checks its own result.
 #[track_caller]
-fn tell<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
+fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
     let nodes = Nodes::start(3).expect("nodes can be started");
     let start = Instant::now();
     if let Err(error) = story(&nodes.urls()) {
@@ -34,20 +34,20 @@ fn tell<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
 
 #[test]
 fn a_job_runs_once() {
-    tell(cron_once::story);
+    run_example(cron_once::story);
 }
 
 #[test]
 fn a_late_write_is_refused() {
-    tell(fenced_write::story);
+    run_example(fenced_write::story);
 }
 
 #[test]
 fn another_process_becomes_the_leader() {
-    tell(leader_election::story);
+    run_example(leader_election::story);
 }
 
 #[test]
 fn no_money_is_lost() {
-    tell(transfer::story);
+    run_example(transfer::story);
 }

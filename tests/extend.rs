@@ -9,7 +9,8 @@ use redlatch::{ExtendError, LockGuard, LockLost, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, pttl, resume, take, thorough, value, words,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, resume, take, value,
+    with_long_timeout, words,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -31,7 +32,7 @@ fn lost(guard: &mut LockGuard, ttl: Duration) -> LockLost {
 #[test]
 fn an_extension_lengthens_the_ttl_of_the_key_on_all_nodes() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "long", Duration::from_secs(20));
     let token = value(&servers[0], "long");
     guard.extend(LONG).unwrap();
@@ -45,7 +46,7 @@ fn an_extension_lengthens_the_ttl_of_the_key_on_all_nodes() {
 #[test]
 fn repeated_extensions_keep_a_lock_beyond_its_first_ttl() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let ttl = Duration::from_secs(2);
     let mut guard = take(&client, "again", ttl);
     for _ in 0..8 {
@@ -53,14 +54,21 @@ fn repeated_extensions_keep_a_lock_beyond_its_first_ttl() {
         guard.extend(ttl).unwrap();
     }
     assert!(guard.ensure_held().is_ok());
-    assert!(patient(servers.urls()).build().unwrap().try_lock("again", ttl).unwrap().is_none());
+    assert!(
+        with_long_timeout(servers.urls())
+            .build()
+            .unwrap()
+            .try_lock("again", ttl)
+            .unwrap()
+            .is_none()
+    );
     assert_eq!(guard.release(), Ok(Released::InTime));
 }
 
 #[test]
 fn a_shorter_extension_shortens_no_ttl_on_any_node() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "less", LONG);
     let before = guard.remaining();
     for millis in [3, 100, 5_000] {
@@ -73,7 +81,8 @@ fn a_shorter_extension_shortens_no_ttl_on_any_node() {
 #[test]
 fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client =
+        with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
     let mut guard = take(&client, "half", HALF);
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     // The node that was connected last may have missed the lock, and gets it with an extension.
@@ -89,7 +98,7 @@ fn the_ttl_of_an_unconfirmed_extension_is_not_shortened() {
 #[test]
 fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "over", Duration::from_millis(200));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
@@ -107,7 +116,7 @@ fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
 #[test]
 fn an_invalid_ttl_changes_nothing() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "odd", LONG);
     for ttl in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(61), Duration::MAX] {
         assert!(matches!(guard.extend(ttl), Err(ExtendError::Ttl(_))), "{ttl:?}");
@@ -118,7 +127,7 @@ fn an_invalid_ttl_changes_nothing() {
 #[test]
 fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls())
+    let client = with_long_timeout(servers.urls())
         .node_timeout(Duration::from_millis(300))
         .wait_for_all(true)
         .build()
@@ -148,7 +157,7 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
 #[test]
 fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "gone", LONG);
     for server in &servers[..3] {
         server.command(&["DEL", "gone"]);
@@ -166,7 +175,7 @@ fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
 #[test]
 fn a_key_that_a_minority_lost_is_restored() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "again", HALF);
     let token = value(&servers[4], "again");
     for server in &servers[..2] {
@@ -186,7 +195,7 @@ fn a_key_that_a_minority_lost_is_restored() {
 #[test]
 fn a_foreign_key_on_a_minority_is_not_changed() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "foreign", HALF);
     servers[0].command(&["SET", "foreign", "another's", "PX", "60000"]);
     servers[1].command(&["DEL", "foreign"]);
@@ -202,8 +211,8 @@ fn a_foreign_key_on_a_minority_is_not_changed() {
 #[test]
 fn a_lock_that_another_client_acquired_meanwhile_is_not_extended() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
-    let other = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let mut guard = take(&client, "between", LONG);
     // As if it had expired: the nodes' clocks may be ahead.
     for server in servers.iter() {
@@ -224,7 +233,7 @@ fn a_lock_that_another_client_acquired_meanwhile_is_not_extended() {
 fn max_hold_limits_the_total_time() {
     let servers = Servers::start(3);
     let max_hold = Duration::from_secs(40);
-    let client = patient(servers.urls()).max_hold(max_hold).build().unwrap();
+    let client = with_long_timeout(servers.urls()).max_hold(max_hold).build().unwrap();
     let mut guard = take(&client, "hold", HALF);
     guard.extend(HALF).unwrap();
     match guard.extend(LONG) {
@@ -241,7 +250,7 @@ fn max_hold_limits_the_total_time() {
 #[test]
 fn servers_that_forgot_the_scripts_get_them_again() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "flush", HALF);
     for _ in 0..3 {
         for server in servers.iter() {

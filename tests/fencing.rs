@@ -10,8 +10,11 @@ use redlatch::{LockClient, LockError, Released};
 use support::eventually;
 use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, calls, fresh, patient, pause, resume, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, calls, pause, resume, take, value, with_long_timeout,
+    without_restart_guard,
+};
+use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -32,7 +35,7 @@ fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) ->
 #[test]
 fn tokens_grow_after_a_release_a_drop_and_an_expiry() {
     let servers = Servers::start(3);
-    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
     let mut last = 0;
     for grant in 0..200 {
         let client = &clients[grant / 3 % 2];
@@ -62,7 +65,7 @@ fn tokens_grow_in_the_order_in_which_threads_and_clients_hold_the_lock() {
     for (name, first) in [("wall", 0), ("counted", AHEAD)] {
         servers.iter().for_each(|server| set_counter(server, name, &first));
         let tokens = Arc::new(Mutex::new(Vec::new()));
-        let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+        let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
         let threads = (0..6).map(|thread| {
             let (client, tokens) = (clients[thread % 2].clone(), Arc::clone(&tokens));
             thread::spawn(move || {
@@ -85,7 +88,7 @@ fn a_token_needs_no_additional_round_where_the_nodes_agree() {
     const GRANTS: u64 = 200;
     let servers = Servers::start(5);
     // Neither client waits for all nodes, and each learns of the other's grants from the nodes.
-    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
     for grant in 0..GRANTS {
         let guard = fenced(&clients[grant as usize % 2], "name");
         assert_eq!(guard.release(), Ok(Released::InTime));
@@ -100,7 +103,7 @@ fn a_token_needs_no_additional_round_where_the_nodes_agree() {
     let taken: u64 = servers.iter().map(|server| calls(server, "del")).sum();
     assert!(taken >= 3 * GRANTS, "by a majority each time: {taken}");
     // A client that waits for all nodes sees all of them agree.
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut last = 0;
     for _ in 0..50 {
         let token = scripts_of_a_grant(&servers, &client, 2);
@@ -112,7 +115,7 @@ fn a_token_needs_no_additional_round_where_the_nodes_agree() {
 #[test]
 fn a_counter_that_is_ahead_on_one_node_is_on_all_nodes_after_one_grant() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let first = scripts_of_a_grant(&servers, &client, 2);
     set_counter(&servers[2], "name", &AHEAD);
     let ahead = scripts_of_a_grant(&servers, &client, 3);
@@ -121,14 +124,14 @@ fn a_counter_that_is_ahead_on_one_node_is_on_all_nodes_after_one_grant() {
     assert_eq!(scripts_of_a_grant(&servers, &client, 2), AHEAD + 2);
     // A grant without that node's reply learns of it from the others.
     servers[2].kill();
-    let other = thorough(servers.urls());
+    let other = all_nodes_client(servers.urls());
     assert_eq!(scripts_of_a_grant(&servers[..2], &other, 2), AHEAD + 3);
 }
 
 #[test]
 fn tokens_grow_where_nodes_have_lost_their_data() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut last = 0;
     for lost in [0, 1, 2, 3, 1, 3] {
         let token = scripts_of_a_grant(&servers, &client, 2);
@@ -153,7 +156,7 @@ fn tokens_grow_where_nodes_have_lost_their_data() {
 fn a_minority_paused_in_turn_delays_no_token() {
     let mut servers = Servers::start(3);
     servers.iter().for_each(|server| set_counter(server, "name", &AHEAD));
-    let clients = [0; 2].map(|_| patient(servers.urls()).build().unwrap());
+    let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
     let mut last = AHEAD;
     for turn in 0..6 {
         servers.rotate_left(1);
@@ -171,7 +174,7 @@ fn a_minority_paused_in_turn_delays_no_token() {
 #[test]
 fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let mut guard = fenced(&client, "name");
     let first = token(&guard);
@@ -182,7 +185,7 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
 
     let waiting = {
         let client = client.clone();
-        stand(move || fenced(&client, "name"))
+        spawn_waiter(move || fenced(&client, "name"))
     };
     let before = scripts(&servers[0]);
     assert_eq!(guard.release(), Ok(Released::InTime));
@@ -193,14 +196,14 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     // To a thread without a token, and from there to a thread with one.
     let waiting = {
         let client = client.clone();
-        stand(move || client.lock("name", LONG).unwrap())
+        spawn_waiter(move || client.lock("name", LONG).unwrap())
     };
     let second = token(&next);
     drop(next);
     let plain = finish(waiting);
     assert_eq!(plain.fencing_token(), None);
     assert!(servers.iter().all(|server| counter(server, "name") == Some(second)));
-    let waiting = stand(move || fenced(&client, "name"));
+    let waiting = spawn_waiter(move || fenced(&client, "name"));
     let key = value(&servers[0], "name");
     assert_eq!(plain.release().unwrap(), Released::InTime);
     let third = finish(waiting);
@@ -211,7 +214,7 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
 #[test]
 fn a_lock_without_a_token_does_not_touch_counters() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "name", LONG);
     assert_eq!(guard.fencing_token(), None);
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
@@ -227,21 +230,24 @@ fn a_lock_without_a_token_does_not_touch_counters() {
 fn a_second_round_is_not_reported_as_an_attempt() {
     let servers = Servers::start(3);
     let journal = Journal::default();
-    let client = patient(servers.urls()).wait_for_all(true).on_event(journal.pen());
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).on_event(journal.recorder());
     let client = client.build().unwrap();
     set_counter(&servers[0], "name", &AHEAD);
     assert_eq!(scripts_of_a_grant(&servers, &client, 3), AHEAD + 1);
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["attempt", "acquired", "released"]);
-    assert_eq!((told[0].attempts, told[1].attempts), (1, 1));
-    assert!(told[1].span >= told[0].span);
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["attempt", "acquired", "released"]);
+    assert_eq!((events[0].attempts, events[1].attempts), (1, 1));
+    assert!(events[1].span >= events[0].span);
 }
 
 #[test]
 fn automatic_extensions_keep_the_token() {
     let servers = Servers::start(3);
     let ttl = Duration::from_secs(2);
-    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(400)).build().unwrap();
+    let client = without_restart_guard(servers.urls())
+        .node_timeout(Duration::from_millis(400))
+        .build()
+        .unwrap();
     let guard = client.request("name").ttl(ttl).fenced().keep_alive().lock().unwrap();
     let first = token(&guard);
     let renewed = || servers.iter().filter(|server| calls(server, "pexpire") >= 3).count() >= 2;

@@ -9,8 +9,8 @@ use redlatch::error::ConfigError;
 use redlatch::error::{NodeAnswer, NodeError, ServerErrorKind};
 use redlatch::{LockClient, LockError, LockRequest, Released};
 use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
-use support::locks::{LIMIT, LONG, gone, patient, pttl, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, pttl, take, value, with_long_timeout};
+use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 
 /// The largest token.
@@ -49,10 +49,10 @@ fn counters_live_for_the_configured_time_after_the_latest_grant() {
         let left = servers.iter().map(|server| pttl(server, counter_key("name")));
         left.for_each(|left| assert!(left <= most && left > most - 60_000, "{left} of {most}"));
     };
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     drop(fenced(&client, "name"));
     lives(168 * HOUR);
-    let client = patient(servers.urls()).wait_for_all(true).fencing_expiry(2 * HOUR);
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).fencing_expiry(2 * HOUR);
     let client = client.build().unwrap();
     let mut guard = fenced(&client, "name");
     // Their time to live is never shortened, also not by a grant that reaches a server late.
@@ -98,14 +98,14 @@ fn counters_must_outlive_locks() {
 #[test]
 fn an_invalid_counter_is_an_error_on_a_majority_and_no_problem_on_a_minority() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut last = token(&fenced(&client, "name"));
     let key = counter_key("name");
     for junk in [&["SET", &key, "junk"][..], &["LPUSH", &key, "1"]] {
         servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
         servers[0].command(junk);
         let guard = fenced(&client, "name");
-        assert!(token(&guard) > last, "on a minority it is no problem");
+        assert!(token(&guard) > last, "on a minority it changes nothing");
         last = token(&guard);
         assert_eq!(guard.release().unwrap(), Released::InTime);
         servers[1].command(&["DEL", &key]);
@@ -127,13 +127,13 @@ fn an_invalid_counter_is_an_error_on_a_majority_and_no_problem_on_a_minority() {
 #[test]
 fn a_waiter_that_cannot_get_a_token_leaves_no_key_of_the_former_lock() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     servers.iter().for_each(|server| set_counter(server, "name", &"junk"));
     let held = take(&client, "name", LONG);
     let waiting = {
         let client = client.clone();
-        stand(move || refused(client.request("name").ttl(LONG).fenced(), true))
+        spawn_waiter(move || refused(client.request("name").ttl(LONG).fenced(), true))
     };
     assert_eq!(held.release().unwrap(), Released::InTime);
     assert_eq!(finish(waiting), [true; 3]);
@@ -144,7 +144,7 @@ fn a_waiter_that_cannot_get_a_token_leaves_no_key_of_the_former_lock() {
 #[test]
 fn the_largest_token_is_given_and_none_after_it() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     servers.iter().for_each(|server| set_counter(server, "all", &(MOST - 2)));
     for expected in [MOST - 1, MOST] {
         let guard = fenced(&client, "all");
@@ -178,7 +178,7 @@ fn the_largest_token_is_given_and_none_after_it() {
 #[test]
 fn a_set_has_one_token_above_those_of_each_of_its_resources() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let both = || {
         let guard = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
         (token(&guard), guard.release().unwrap())

@@ -12,7 +12,7 @@ use support::cli::{Client, encode};
 use support::eventually;
 use support::fencing::{AHEAD, counter, counter_key, fenced, set_counter, token};
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, fresh, gone, holders, patient, take};
+use support::locks::{LIMIT, LONG, gone, holders, take, with_long_timeout, without_restart_guard};
 use support::peer::Peer;
 use support::servers::Servers;
 
@@ -96,9 +96,9 @@ fn is_confirmation(words: &[Vec<u8>]) -> bool {
 }
 
 /// A client that waits for all nodes, so that the last one takes part, and a journal of its events.
-fn told(builder: Builder) -> (LockClient, Journal) {
+fn recorded_client(builder: Builder) -> (LockClient, Journal) {
     let journal = Journal::default();
-    let client = builder.wait_for_all(true).on_event(journal.pen()).build();
+    let client = builder.wait_for_all(true).on_event(journal.recorder()).build();
     (client.expect("the settings are good"), journal)
 }
 
@@ -107,15 +107,15 @@ fn without_a_majority_that_confirms_the_token_there_is_no_lock_and_no_key() {
     use Between::{Loss, Nothing, Raise};
     for between in [[Loss, Loss, Nothing], [Raise, Nothing, Raise], [Loss, Raise, Loss]] {
         let rig = Rig::start();
-        let (client, journal) = told(patient(rig.urls()));
+        let (client, journal) = recorded_client(with_long_timeout(rig.urls()));
         rig.set(between);
         let request = client.request("name").ttl(LONG).fenced();
         assert!(request.try_lock().unwrap().is_none(), "{between:?}");
         assert_eq!(rig.confirmations(), 3, "every node got the command");
-        let told = journal.of_locks();
-        assert_eq!(names(&told), ["attempt", "contended"], "{between:?}");
-        assert_eq!(told[0].outcome, Some(AttemptOutcome::Contended));
-        assert_eq!((told[0].attempts, told[1].attempts), (1, 1), "one attempt of two rounds");
+        let events = journal.take_lock_events();
+        assert_eq!(names(&events), ["attempt", "contended"], "{between:?}");
+        assert_eq!(events[0].outcome, Some(AttemptOutcome::Contended));
+        assert_eq!((events[0].attempts, events[1].attempts), (1, 1), "one attempt of two rounds");
         assert!(gone(&rig.servers, "name"));
         // The wait queue is free, and the next token is above all counters.
         rig.set([Nothing; 3]);
@@ -132,7 +132,9 @@ fn a_minority_that_does_not_confirm_the_token_is_no_problem() {
     {
         let rig = Rig::start();
         // It would wait for the silent node for the whole node timeout.
-        let client = fresh(rig.urls()).node_timeout(Duration::from_secs(3)).wait_for_all(true);
+        let client = without_restart_guard(rig.urls())
+            .node_timeout(Duration::from_secs(3))
+            .wait_for_all(true);
         let client = client.build().unwrap();
         rig.set(between);
         let guard = fenced(&client, "name");
@@ -150,15 +152,16 @@ fn a_minority_that_does_not_confirm_the_token_is_no_problem() {
 fn without_replies_about_the_token_the_request_fails_and_its_lock_is_removed() {
     use Between::{Nothing, Silence};
     let rig = Rig::start();
-    let (client, journal) = told(fresh(rig.urls()).node_timeout(Duration::from_secs(1)));
+    let (client, journal) =
+        recorded_client(without_restart_guard(rig.urls()).node_timeout(Duration::from_secs(1)));
     rig.set([Silence, Silence, Nothing]);
     let request = client.request("name").ttl(LONG).fenced();
     let error = request.try_lock().unwrap_err();
     let LockError::NoQuorum(reports) = &error else { panic!("{error}") };
     assert_eq!(reports.reports().len(), 3);
-    let told = journal.of_locks();
-    assert_eq!(names(&told), ["attempt", "failed"]);
-    assert_eq!(told[0].outcome, Some(AttemptOutcome::NoQuorum));
+    let events = journal.take_lock_events();
+    assert_eq!(names(&events), ["attempt", "failed"]);
+    assert_eq!(events[0].outcome, Some(AttemptOutcome::NoQuorum));
     // Removals after a command without a reply are sent again on the next connection.
     rig.set([Nothing; 3]);
     let removed = || {
@@ -174,7 +177,7 @@ fn the_callers_deadline_ends_the_second_round() {
     use Between::{Nothing, Silence};
     let rig = Rig::start();
     let timeout = Duration::from_secs(10);
-    let (client, _) = told(fresh(rig.urls()).node_timeout(timeout));
+    let (client, _) = recorded_client(without_restart_guard(rig.urls()).node_timeout(timeout));
     // The connections are open, and the nodes disagree.
     drop(take(&client, "other", LONG));
     rig.set([Silence, Silence, Nothing]);
@@ -193,7 +196,7 @@ fn the_callers_deadline_ends_the_second_round() {
 fn a_waiting_request_retries_until_the_token_is_confirmed() {
     use Between::{Loss, Nothing};
     let rig = Rig::start();
-    let (client, journal) = told(patient(rig.urls()));
+    let (client, journal) = recorded_client(with_long_timeout(rig.urls()));
     rig.set([Loss, Loss, Nothing]);
     let guard = std::thread::scope(|scope| {
         let waiting = scope.spawn(|| fenced(&client, "name"));
@@ -204,8 +207,8 @@ fn a_waiting_request_retries_until_the_token_is_confirmed() {
     assert!(token(&guard) >= AHEAD + 4, "one for each attempt");
     let agreeing = |server: &&_| counter(server, "name") == Some(token(&guard));
     assert_eq!(rig.servers.iter().filter(agreeing).count(), 3);
-    let told = journal.of_locks();
-    let (last, attempts) = told.split_last().unwrap();
+    let events = journal.take_lock_events();
+    let (last, attempts) = events.split_last().unwrap();
     assert_eq!((last.name, last.attempts), ("acquired", attempts.len() as u64));
     for (index, attempt) in attempts.iter().enumerate() {
         let is_last = index + 1 == attempts.len();

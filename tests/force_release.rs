@@ -10,7 +10,10 @@ use redlatch::{
 };
 use support::cli::Value;
 use support::eventually;
-use support::locks::{LIMIT, LONG, connected, fresh, gone, holders, pttl, take, thorough, value};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, gone, holders, pttl, take, value,
+    without_restart_guard,
+};
 use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
 
@@ -20,7 +23,7 @@ fn look(client: &LockClient) -> Inspection {
 }
 
 /// Runs a command on each of the servers.
-fn tell(servers: &Servers, command: &str) {
+fn run_on_each(servers: &Servers, command: &str) {
     let words: Vec<_> = command.split(' ').collect();
     for server in servers.iter() {
         let reply = server.command(&words);
@@ -36,7 +39,7 @@ fn force(client: &LockClient, name: &str) -> Result<bool, ForceReleaseError> {
 #[test]
 fn an_inspected_lock_is_removed_once() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let mut guard = take(&client, "job", LONG);
     let seen = look(&other);
     guard.extend(LONG).expect("it is the same lock for that");
@@ -49,7 +52,7 @@ fn an_inspected_lock_is_removed_once() {
 #[test]
 fn keys_on_single_nodes_are_removed_as_well() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     for (index, server) in servers.iter().enumerate() {
         server.command(&["SET", "job", &format!("attempt-{index}"), "PX", "50000"]);
     }
@@ -61,7 +64,7 @@ fn keys_on_single_nodes_are_removed_as_well() {
 #[test]
 fn a_lock_acquired_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     for is_free in [true, false] {
         let before = (!is_free).then(|| take(&client, "job", LONG));
         let seen = look(&other);
@@ -78,14 +81,14 @@ fn a_lock_acquired_after_the_inspection_stays() {
 #[test]
 fn a_value_that_is_no_lock_is_refused_and_stays() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let things = ["HSET job field value", "RPUSH job element", "SET job value"];
     for thing in things {
-        tell(&servers, thing);
+        run_on_each(&servers, thing);
         let refused = client.force_release(&look(&client));
         let is_refused = matches!(refused, Err(ForceReleaseError::NotALock { .. }));
         assert!(is_refused, "{thing}: {refused:?}");
-        tell(&servers, "PEXPIRE job 50000");
+        run_on_each(&servers, "PEXPIRE job 50000");
         // A string with a ttl may be a lock of another program. Any other value is no lock.
         if !thing.starts_with("SET") {
             let refused = client.force_release(&look(&client));
@@ -94,25 +97,25 @@ fn a_value_that_is_no_lock_is_refused_and_stays() {
         }
         let is_there = |server| pttl(server, "job") > 0;
         assert!(servers.iter().all(is_there), "{thing}: it stays");
-        tell(&servers, "DEL job");
+        run_on_each(&servers, "DEL job");
     }
 }
 
 #[test]
 fn a_value_that_changed_after_the_inspection_stays() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     for thing in ["HSET job field value", "RPUSH job element", "SET job value"] {
         let guard = take(&client, "job", LONG);
         let seen = look(&other);
-        tell(&servers, "DEL job");
-        tell(&servers, thing);
+        run_on_each(&servers, "DEL job");
+        run_on_each(&servers, thing);
         // Counted as gone or as no lock, it is not changed.
         let forced = other.force_release(&seen);
         assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
         assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
         assert_eq!(guard.release(), Ok(Released::TooLate));
-        tell(&servers, "DEL job");
+        run_on_each(&servers, "DEL job");
     }
 }
 
@@ -121,9 +124,10 @@ fn a_value_that_changed_after_the_inspection_stays() {
 fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
-    let builder = fresh(urls_of(&servers, &relays)).node_timeout(Duration::from_millis(200));
+    let builder =
+        without_restart_guard(urls_of(&servers, &relays)).node_timeout(Duration::from_millis(200));
     let client = connected(builder.build().expect("the settings are good"));
-    let holder = thorough(servers.urls());
+    let holder = all_nodes_client(servers.urls());
     let guard = take(&holder, "job", LONG);
     let mut seen = None;
     // A round may be too short on a busy machine.
@@ -156,8 +160,8 @@ fn a_late_forced_release_does_not_remove_the_next_lock_without_the_right_to_kill
 #[test]
 fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
-    assert!(!force(&other, "job").unwrap(), "nobody holds it");
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
+    assert!(!force(&other, "job").unwrap(), "no client holds it");
     let (released, mut extended) = (take(&client, "job", LONG), take(&client, "more", LONG));
     assert!(force(&other, "job").unwrap() && force(&other, "more").unwrap());
     assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
@@ -180,7 +184,7 @@ fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
 #[test]
 fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let long = "x".repeat(1024);
     let others: [&[&str]; 5] = [
         &["LPUSH", "data", "x"],
@@ -208,7 +212,7 @@ fn a_lock_is_removed_although_another_node_has_a_value_that_is_no_lock() {
 #[test]
 fn a_forced_release_keeps_the_fencing_counter() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let first = client.request("job").ttl(LONG).fenced().lock().unwrap();
     assert!(force(&other, "job").unwrap());
     let next = other.request("job").ttl(LONG).fenced().try_lock().unwrap().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use redlatch::Released;
 use support::cli::Value;
-use support::locks::{LONG, connected, gone, holders, patient, take, thorough};
+use support::locks::{LONG, all_nodes_client, connected, gone, holders, take, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -18,7 +18,7 @@ fn flush(server: &Server) {
 #[test]
 fn servers_that_forgot_the_scripts_still_release() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     for _ in 0..3 {
         let guard = take(&client, "flush", LONG);
         servers.iter().for_each(flush);
@@ -35,7 +35,7 @@ fn servers_that_forgot_the_scripts_still_release() {
 #[test]
 fn a_release_decided_by_a_majority_leaves_no_key_on_servers_that_forgot_the_scripts() {
     let servers = Servers::start(5);
-    let client = connected(patient(servers.urls()).build().unwrap());
+    let client = connected(with_long_timeout(servers.urls()).build().unwrap());
     let left = |round: &usize| {
         let guard = take(&client, format!("flush-{round}"), LONG);
         servers.iter().for_each(flush);

@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use redlatch::{LockClient, LockGuard, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, calls, gone, patient, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{LIMIT, LONG, all_nodes_client, calls, gone, take, value, with_long_timeout};
+use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
 
 /// A client that hands a lock off as long as threads wait for it, without limit.
 fn endless(urls: Vec<String>) -> LockClient {
-    let endless = patient(urls).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let endless = with_long_timeout(urls).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     endless.build().expect("the settings are good")
 }
 
@@ -25,7 +25,7 @@ fn endless(urls: Vec<String>) -> LockClient {
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str) -> thread::JoinHandle<LockGuard> {
     let client = client.clone();
-    stand(move || client.lock(name, LONG).expect("it is got in the end"))
+    spawn_waiter(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
 /// How often the server has run a script, deleted a key, and set one. `INFO commandstats` also
@@ -48,7 +48,7 @@ fn waiting_threads_get_the_lock_in_order() {
         let served = Arc::new(Mutex::new(Vec::new()));
         let arrive = |number: usize| {
             let (client, served) = (client.clone(), Arc::clone(&served));
-            stand(move || {
+            spawn_waiter(move || {
                 // With all ways to wait and to release.
                 let guard = match number % 3 {
                     0 => client.lock("order", LONG).unwrap(),
@@ -100,7 +100,7 @@ fn a_lock_is_never_free_between_handoffs() {
     let is_inside = Arc::new(AtomicBool::new(false));
     let arrive = |_| {
         let (client, is_inside) = (client.clone(), Arc::clone(&is_inside));
-        stand(move || {
+        spawn_waiter(move || {
             for _ in 0..10 {
                 let guard = client.lock("busy", LONG).unwrap();
                 assert!(!is_inside.swap(true, Ordering::SeqCst), "two at once");
@@ -112,7 +112,7 @@ fn a_lock_is_never_free_between_handoffs() {
     };
     let threads: Vec<_> = (0..10).map(arrive).collect();
     let last = Arc::new(AtomicBool::new(false));
-    let other = patient(servers.urls()).build().unwrap();
+    let other = with_long_timeout(servers.urls()).build().unwrap();
     let poller = {
         let last = Arc::clone(&last);
         thread::spawn(move || {
@@ -125,7 +125,7 @@ fn a_lock_is_never_free_between_handoffs() {
         })
     };
     // This thread acquires the lock less often than the others do, so there is always a waiter.
-    let keeper = stand(move || {
+    let keeper = spawn_waiter(move || {
         (0..7).for_each(|_| drop(client.lock("busy", LONG).unwrap()));
         client.lock("busy", LONG).unwrap()
     });
@@ -142,8 +142,11 @@ fn a_lock_is_never_free_between_handoffs() {
 /// until another client, as in another process, has got it five times. Never two at once.
 fn other_clients_get_the_lock(count: u32, time: Duration, hold: Duration) {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).handoff_limit(count, time).build().expect("good settings");
-    let other = patient(servers.urls()).build().expect("good settings");
+    let client = with_long_timeout(servers.urls())
+        .handoff_limit(count, time)
+        .build()
+        .expect("good settings");
+    let other = with_long_timeout(servers.urls()).build().expect("good settings");
     let (is_inside, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     let (turns, others) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let turn = |client: &LockClient, turns: &AtomicUsize, hold: Duration| {
@@ -194,7 +197,7 @@ fn other_clients_get_the_lock_without_handoffs() {
 #[test]
 fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(0, LONG);
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(0, LONG);
     let client = client.build().unwrap();
     let guard = take(&client, "zero", LONG);
     let next = stand_for(&client, "zero");
@@ -210,7 +213,7 @@ fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
 #[test]
 fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "expired", Duration::from_millis(300));
     let next = finish(stand_for(&client, "expired"));
     assert!(guard.remaining().is_zero(), "the next waiter got it after it expired");
@@ -230,7 +233,7 @@ fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
 #[test]
 fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "extended", Duration::from_secs(2));
     let next = stand_for(&client, "extended");
     let settings = calls(&servers[0], "set");
@@ -247,7 +250,7 @@ fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
 #[test]
 fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "lost", LONG);
     let next = stand_for(&client, "lost");
     servers[..2].iter().for_each(|server| drop(server.command(&["DEL", "lost"])));
@@ -262,7 +265,7 @@ fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
 #[test]
 fn a_request_that_does_not_wait_returns_at_once_however_long_the_queue_is() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "passing", LONG);
     let threads: Vec<_> = (0..3).map(|_| stand_for(&client, "passing")).collect();
     for _ in 0..20 {

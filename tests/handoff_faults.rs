@@ -13,10 +13,11 @@ use redlatch::{LockClient, LockError, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, fresh, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
+    with_long_timeout, without_restart_guard,
 };
 use support::proxy::{Mode, Proxy};
-use support::queue::{finish, stand};
+use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 
 type Attempt = Result<Option<LockGuard>, LockError>;
@@ -25,14 +26,14 @@ type Attempt = Result<Option<LockGuard>, LockError>;
 #[track_caller]
 fn stand_for(client: &LockClient, name: &'static str, wait: Duration) -> JoinHandle<Attempt> {
     let client = client.clone();
-    stand(move || client.try_lock_for(name, LONG, wait))
+    spawn_waiter(move || client.try_lock_for(name, LONG, wait))
 }
 
 /// A thread that waits for the lock without limit, and gets it.
 #[track_caller]
 fn next_in_line(client: &LockClient, name: &'static str) -> JoinHandle<LockGuard> {
     let client = client.clone();
-    stand(move || client.lock(name, LONG).expect("it is got in the end"))
+    spawn_waiter(move || client.lock(name, LONG).expect("it is got in the end"))
 }
 
 /// Acquires and releases locks until the client has a connection to each node and each node knows
@@ -49,7 +50,7 @@ fn warm_up(client: &LockClient) {
 #[test]
 fn a_waiter_that_times_out_leaves_the_queue_and_the_next_gets_the_lock() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "deadline", LONG);
     let start = Instant::now();
     let impatient = stand_for(&client, "deadline", Duration::from_millis(100));
@@ -66,7 +67,7 @@ fn a_waiter_that_times_out_leaves_the_queue_and_the_next_gets_the_lock() {
 #[test]
 fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let (is_inside, taken) = (AtomicBool::new(false), AtomicUsize::new(0));
     thread::scope(|scope| {
         for thread in 0..8 {
@@ -91,7 +92,7 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
     });
     assert!(taken.into_inner() > 0);
     assert!(gone(&servers, "stress"));
-    let other = thorough(servers.urls());
+    let other = all_nodes_client(servers.urls());
     assert!(take(&other, "stress", LONG).release().is_ok());
     assert!(take(&client, "stress", LONG).release().is_ok());
 }
@@ -99,7 +100,7 @@ fn a_timeout_at_the_moment_of_a_handoff_loses_no_lock() {
 #[test]
 fn a_leaked_guard_blocks_waiters_for_its_ttl_only() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "leaked", Duration::from_millis(500));
     let until = Instant::now() + guard.remaining();
     let impatient = stand_for(&client, "leaked", Duration::from_millis(50));
@@ -118,7 +119,7 @@ fn a_leaked_guard_blocks_waiters_for_its_ttl_only() {
 #[test]
 fn a_thread_that_panics_hands_the_lock_off() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "panic", LONG);
     let next = next_in_line(&client, "panic");
     let panicking = thread::spawn(move || {
@@ -133,7 +134,10 @@ fn a_thread_that_panics_hands_the_lock_off() {
 #[test]
 fn waiters_behind_a_thread_without_replies_all_report_no_quorum() {
     let mut servers = Servers::start(3);
-    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(200)).build().unwrap();
+    let client = without_restart_guard(servers.urls())
+        .node_timeout(Duration::from_millis(200))
+        .build()
+        .unwrap();
     warm_up(&client);
     servers[1].kill();
     servers[2].kill();
@@ -151,7 +155,7 @@ fn waiters_behind_a_thread_without_replies_all_report_no_quorum() {
 #[test]
 fn a_handoff_works_with_a_stopped_node() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     warm_up(&client);
     let guard = take(&client, "stopped", LONG);
     assert!(eventually(LIMIT, || holders(&servers, "stopped") == 3));
@@ -168,7 +172,7 @@ fn a_handoff_works_with_a_stopped_node() {
 #[test]
 fn a_paused_node_that_forgot_the_scripts_keeps_no_key() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     warm_up(&client);
     let guard = take(&client, "forgotten", LONG);
     let next = next_in_line(&client, "forgotten");
@@ -190,7 +194,7 @@ fn cut_off(handoffs: usize, is_back: bool) {
     let proxy = Proxy::start(servers[0].port());
     let mut urls = servers.urls();
     urls[0] = proxy.url();
-    let client = patient(urls).build().expect("the settings are good");
+    let client = with_long_timeout(urls).build().expect("the settings are good");
     warm_up(&client);
     let mut guard = take(&client, "cut", LONG);
     assert!(eventually(LIMIT, || holders(&servers, "cut") == 3));
@@ -223,7 +227,10 @@ fn a_node_that_was_cut_off_during_handoffs_keeps_no_key() {
 #[test]
 fn a_handoff_that_fails_leaves_no_key() {
     let servers = Servers::start(3);
-    let client = fresh(servers.urls()).node_timeout(Duration::from_millis(300)).build().unwrap();
+    let client = without_restart_guard(servers.urls())
+        .node_timeout(Duration::from_millis(300))
+        .build()
+        .unwrap();
     warm_up(&client);
     let guard = take(&client, "failed", LONG);
     let next = stand_for(&client, "failed", Duration::from_secs(2));
@@ -244,7 +251,7 @@ fn a_handoff_that_fails_leaves_no_key() {
 #[test]
 fn a_handoff_respects_foreign_keys_and_sets_missing_keys() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     // How many nodes have lost the key, whether to another client, and whether the handoff
     // succeeds.
     let table = [(1, true, true), (2, true, false), (1, false, true), (3, false, true)];
@@ -278,7 +285,7 @@ fn a_handoff_respects_foreign_keys_and_sets_missing_keys() {
 #[test]
 fn clones_share_one_wait_queue_and_guards_can_move_to_other_threads() {
     let servers = Servers::start(3);
-    let client = Arc::new(thorough(servers.urls()));
+    let client = Arc::new(all_nodes_client(servers.urls()));
     let guard = take(&client, "moved", LONG);
     let next = next_in_line(&LockClient::clone(&client), "moved");
     let settings = calls(&servers[0], "set");

@@ -9,7 +9,7 @@ use redlatch::{
     ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState,
     NodeError, Released,
 };
-use support::locks::{LIMIT, LONG, holders, patient, take, thorough, value};
+use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::servers::Servers;
 
 #[track_caller]
@@ -28,7 +28,7 @@ fn holder(client: &LockClient, resource: &str) -> Holder {
 #[test]
 fn inspect_says_whether_a_lock_is_free_or_held_and_by_which_owner() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let free = look(&other, "job");
     assert_eq!(free.state, LockState::Free);
     for (view, url) in free.nodes.iter().zip(servers.urls()) {
@@ -61,11 +61,11 @@ fn inspect_says_whether_a_lock_is_free_or_held_and_by_which_owner() {
 #[test]
 fn inspect_shows_the_new_owner_after_a_handoff_and_an_extension() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let first = client.request("job").ttl(LONG).owner("first").lock().unwrap();
     let waiting = {
         let client = client.clone();
-        support::queue::stand(move || {
+        support::queue::spawn_waiter(move || {
             client.request("job").ttl(LONG).owner("second").lock().unwrap()
         })
     };
@@ -84,7 +84,7 @@ fn inspect_shows_the_new_owner_after_a_handoff_and_an_extension() {
 #[test]
 fn inspect_shows_any_value_under_the_key() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let all = |words: &[&str]| servers.iter().for_each(|server| drop(server.command(words)));
 
     // Different values, none of them on a majority.
@@ -123,7 +123,7 @@ fn inspect_shows_any_value_under_the_key() {
 #[test]
 fn a_minority_that_is_down_is_shown_and_a_majority_that_is_down_is_an_error() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let lock = client.request("job").ttl(LONG).owner("me").lock().unwrap();
     servers[2].kill();
     let seen = look(&client, "job");
@@ -148,8 +148,9 @@ fn a_minority_that_is_down_is_shown_and_a_majority_that_is_down_is_an_error() {
 #[test]
 fn inspect_waits_for_a_silent_node_for_the_node_timeout_only() {
     let servers = Servers::start(3);
-    let lock = take(&thorough(servers.urls()), "job", LONG);
-    let hurried = patient(servers.urls()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let lock = take(&all_nodes_client(servers.urls()), "job", LONG);
+    let hurried =
+        with_long_timeout(servers.urls()).node_timeout(Duration::from_secs(1)).build().unwrap();
     assert!(matches!(look(&hurried, "job").state, LockState::Held(_)));
     servers[0].pause();
     let start = Instant::now();
@@ -164,7 +165,7 @@ fn inspect_waits_for_a_silent_node_for_the_node_timeout_only() {
 #[test]
 fn no_printed_value_shows_the_token() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let request = client.request("job").ttl(LONG).owner("me");
     let shown_request = format!("{request:?}");
     let lock = request.try_lock().unwrap().unwrap();
@@ -187,7 +188,7 @@ fn no_printed_value_shows_the_token() {
 #[test]
 fn labels_above_the_maximum_length_are_refused() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let longest = vec![b'x'; 256];
     let lock = client.request("job").owner(&longest).try_lock().unwrap().unwrap();
     assert!(holder(&client, "job").owner().is_some_and(|owner| owner == longest));
@@ -204,7 +205,7 @@ fn labels_above_the_maximum_length_are_refused() {
 #[test]
 fn owned_by_this_thread_names_host_process_and_thread() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let label = |name: &str| {
         let client = client.clone();
         let work = move || {

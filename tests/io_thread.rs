@@ -21,7 +21,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use support::cli::{Client, encode};
 use support::eventually;
-use support::locks::{LIMIT, LONG, connected, fresh, gone, patient, take};
+use support::locks::{
+    LIMIT, LONG, connected, gone, take, with_long_timeout, without_restart_guard,
+};
 use support::peer::Peer;
 use support::program::{again, end_with_parent, succeed};
 use support::servers::Servers;
@@ -66,7 +68,7 @@ fn callers_keep_their_deadlines_when_the_io_thread_is_stopped() {
 /// The settings of a client of two servers and a silent node: a round over all nodes takes the
 /// whole node timeout.
 fn builder(urls: &str, silent: &Peer) -> Builder {
-    fresh(urls.split(' ')).node(silent.url()).node_timeout(NODE_TIMEOUT)
+    without_restart_guard(urls.split(' ')).node(silent.url()).node_timeout(NODE_TIMEOUT)
 }
 
 /// What another thread sees while a caller is stopped, which leads if there is no I/O thread: how
@@ -132,7 +134,7 @@ fn program_with_an_io_thread() {
 fn program_with_the_io_thread_stopped() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let client = fresh(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
+    let client = without_restart_guard(urls.split(' ')).node_timeout(NODE_TIMEOUT).io_thread(true);
     let client = connected(client.build().unwrap());
     let (left, dropped) = (take(&client, "left", LONG), take(&client, "dropped", LONG));
     let kept = kept(&client);
@@ -181,7 +183,8 @@ fn expect_timeouts(client: &LockClient, left: LockGuard, dropped: LockGuard) {
 fn the_io_thread_ends_with_the_last_clone_after_all_removals() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
+    let client =
+        with_long_timeout(servers.urls()).wait_for_all(true).io_thread(true).build().unwrap();
     assert!(eventually(LIMIT, || io_threads().len() == 1), "the thread sets its name itself");
     let other = client.clone();
     let guards: Vec<_> = (0..50).map(|n| take(&client, format!("many-{n}"), LONG)).collect();
@@ -221,7 +224,8 @@ fn the_last_drop_waits_longer_than_a_round_for_a_server_that_replies_slowly() {
             }
         }
     });
-    let client = fresh([slow.url()]).node_timeout(TIMEOUT).io_thread(true).build().unwrap();
+    let client =
+        without_restart_guard([slow.url()]).node_timeout(TIMEOUT).io_thread(true).build().unwrap();
     let guards: Vec<_> = (0..LOCKS).map(|n| take(&client, format!("slow-{n}"), LONG)).collect();
     drop((guards, client));
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 0);

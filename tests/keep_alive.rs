@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use redlatch::error::TtlError;
 use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard, Released};
 use support::eventually;
-use support::locks::{LIMIT, calls, fresh, gone, holders, patient, value};
+use support::locks::{
+    LIMIT, calls, gone, holders, value, with_long_timeout, without_restart_guard,
+};
 use support::servers::Servers;
 
 /// Long enough for a busy machine to extend in time, short enough for a test to outlast.
@@ -19,7 +21,7 @@ const TTL: Duration = Duration::from_secs(2);
 const NODE_TIMEOUT: Duration = Duration::from_millis(400);
 
 fn settings(servers: &Servers) -> Builder {
-    fresh(servers.urls()).node_timeout(NODE_TIMEOUT)
+    without_restart_guard(servers.urls()).node_timeout(NODE_TIMEOUT)
 }
 
 fn client(servers: &Servers) -> LockClient {
@@ -29,7 +31,7 @@ fn client(servers: &Servers) -> LockClient {
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
     let request = client.request(resource).ttl(TTL).keep_alive();
-    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
+    request.try_lock().expect("a majority answers").expect("no other client holds the lock")
 }
 
 /// Checks again and again that the lock is held, for `time`.
@@ -56,7 +58,7 @@ fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
     let token = value(&servers[0], "kept");
     assert_held_for(&guard, 4 * TTL);
     assert_eq!(value(&servers[0], "kept"), token, "it is the same lock");
-    let other = patient(servers.urls()).build().unwrap();
+    let other = with_long_timeout(servers.urls()).build().unwrap();
     assert!(other.try_lock("kept", TTL).unwrap().is_none());
     assert_eq!(guard.release(), Ok(Released::InTime));
     assert!(gone(&servers, "kept"));
@@ -150,14 +152,14 @@ fn a_leaked_guard_is_extended_until_max_hold() {
     let client = settings(&servers).max_hold(Duration::from_secs(60)).build().unwrap();
     let request = client.request("leaked").ttl(TTL).keep_alive().max_hold(3 * TTL);
     let (guard, start) = (request.lock().unwrap(), Instant::now());
-    let (lost, told) = std::sync::mpsc::channel();
+    let (lost, losses) = std::sync::mpsc::channel();
     guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
     std::mem::forget(guard);
-    let (why, when) = told.recv_timeout(LIMIT).unwrap();
+    let (why, when) = losses.recv_timeout(LIMIT).unwrap();
     assert_eq!(why, redlatch::LockLost::Expired);
     assert!(when - start > 2 * TTL && when - start < 3 * TTL + LIMIT, "{:?}", when - start);
     assert!(gone(&servers, "leaked"), "it expires by itself");
-    assert!(told.recv_timeout(TTL).is_err(), "once");
+    assert!(losses.recv_timeout(TTL).is_err(), "once");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::{Builder, LockClient, LockError, LockGuard};
-use support::locks::{LIMIT, calls, fresh};
+use support::locks::{LIMIT, calls, without_restart_guard};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
@@ -21,14 +21,17 @@ fn away(servers: &Servers, round_trip: Duration) -> (Vec<Proxy>, Builder) {
         proxy
     };
     let proxies: Vec<Proxy> = servers.iter().map(delayed).collect();
-    let builder = fresh(proxies.iter().map(Proxy::url));
+    let builder = without_restart_guard(proxies.iter().map(Proxy::url));
     (proxies, builder)
 }
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
     let request = client.request(resource).ttl(ttl).keep_alive();
-    request.try_lock_for(LIMIT).expect("a majority answers").expect("nobody else holds the lock")
+    request
+        .try_lock_for(LIMIT)
+        .expect("a majority answers")
+        .expect("no other client holds the lock")
 }
 
 #[test]

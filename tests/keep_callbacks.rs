@@ -11,26 +11,26 @@ use std::time::Duration;
 use redlatch::{Builder, LockClient, LockGuard, LockLost};
 use support::eventually;
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, fresh, gone, pause, resume, take};
+use support::locks::{LIMIT, LONG, gone, pause, resume, take, without_restart_guard};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(1);
 
 fn settings(servers: &Servers) -> Builder {
-    fresh(servers.urls()).node_timeout(Duration::from_millis(200))
+    without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200))
 }
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str) -> LockGuard {
     let request = client.request(resource).ttl(TTL).keep_alive();
-    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
+    request.try_lock().expect("a majority answers").expect("no other client holds the lock")
 }
 
 #[test]
 fn one_thread_calls_all_loss_callbacks_and_event_callbacks() {
     const LOCKS: usize = 400;
     let servers = Servers::start(1);
-    let (sender, told) = channel();
+    let (sender, losses) = channel();
     let events = sender.clone();
     let builder = settings(&servers).on_event(move |event| {
         if event.name() == "lost" {
@@ -42,15 +42,15 @@ fn one_thread_calls_all_loss_callbacks_and_event_callbacks() {
         .map(|index| {
             let guard = keep(&client, &format!("lost:{index}"));
             let sender = sender.clone();
-            let tell = move |_| sender.send(thread::current().id()).unwrap();
-            guard.on_lost(tell).unwrap();
+            let send = move |_| sender.send(thread::current().id()).unwrap();
+            guard.on_lost(send).unwrap();
             guard
         })
         .collect();
     drop(servers);
     let mut threads = HashSet::new();
     for _ in 0..2 * LOCKS {
-        threads.insert(told.recv_timeout(LIMIT).unwrap());
+        threads.insert(losses.recv_timeout(LIMIT).unwrap());
     }
     assert_eq!(threads.len(), 1, "threads that reported {LOCKS} losses");
     drop(guards);
@@ -68,20 +68,20 @@ fn a_callback_that_blocks_delays_the_next_callback_but_no_extension() {
     inside.recv_timeout(LIMIT).unwrap();
 
     let second = take(&client, "second", TTL / 4);
-    let (sender, told) = channel();
+    let (sender, losses) = channel();
     second.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
     assert_eq!(second.wait_lost(LIMIT), Some(LockLost::Expired), "this needs no callback");
-    assert!(told.recv_timeout(2 * TTL).is_err(), "one after another");
+    assert!(losses.recv_timeout(2 * TTL).is_err(), "one after another");
     assert_eq!(kept.ensure_held(), Ok(()), "it was extended meanwhile");
     drop(block);
-    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
 }
 
 #[test]
 fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
-    let (sender, told) = channel();
+    let (sender, losses) = channel();
     let panics = take(&client, "panics", TTL / 4);
     panics.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
     assert_eq!(panics.wait_lost(LIMIT), Some(LockLost::Expired));
@@ -96,7 +96,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
             sender.send(lost).unwrap();
         })
         .unwrap();
-    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
     assert!(gone(&servers, "held"), "its guard was dropped");
     drop(watched);
 
@@ -108,38 +108,42 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
         })
         .unwrap();
     hand.send((own_watched, own)).unwrap();
-    assert_eq!(told.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
 }
 
 #[test]
 fn automatic_extensions_and_node_failures_are_reported_when_they_happen() {
     let mut servers = Servers::start(3);
     let journal = Journal::default();
-    let client = settings(&servers).on_event(journal.pen()).build().unwrap();
+    let client = settings(&servers).on_event(journal.recorder()).build().unwrap();
     let nodes: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
     let guard = keep(&client, "kept");
-    journal.of_locks();
+    journal.take_lock_events();
     // From here on the test makes no call.
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "extended")));
-    let told = journal.of_locks();
-    assert!(told.iter().all(|entry| entry.about == "kept"), "{told:?}");
-    assert!(told[0].text.contains("automatically") && told[0].validity > TTL / 2, "{told:?}");
-    assert!(told[0].span > Duration::ZERO && told[0].span < TTL, "{told:?}");
+    let events = journal.take_lock_events();
+    assert!(events.iter().all(|entry| entry.about == "kept"), "{events:?}");
+    assert!(events[0].text.contains("automatically") && events[0].validity > TTL / 2, "{events:?}");
+    assert!(events[0].span > Duration::ZERO && events[0].span < TTL, "{events:?}");
 
     servers[0].kill();
-    assert!(eventually(LIMIT, || journal.of_node(&nodes[0]) == ["node_up", "node_down"]));
+    assert!(eventually(LIMIT, || journal.node_events(&nodes[0]) == ["node_up", "node_down"]));
     assert_eq!(guard.ensure_held(), Ok(()));
     servers[0].restart();
     let back = ["node_up", "node_down", "node_up"];
-    assert!(eventually(LIMIT, || journal.of_node(&nodes[0]) == back));
-    journal.of_locks();
+    assert!(eventually(LIMIT, || journal.node_events(&nodes[0]) == back));
+    journal.take_lock_events();
 
     pause(&servers, 3);
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.name == "lost")));
     resume(&servers, 3);
-    let told = names(&journal.of_locks());
-    assert!(told.contains(&"not_extended"), "{told:?}");
-    assert_eq!(told.iter().position(|name| *name == "lost"), Some(told.len() - 1), "{told:?}");
+    let events = names(&journal.take_lock_events());
+    assert!(events.contains(&"not_extended"), "{events:?}");
+    assert_eq!(
+        events.iter().position(|name| *name == "lost"),
+        Some(events.len() - 1),
+        "{events:?}"
+    );
     drop(guard);
-    assert_eq!(names(&journal.of_locks()), ["released"], "and the loss only once");
+    assert_eq!(names(&journal.take_lock_events()), ["released"], "and the loss only once");
 }

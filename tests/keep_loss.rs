@@ -14,20 +14,21 @@ use redlatch::{Builder, ExtendError, LockClient, LockGuard, LockLost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, fresh, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
+    with_long_timeout, without_restart_guard,
 };
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(1);
 
 fn settings(servers: &Servers) -> Builder {
-    fresh(servers.urls()).node_timeout(Duration::from_millis(200))
+    without_restart_guard(servers.urls()).node_timeout(Duration::from_millis(200))
 }
 
 #[track_caller]
 fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
     let request = client.request(resource).ttl(ttl).keep_alive();
-    request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
+    request.try_lock().expect("a majority answers").expect("no other client holds the lock")
 }
 
 /// The argument and the time of each call of `on_lost`.
@@ -39,15 +40,15 @@ fn watch(guard: &LockGuard) -> Receiver<(LockLost, Instant)> {
 
 /// The callback was called once, and then dropped: it cannot be called again.
 #[track_caller]
-fn assert_called_once(told: &Receiver<(LockLost, Instant)>, expected: LockLost) {
-    assert_eq!(told.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
-    assert_not_called(told);
+fn assert_called_once(losses: &Receiver<(LockLost, Instant)>, expected: LockLost) {
+    assert_eq!(losses.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
+    assert_not_called(losses);
 }
 
 /// The callback was dropped without a call.
 #[track_caller]
-fn assert_not_called(told: &Receiver<(LockLost, Instant)>) {
-    assert_eq!(told.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
+fn assert_not_called(losses: &Receiver<(LockLost, Instant)>) {
+    assert_eq!(losses.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]
@@ -56,12 +57,12 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     let client = settings(&servers).build().unwrap();
     let guard = keep(&client, "stopped", TTL);
     assert!(eventually(LIMIT, || calls(&servers[0], "evalsha") > 0), "it is renewed");
-    let told = watch(&guard);
+    let losses = watch(&guard);
     pause(&servers, 3);
     // The last confirmed extension determines the end.
     let left = guard.remaining();
     let end = Instant::now() + left;
-    let (lost, when) = told.recv_timeout(LIMIT).unwrap();
+    let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
     assert_eq!(lost, LockLost::Expired);
     assert!(when + Duration::from_millis(5) >= end, "not before its validity has passed");
     assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
@@ -72,7 +73,7 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     thread::sleep(TTL);
     assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
     assert_eq!(guard.wait_lost(Duration::ZERO), Some(LockLost::Expired));
-    assert_not_called(&told);
+    assert_not_called(&losses);
     assert_eq!(guard.release(), Ok(Released::TooLate));
     assert!(gone(&servers, "stopped"));
 }
@@ -83,10 +84,10 @@ fn the_next_extension_finds_a_lock_lost_whose_key_a_majority_lost() {
     let client = settings(&servers).build().unwrap();
     let ttl = Duration::from_secs(30);
     let guard = keep(&client, "deleted", ttl);
-    let told = watch(&guard);
+    let losses = watch(&guard);
     let start = Instant::now();
     servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
-    assert_called_once(&told, LockLost::Gone);
+    assert_called_once(&losses, LockLost::Gone);
     assert!(start.elapsed() < ttl + LIMIT);
     assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     assert_eq!(guard.remaining(), Duration::ZERO);
@@ -110,7 +111,7 @@ fn an_automatic_extension_restores_a_key_that_a_minority_lost() {
 #[test]
 fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "watched", TTL);
     let (first, second) = (watch(&guard), watch(&guard));
     // The holder's own extensions count.
@@ -118,11 +119,11 @@ fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
     let scripts = || calls(&servers[0], "evalsha") + calls(&servers[0], "eval");
     let before = scripts();
     let end = Instant::now() + guard.remaining();
-    for told in [first, second] {
-        let (lost, when) = told.recv_timeout(LIMIT).unwrap();
+    for losses in [first, second] {
+        let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
         assert_eq!(lost, LockLost::Expired);
         assert!(when + Duration::from_millis(5) >= end);
-        assert_not_called(&told);
+        assert_not_called(&losses);
     }
     assert_eq!(scripts(), before, "only its holder has extended it");
 
@@ -134,23 +135,23 @@ fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
 #[test]
 fn a_loss_found_by_the_holders_own_extension_is_reported_at_once() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let early = take(&client, "early", LONG);
     let mut guards =
         [take(&client, "late", LONG), early, keep(&patient_keeper(&servers), "kept", LONG)];
-    let told = [watch(&guards[1]), watch(&guards[2])];
+    let losses = [watch(&guards[1]), watch(&guards[2])];
     for (guard, key) in guards.iter_mut().zip(["late", "early", "kept"]) {
         servers.iter().for_each(|server| _ = server.command(&["DEL", key]));
         assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))), "{key}");
         assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
     }
-    told.iter().for_each(|told| assert_called_once(told, LockLost::Gone));
+    losses.iter().for_each(|losses| assert_called_once(losses, LockLost::Gone));
     assert_called_once(&watch(&guards[0]), LockLost::Gone);
 }
 
 /// A client whose automatic extensions are so far apart that none happens during a test.
 fn patient_keeper(servers: &Servers) -> LockClient {
-    patient(servers.urls()).build().expect("the settings are good")
+    with_long_timeout(servers.urls()).build().expect("the settings are good")
 }
 
 #[test]
@@ -161,9 +162,9 @@ fn no_loss_is_reported_for_a_lock_that_was_released_before() {
         [drop, |guard| assert_eq!(guard.release(), Ok(Released::InTime))];
     for give_up in ways {
         for guard in [keep(&client, "given up", TTL), take(&client, "plain", TTL)] {
-            let told = watch(&guard);
+            let losses = watch(&guard);
             give_up(guard);
-            assert_not_called(&told);
+            assert_not_called(&losses);
         }
     }
 }
@@ -202,9 +203,9 @@ fn a_callback_that_panics_or_acquires_the_lock_affects_no_other_lock() {
             locked.send(guard.release()).unwrap();
         })
         .unwrap();
-    let told = watch(&guard);
+    let losses = watch(&guard);
     servers.iter().for_each(|server| _ = server.command(&["DEL", "mischief"]));
-    assert_eq!(told.recv_timeout(LIMIT).unwrap().0, LockLost::Gone);
+    assert_eq!(losses.recv_timeout(LIMIT).unwrap().0, LockLost::Gone);
     assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(Released::InTime));
     thread::sleep(2 * TTL);
     assert_eq!(bystander.ensure_held(), Ok(()), "others are extended meanwhile");
@@ -226,12 +227,12 @@ fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     let pid = Pid::from_child(&frozen);
     kill_process(pid, Signal::STOP).unwrap();
     assert!(gone(&servers, "frozen"), "it expires");
-    let own = take(&thorough(servers.urls()), "frozen", LONG);
+    let own = take(&all_nodes_client(servers.urls()), "frozen", LONG);
     let token = value(&servers[0], "frozen");
     kill_process(pid, Signal::CONT).unwrap();
     let rest: Vec<String> = lines.collect();
     let says = |text: &str| rest.iter().any(|line| line.contains(text));
-    assert!(says("frozen: lost Expired") && says("frozen: told Expired"), "{rest:?}");
+    assert!(says("frozen: lost Expired") && says("frozen: called with Expired"), "{rest:?}");
     assert!(frozen.wait().unwrap().success());
     assert_eq!(value(&servers[0], "frozen"), token);
     assert_eq!(own.release(), Ok(Released::InTime));
@@ -242,10 +243,10 @@ fn a_process_that_was_stopped_does_not_get_its_lock_back() {
 fn in_the_frozen_process() {
     let Ok(urls) = env::var(URLS) else { return };
     let urls: Vec<&str> = urls.split(' ').collect();
-    let settings = fresh(urls).node_timeout(Duration::from_millis(200));
+    let settings = without_restart_guard(urls).node_timeout(Duration::from_millis(200));
     let client = settings.build().unwrap();
     let guard = keep(&client, "frozen", TTL);
-    let told = watch(&guard);
+    let losses = watch(&guard);
     thread::sleep(2 * TTL);
     assert_eq!(guard.ensure_held(), Ok(()));
     println!("frozen: holds it");
@@ -253,7 +254,7 @@ fn in_the_frozen_process() {
         thread::sleep(Duration::from_millis(1));
     }
     println!("frozen: lost {:?}", guard.ensure_held().unwrap_err());
-    println!("frozen: told {:?}", told.recv_timeout(LIMIT).unwrap().0);
+    println!("frozen: called with {:?}", losses.recv_timeout(LIMIT).unwrap().0);
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_err());
     assert_eq!(guard.release(), Ok(Released::TooLate));

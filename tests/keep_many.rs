@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::{Builder, LockClient, LockGuard, LockLost};
 use support::eventually;
-use support::locks::{LIMIT, calls, fresh, holders, pause, resume, take};
+use support::locks::{LIMIT, calls, holders, pause, resume, take, without_restart_guard};
 use support::servers::Servers;
 
 const LOCKS: usize = 1_000;
@@ -27,13 +27,13 @@ fn threads() -> usize {
 }
 
 fn settings(servers: &Servers, node_timeout: Duration) -> Builder {
-    fresh(servers.urls()).node_timeout(node_timeout)
+    without_restart_guard(servers.urls()).node_timeout(node_timeout)
 }
 
 fn keep_many(client: &LockClient, ttl: Duration) -> Vec<LockGuard> {
     let keep = |index: usize| {
         let request = client.request(format!("many:{index}")).ttl(ttl).keep_alive();
-        request.try_lock().expect("a majority answers").expect("nobody else holds the lock")
+        request.try_lock().expect("a majority answers").expect("no other client holds the lock")
     };
     (0..LOCKS).map(keep).collect()
 }
@@ -117,7 +117,7 @@ fn figures_of_losses_with_all_nodes_stopped() {
     let servers = Servers::start(5);
     let client = settings(&servers, Duration::from_millis(50)).build().unwrap();
     let ttl = Duration::from_millis(600);
-    let (mut told, mut woken) = (Vec::new(), Vec::new());
+    let (mut reported, mut woken) = (Vec::new(), Vec::new());
     for round in 0..40 {
         let request = client.request(format!("late:{round}")).ttl(ttl).keep_alive();
         let guard = request.lock().unwrap();
@@ -130,11 +130,11 @@ fn figures_of_losses_with_all_nodes_stopped() {
         let end = Instant::now() + guard.remaining();
         thread::sleep(end.saturating_duration_since(Instant::now()));
         woken.push(thread::spawn(move || end.elapsed()).join().unwrap());
-        told.push(lost.recv_timeout(LIMIT).unwrap().saturating_duration_since(end));
+        reported.push(lost.recv_timeout(LIMIT).unwrap().saturating_duration_since(end));
         assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
         resume(&servers, 5);
     }
-    for (what, mut late) in [("told", told), ("a thread that just sleeps", woken)] {
+    for (what, mut late) in [("a reported loss", reported), ("a thread that just sleeps", woken)] {
         late.sort_unstable();
         let at = |share: usize| late[(late.len() - 1) * share / 100];
         println!("{what}: median {:?}, p90 {:?}, worst {:?} late", at(50), at(90), at(100));

@@ -1,4 +1,5 @@
-//! Leaving a lock to its ttl: nothing is sent, and nobody gets the lock before the ttl has passed.
+//! Leaving a lock to its ttl: nothing is sent, and no client gets the lock before the ttl has
+//! passed.
 
 use crate::support;
 
@@ -8,17 +9,20 @@ use std::time::{Duration, Instant};
 use redlatch::{LockClient, LockGuard};
 use support::eventually;
 use support::journal::{Journal, names};
-use support::locks::{LIMIT, LONG, calls, fresh, gone, holders, patient, pttl, take, thorough};
-use support::queue::stand;
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pttl, take, with_long_timeout,
+    without_restart_guard,
+};
+use support::queue::spawn_waiter;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
 
-/// A patient client that waits for all nodes, and its events.
+/// A client with long timeouts that waits for all nodes, and its events.
 fn listened(servers: &Servers) -> (LockClient, Journal) {
     let journal = Journal::default();
-    let builder = patient(servers.urls()).wait_for_all(true);
-    (builder.on_event(journal.pen()).build().expect("the settings are good"), journal)
+    let builder = with_long_timeout(servers.urls()).wait_for_all(true);
+    (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
 }
 
 /// How many commands that can remove or change a key the servers have carried out.
@@ -31,7 +35,7 @@ fn scripts(servers: &Servers) -> u64 {
 fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let servers = Servers::start(3);
     let (client, journal) = listened(&servers);
-    let others = thorough(servers.urls());
+    let others = all_nodes_client(servers.urls());
     let (asked, before) = (Instant::now(), scripts(&servers));
     take(&client, "nightly", TTL).leave();
     // Dropping the client waits for what it has written.
@@ -42,7 +46,7 @@ fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let next = others.lock("nightly", TTL).unwrap();
     assert!(asked.elapsed() >= TTL, "the ttl had not passed: {:?}", asked.elapsed());
     drop(next);
-    let events = journal.of_locks();
+    let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "left"]);
     assert!(events[2].validity > Duration::ZERO && events[2].validity < TTL);
 }
@@ -51,7 +55,11 @@ fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
 fn a_lock_that_is_left_is_not_extended_automatically_any_more() {
     let servers = Servers::start(3);
     let round = Duration::from_millis(500);
-    let client = fresh(servers.urls()).node_timeout(round).wait_for_all(true).build().unwrap();
+    let client = without_restart_guard(servers.urls())
+        .node_timeout(round)
+        .wait_for_all(true)
+        .build()
+        .unwrap();
     let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_ok(), "it is extended until it is left");
@@ -63,12 +71,12 @@ fn a_lock_that_is_left_is_not_extended_automatically_any_more() {
 #[test]
 fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let asked = Instant::now();
     let guard = take(&client, "line", TTL);
     let waiting = {
         let client = client.clone();
-        stand(move || (client.lock("line", LONG).unwrap(), Instant::now()))
+        spawn_waiter(move || (client.lock("line", LONG).unwrap(), Instant::now()))
     };
     guard.leave();
     let (next, taken): (LockGuard, Instant) = waiting.join().unwrap();
@@ -84,7 +92,7 @@ fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     let guard = take(&client, "slow", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     guard.leave();
-    let events = journal.of_locks();
+    let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "lost", "left"]);
     assert_eq!(events[3].validity, Duration::ZERO);
 }
@@ -92,7 +100,7 @@ fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
 #[test]
 fn leaving_lasts_as_long_as_the_last_extension() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "extended", Duration::from_secs(1));
     guard.extend(LONG).unwrap();
     guard.leave();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::LockClient;
 use support::eventually;
-use support::locks::{LIMIT, LONG, connected, fresh, patient, take};
+use support::locks::{LIMIT, LONG, connected, take, with_long_timeout, without_restart_guard};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
@@ -53,7 +53,7 @@ fn at_once<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> 
 #[test]
 fn thousands_of_threads_each_get_a_lock() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
     let start = Instant::now();
     let taken = at_once(sized("REDLATCH_THREADS", 2_000), |number| {
         client.try_lock(format!("thread-{number}"), LONG)
@@ -68,7 +68,7 @@ fn thousands_of_threads_each_get_a_lock() {
 #[test]
 fn a_dozen_threads_with_long_names_each_get_a_lock() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(LONG_ROUND).build().unwrap();
     let failed = at_once(12, |thread| {
         let try_one = |number: &usize| {
             let taken = client.try_lock(long(100 * thread + number), LONG);
@@ -84,7 +84,7 @@ fn a_dozen_threads_with_long_names_each_get_a_lock() {
 #[test]
 fn hundreds_of_guards_with_long_names_can_be_dropped_at_once() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let guards: Vec<_> = (0..200).map(|number| take(&client, long(number), LONG)).collect();
     drop(guards);
     // Removals without room on the connections follow with the next requests.
@@ -98,7 +98,8 @@ fn the_last_drop_waits_also_for_servers_whose_replies_were_not_read() {
     let delay = Duration::from_millis(20);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     let round = Duration::from_millis(300);
-    let client = fresh(proxies.iter().map(Proxy::url)).node_timeout(round).build().unwrap();
+    let client =
+        without_restart_guard(proxies.iter().map(Proxy::url)).node_timeout(round).build().unwrap();
     let client = connected(client);
     let mut guards: Vec<_> = (0..20).map(|i| take(&client, format!("last-{i}"), LONG)).collect();
     // The replies to the first removals came long before the last removals, and were not read.
@@ -112,7 +113,9 @@ fn the_last_drop_waits_also_for_servers_whose_replies_were_not_read() {
 #[test]
 fn the_last_drop_waits_as_long_as_servers_reply() {
     let servers = Servers::start(5);
-    let client = connected(fresh(servers.urls()).node_timeout(LONG_ROUND / 30).build().unwrap());
+    let client = connected(
+        without_restart_guard(servers.urls()).node_timeout(LONG_ROUND / 30).build().unwrap(),
+    );
     let count = sized("REDLATCH_GUARDS", 3_000);
     let guards: Vec<_> = (0..count).map(|i| take(&client, format!("many-{i}"), LONG)).collect();
     drop(guards);

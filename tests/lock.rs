@@ -10,7 +10,8 @@ use redlatch::{LockClient, Released};
 use support::cli::{Client, Value};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, connections, gone, holders, patient, pttl, take, thorough, value,
+    LIMIT, LONG, all_nodes_client, calls, connections, gone, holders, pttl, take, value,
+    with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -18,7 +19,7 @@ use support::servers::Servers;
 #[test]
 fn all_four_methods_acquire_a_free_lock() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let wait = Duration::from_secs(10);
     let guards = [
         client.try_lock("way", LONG).unwrap().unwrap(),
@@ -39,8 +40,8 @@ fn all_four_methods_acquire_a_free_lock() {
 #[test]
 fn all_four_methods_respect_a_held_lock() {
     let servers = Servers::start(5);
-    let holder = patient(servers.urls()).build().unwrap();
-    let other = patient(servers.urls()).build().unwrap();
+    let holder = with_long_timeout(servers.urls()).build().unwrap();
+    let other = with_long_timeout(servers.urls()).build().unwrap();
     let guard = take(&holder, "held", LONG);
     let wait = Duration::from_millis(100);
     assert!(other.try_lock("held", LONG).unwrap().is_none());
@@ -60,7 +61,7 @@ fn all_four_methods_respect_a_held_lock() {
 #[test]
 fn every_node_has_the_same_token_of_twenty_bytes_for_the_ttl() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let before = Instant::now();
     let guard = take(&client, "token", LONG);
     let token = value(&servers[0], "token").unwrap();
@@ -77,7 +78,7 @@ fn every_node_has_the_same_token_of_twenty_bytes_for_the_ttl() {
 #[test]
 fn every_attempt_has_its_own_token() {
     let server = Server::start(&[]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     let mut tokens = HashSet::new();
     for _ in 0..50 {
         let guard = take(&client, "fresh", LONG);
@@ -108,8 +109,8 @@ fn every_attempt_has_its_own_token() {
 #[test]
 fn names_can_have_any_bytes() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
-    let other = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let huge = vec![b'k'; 64 * 1024];
     let names: [&[u8]; 9] = [
         b"\r\n",
@@ -137,13 +138,13 @@ fn names_can_have_any_bytes() {
 fn the_key_prefix_is_in_the_key_only() {
     let servers = Servers::start(3);
     let prefixed =
-        patient(servers.urls()).key_prefix(b"app\0:").wait_for_all(true).build().unwrap();
+        with_long_timeout(servers.urls()).key_prefix(b"app\0:").wait_for_all(true).build().unwrap();
     let guard = take(&prefixed, "x", LONG);
     assert_eq!(guard.resource(), b"x");
     assert_eq!(holders(&servers, b"app\0:x"), 3);
     assert_eq!(holders(&servers, "x"), 0);
     // Another prefix is another lock.
-    let plain = thorough(servers.urls());
+    let plain = all_nodes_client(servers.urls());
     let _ = take(&plain, "x", LONG).release().unwrap();
     assert!(plain.try_lock(b"app\0:x", LONG).unwrap().is_none());
     let _ = guard.release().unwrap();
@@ -156,7 +157,7 @@ fn any_number_of_nodes_needs_a_majority() {
     for count in 1..=5 {
         let nodes = &servers[..count];
         let urls: Vec<_> = nodes.iter().map(Server::url).collect();
-        let client = thorough(urls);
+        let client = all_nodes_client(urls);
         let name = format!("of-{count}");
         let guard = take(&client, &name, LONG);
         assert_eq!(holders(nodes, &name), count);
@@ -164,7 +165,7 @@ fn any_number_of_nodes_needs_a_majority() {
         let _ = guard.release().unwrap();
         assert!(gone(nodes, &name));
 
-        // Foreign keys on a minority are no problem; on one more node, the lock is held.
+        // With foreign keys on a minority, the lock is granted; with one more, it is not.
         let spare = count - (count / 2 + 1);
         for (before, node) in nodes[..=spare].iter().enumerate() {
             node.command(&["SET", &name, "another's"]);
@@ -180,7 +181,7 @@ fn any_number_of_nodes_needs_a_majority() {
 #[test]
 fn locks_made_with_redis_cli_and_by_this_library_exclude_each_other() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let set =
         |server: &Server| server.redis_cli(&["SET", "shared", "by-hand", "NX", "PX", "60000"]);
     for server in &servers[..3] {
@@ -206,7 +207,7 @@ fn locks_made_with_redis_cli_and_by_this_library_exclude_each_other() {
 fn the_key_is_in_the_database_of_the_url() {
     let servers = Servers::start(3);
     let urls = servers.urls().into_iter().map(|url| format!("{url}/7"));
-    let guard = take(&thorough(urls), "db", LONG);
+    let guard = take(&all_nodes_client(urls), "db", LONG);
     for server in servers.iter() {
         assert_eq!(value(server, "db"), None);
         let mut client = server.client();
@@ -214,7 +215,7 @@ fn the_key_is_in_the_database_of_the_url() {
         assert_eq!(client.command(&["EXISTS", "db"]), Value::Integer(1));
     }
     // Another database is another lock.
-    let _ = take(&thorough(servers.urls()), "db", LONG).release().unwrap();
+    let _ = take(&all_nodes_client(servers.urls()), "db", LONG).release().unwrap();
     let _ = guard.release().unwrap();
 }
 
@@ -228,11 +229,11 @@ fn the_client_authenticates_with_password_and_user() {
         let user = ["ACL", "SETUSER", "locker", "on", &rule, "~*", "+@all"];
         assert_eq!(server.command(&user), Value::ok());
     }
-    let _ = take(&thorough(servers.urls()), "password", LONG).release().unwrap();
+    let _ = take(&all_nodes_client(servers.urls()), "password", LONG).release().unwrap();
     let as_user = servers
         .iter()
         .map(|server| format!("redis://locker:{encoded}@127.0.0.1:{}", server.port()));
-    let client = thorough(as_user);
+    let client = all_nodes_client(as_user);
     let _ = take(&client, "user", LONG).release().unwrap();
     assert!(servers[0].command(&["CLIENT", "LIST"]).text().contains(" user=locker "));
 }
@@ -244,7 +245,7 @@ fn nodes_behind_unix_sockets_work_like_others() {
         .iter()
         .map(|server| format!("unix://:secret@{}?db=2", server.unix_socket().display()))
         .collect();
-    let client = thorough(&urls[..]);
+    let client = all_nodes_client(&urls[..]);
     let guard = take(&client, "unix", LONG);
     for server in servers.iter() {
         let mut plain = server.client();
@@ -258,7 +259,7 @@ fn nodes_behind_unix_sockets_work_like_others() {
 #[test]
 fn threads_and_clones_share_one_connection_to_each_node() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).client_name("one-each").build().unwrap();
+    let client = with_long_timeout(servers.urls()).client_name("one-each").build().unwrap();
     thread::scope(|scope| {
         for thread in 0..16 {
             let client = client.clone();

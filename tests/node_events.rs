@@ -7,7 +7,7 @@ use std::time::Duration;
 use redlatch::LockClient;
 use support::eventually;
 use support::journal::Journal;
-use support::locks::{LIMIT, LONG, patient, take};
+use support::locks::{LIMIT, LONG, take, with_long_timeout};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -15,18 +15,18 @@ use support::servers::Servers;
 #[track_caller]
 fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'static str> {
     let _ = take(client, "any", LONG).release().expect("a majority answers");
-    journal.of_node(url)
+    journal.node_events(url)
 }
 
 #[test]
 fn a_restart_of_a_node_is_one_event_down_and_one_event_up() {
     let mut servers = Servers::start(3);
     let journal = Journal::default();
-    let builder = patient(servers.urls()).wait_for_all(true).restart_guard(false);
-    let client = builder.on_event(journal.pen()).build().unwrap();
+    let builder = with_long_timeout(servers.urls()).wait_for_all(true).restart_guard(false);
+    let client = builder.on_event(journal.recorder()).build().unwrap();
     let urls: Vec<_> = client.nodes().iter().map(|node| node.url.to_string()).collect();
     for url in &urls {
-        assert_eq!(journal.of_node(url), ["node_up"]);
+        assert_eq!(journal.node_events(url), ["node_up"]);
     }
     servers[0].kill();
     for _ in 0..50 {
@@ -38,7 +38,7 @@ fn a_restart_of_a_node_is_one_event_down_and_one_event_up() {
         client.nodes()[0].last_error.as_ref().is_some_and(|it| it.to_string().contains("refused"))
     };
     assert!(eventually(LIMIT, tried));
-    assert_eq!(journal.of_node(&urls[0]), ["node_up", "node_down"]);
+    assert_eq!(journal.node_events(&urls[0]), ["node_up", "node_down"]);
     let down = journal.entries().iter().find(|entry| entry.name == "node_down").cloned();
     let down = down.expect("it is there").text;
     assert!(down.contains(&urls[0]) && down.contains("connection"), "{down}");
@@ -49,9 +49,9 @@ fn a_restart_of_a_node_is_one_event_down_and_one_event_up() {
     for _ in 0..50 {
         after_a_lock(&client, &journal, &urls[0]);
     }
-    assert_eq!(journal.of_node(&urls[0]), ["node_up", "node_down", "node_up"]);
+    assert_eq!(journal.node_events(&urls[0]), ["node_up", "node_down", "node_up"]);
     for url in &urls[1..] {
-        assert_eq!(journal.of_node(url), ["node_up"], "its state has not changed");
+        assert_eq!(journal.node_events(url), ["node_up"], "its state has not changed");
     }
 }
 
@@ -62,7 +62,7 @@ fn a_node_that_was_never_reachable_is_reported_down_once() {
     gone.kill();
     let urls = servers.urls().into_iter().chain([gone.url()]);
     let journal = Journal::default();
-    let builder = patient(urls).restart_guard(false).on_event(journal.pen());
+    let builder = with_long_timeout(urls).restart_guard(false).on_event(journal.recorder());
     let client = builder.build().unwrap();
     let url = client.nodes()[2].url.to_string();
     for _ in 0..50 {
@@ -75,20 +75,20 @@ fn a_paused_node_is_reported_slow_once_until_it_replies_again() {
     let servers = Servers::start(3);
     let journal = Journal::default();
     let builder = LockClient::builder().nodes(servers.urls()).restart_guard(false);
-    let builder = builder.node_timeout(Duration::from_secs(1)).on_event(journal.pen());
+    let builder = builder.node_timeout(Duration::from_secs(1)).on_event(journal.recorder());
     let client = builder.build().unwrap();
     let url = client.nodes()[0].url.to_string();
     for times in 1..=2 {
-        let before = journal.of_node(&url).len();
+        let before = journal.node_events(&url).len();
         servers[0].pause();
         let is_slow = || after_a_lock(&client, &journal, &url).len() > before;
         assert!(eventually(LIMIT, is_slow));
         for _ in 0..20 {
             after_a_lock(&client, &journal, &url);
         }
-        let told = journal.of_node(&url);
-        assert_eq!(told[0], "node_up");
-        assert_eq!(told[1..], vec!["node_slow"; times], "the majority replies meanwhile");
+        let events = journal.node_events(&url);
+        assert_eq!(events[0], "node_up");
+        assert_eq!(events[1..], vec!["node_slow"; times], "the majority replies meanwhile");
         let slow = journal.entries().iter().rfind(|entry| entry.name == "node_slow").cloned();
         let slow = slow.expect("it is there").span;
         assert!(slow >= Duration::from_secs(1), "{slow:?}");
@@ -107,20 +107,21 @@ fn a_paused_node_is_reported_slow_once_until_it_replies_again() {
 fn changes_between_calls_are_reported_with_the_next_call() {
     let mut servers = Servers::start(1);
     let journal = Journal::default();
-    let builder = patient(servers.urls()).restart_guard(false).on_event(journal.pen());
+    let builder =
+        with_long_timeout(servers.urls()).restart_guard(false).on_event(journal.recorder());
     let client = builder.build().unwrap();
     let url = client.nodes()[0].url.to_string();
     servers[0].restart();
-    assert_eq!(journal.of_node(&url), ["node_up"]);
+    assert_eq!(journal.node_events(&url), ["node_up"]);
     // Also with a drop, which waits for nothing.
     let guard = take(&client, "any", LONG);
-    assert_eq!(journal.of_node(&url), ["node_up", "node_down", "node_up"]);
+    assert_eq!(journal.node_events(&url), ["node_up", "node_down", "node_up"]);
     servers[0].kill();
     drop(guard);
-    let is_told = || {
+    let is_reported = || {
         drop(client.try_lock("other", LONG));
-        journal.of_node(&url).len() == 4
+        journal.node_events(&url).len() == 4
     };
-    assert!(eventually(LIMIT, is_told));
-    assert_eq!(journal.of_node(&url)[3], "node_down");
+    assert!(eventually(LIMIT, is_reported));
+    assert_eq!(journal.node_events(&url)[3], "node_down");
 }

@@ -12,7 +12,7 @@ use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released};
 use support::cli::{Value, encode};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
 use support::peer::Peer;
 use support::redis::Server;
 use support::servers::Servers;
@@ -20,7 +20,7 @@ use support::servers::Servers;
 /// The error that a client of this one node gets for `try_lock`.
 #[track_caller]
 fn asked(url: &str) -> NoQuorum {
-    match thorough([url]).try_lock("lock:asked", LONG) {
+    match all_nodes_client([url]).try_lock("lock:asked", LONG) {
         Err(LockError::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
@@ -39,7 +39,7 @@ fn answered(url: &str, text: &str) -> ServerErrorKind {
 /// Does a request without a time limit fail, because waiting cannot fix this?
 #[track_caller]
 fn is_given_up(url: &str) -> bool {
-    matches!(thorough([url]).lock("lock:asked", LONG), Err(LockError::NoQuorum(_)))
+    matches!(all_nodes_client([url]).lock("lock:asked", LONG), Err(LockError::NoQuorum(_)))
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_node_that_cannot_write_to_its_disk_is_reported() {
 #[test]
 fn a_node_without_memory_still_releases_locks() {
     let server = Server::start(&[]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     let guard = take(&client, "lock:before", LONG);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(answered(&server.url(), "OOM"), ServerErrorKind::OutOfMemory);
@@ -101,7 +101,7 @@ fn a_node_without_memory_still_releases_locks() {
 #[test]
 fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let server = Server::start(&[]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     let _ = take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
@@ -129,7 +129,7 @@ fn a_node_of_a_cluster_is_reported() {
 #[test]
 fn a_node_that_is_busy_with_a_script_is_reported() {
     let server = Server::start(&["--busy-reply-threshold", "20"]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     let _ = take(&client, "lock:before", LONG).release().unwrap();
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
@@ -154,7 +154,7 @@ fn a_node_with_too_many_clients_is_reported() {
         let kind = answered(&server.url(), "ERR max number of clients");
         assert_eq!(kind, ServerErrorKind::TooManyClients);
     }
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     only.command(&["CONFIG", "SET", "maxclients", "100"]);
     assert!(client.try_lock("room", LONG).unwrap().is_some());
 }
@@ -171,7 +171,7 @@ fn a_node_that_is_loading_is_reported_and_waited_for() {
     ]);
     server.command(&["DEBUG", "POPULATE", "4000"]);
     assert_eq!(server.command(&["SAVE"]), Value::ok());
-    let client = patient([server.url()]).build().unwrap();
+    let client = with_long_timeout([server.url()]).build().unwrap();
     let restarting = thread::spawn(move || {
         server.restart();
         server
@@ -218,7 +218,7 @@ fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
 #[test]
 fn each_node_has_its_own_report() {
     let mut servers = Servers::start(5);
-    let client = patient(servers.urls()).node_timeout(Duration::from_millis(500));
+    let client = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
     let _ = take(&client, "lock:before", LONG).release().unwrap();
     servers[0].kill();
@@ -242,7 +242,7 @@ fn each_node_has_its_own_report() {
 #[test]
 fn nodes_returns_the_status_of_each_node() {
     let mut servers = Servers::start_with(3, &["--requirepass", "secret"]);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let version = servers[0].command(&["INFO", "server"]).field("redis_version");
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
         assert_eq!(*status.url, format!("redis://127.0.0.1:{}/0", server.port()));

@@ -11,7 +11,8 @@ use redlatch::{LockGuard, ReleaseError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, gone, holders, patient, pause, resume, take, thorough, value, words,
+    LIMIT, LONG, all_nodes_client, gone, holders, pause, resume, take, value, with_long_timeout,
+    words,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -21,7 +22,7 @@ const SHORT_ROUND: Duration = Duration::from_millis(300);
 #[test]
 fn a_release_in_time_says_so_and_leaves_no_key() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     for _ in 0..20 {
         assert_eq!(take(&client, "in-time", LONG).release(), Ok(Released::InTime));
     }
@@ -31,7 +32,7 @@ fn a_release_in_time_says_so_and_leaves_no_key() {
 #[test]
 fn a_release_after_the_validity_is_too_late_but_no_error() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "late", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     assert_eq!(guard.release(), Ok(Released::TooLate));
@@ -47,7 +48,7 @@ fn a_release_after_the_validity_is_too_late_but_no_error() {
 #[test]
 fn a_foreign_key_is_never_deleted() {
     let servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let dropped = take(&client, "theirs", LONG);
     for server in servers.iter() {
         server.command(&["SET", "theirs", "another's", "PX", "60000"]);
@@ -62,7 +63,7 @@ fn a_foreign_key_is_never_deleted() {
     // The release of the former holder then finds no key of its own.
     let late = take(&client, "late", Duration::from_millis(50));
     assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
-    let theirs = take(&thorough(servers.urls()), "late", LONG);
+    let theirs = take(&all_nodes_client(servers.urls()), "late", LONG);
     assert_eq!(late.release(), Ok(Released::TooLate));
     assert!(untouched());
     assert_eq!(theirs.release(), Ok(Released::InTime));
@@ -71,7 +72,7 @@ fn a_foreign_key_is_never_deleted() {
 #[test]
 fn a_key_of_another_type_is_not_deleted() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "list", LONG);
     for server in &servers[..2] {
         server.command(&["DEL", "list"]);
@@ -85,7 +86,7 @@ fn a_key_of_another_type_is_not_deleted() {
 #[test]
 fn with_a_minority_down_a_release_is_in_time() {
     let mut servers = Servers::start(5);
-    let client = patient(servers.urls()).wait_for_all(true).build().unwrap();
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).build().unwrap();
     let guard = take(&client, "minority", LONG);
     servers[0].kill();
     servers[1].kill();
@@ -96,8 +97,11 @@ fn with_a_minority_down_a_release_is_in_time() {
 #[test]
 fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
     let servers = Servers::start(5);
-    let client =
-        patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(SHORT_ROUND)
+        .wait_for_all(true)
+        .build()
+        .unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     let guard = take(&client, "majority", LONG);
     assert_eq!(holders(&servers, "majority"), 5);
@@ -113,7 +117,7 @@ fn with_a_paused_majority_a_release_is_unknown_and_happens_when_they_resume() {
 #[test]
 fn with_a_majority_down_a_release_says_why() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "down", LONG);
     servers[0].kill();
     servers[1].kill();
@@ -127,8 +131,11 @@ fn with_a_majority_down_a_release_says_why() {
 #[test]
 fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
     let servers = Servers::start(3);
-    let client =
-        patient(servers.urls()).node_timeout(SHORT_ROUND).wait_for_all(true).build().unwrap();
+    let client = with_long_timeout(servers.urls())
+        .node_timeout(SHORT_ROUND)
+        .wait_for_all(true)
+        .build()
+        .unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     let guard = take(&client, "owed", LONG);
     // The first node's connection breaks without notice, and no new one is possible for now.
@@ -149,7 +156,7 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
 #[test]
 fn dropping_a_guard_releases_at_once() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     for round in 0..20 {
         let name = format!("dropped-{round}");
         drop(take(&client, &name, LONG));
@@ -160,7 +167,7 @@ fn dropping_a_guard_releases_at_once() {
 #[test]
 fn dropping_thousands_of_guards_at_once_releases_all() {
     let server = Server::start(&[]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     let guards: Vec<_> = (0..3_000).map(|i| take(&client, format!("many-{i}"), LONG)).collect();
     drop(guards);
     let is_empty = || server.command(&["DBSIZE"]) == Value::Integer(0);
@@ -170,7 +177,7 @@ fn dropping_thousands_of_guards_at_once_releases_all() {
 #[test]
 fn dropping_a_guard_does_not_wait_for_a_paused_node() {
     let servers = Servers::start(5);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     let guards: Vec<_> = (0..50).map(|i| take(&client, format!("stopped-{i}"), LONG)).collect();
     pause(&servers, 3);
@@ -187,7 +194,7 @@ fn dropping_a_guard_does_not_wait_for_a_paused_node() {
 fn dropping_the_guard_and_then_the_client_leaves_no_key() {
     let servers = Servers::start(5);
     for _ in 0..30 {
-        let client = patient(servers.urls()).build().unwrap();
+        let client = with_long_timeout(servers.urls()).build().unwrap();
         let guard = take(&client, "last", LONG);
         drop(client);
         drop(guard);
@@ -198,7 +205,7 @@ fn dropping_the_guard_and_then_the_client_leaves_no_key() {
 #[test]
 fn a_panic_releases_the_lock_by_dropping_the_guard() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let guard = take(&client, "panic", LONG);
     let caught = catch_unwind(AssertUnwindSafe(move || {
         let _guard: LockGuard = guard;
@@ -220,7 +227,7 @@ fn a_panic_releases_the_lock_by_dropping_the_guard() {
 #[test]
 fn guards_are_independent_of_each_other() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let (mut one, other) = (take(&client, "one", LONG), take(&client, "other", LONG));
     drop(other);
     assert!(gone(&servers, "other"));
@@ -236,7 +243,7 @@ fn guards_are_independent_of_each_other() {
 fn dropping_a_client_waits_for_its_removals() {
     const LOCKS: usize = 400;
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let name = |index: usize| format!("many:{index}");
     let guards: Vec<_> = (0..LOCKS).map(|index| take(&client, name(index), LONG)).collect();
     // More than a server reads at once: it never reads bytes that are unread when it finds the
@@ -258,7 +265,7 @@ fn dropping_a_client_waits_for_its_removals() {
 #[test]
 fn after_many_guards_are_dropped_at_once_locks_can_be_acquired_again() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let guards: Vec<_> = (0..700).map(|lock| take(&client, format!("many-{lock}"), LONG)).collect();
     // So many removals are unanswered that there is room for removals only. Their replies have
     // arrived.

@@ -5,7 +5,7 @@ use crate::support;
 use redlatch::error::{ResourceError, TtlError};
 use redlatch::{LockError, LockGuard, LockRequest};
 use std::time::{Duration, Instant};
-use support::locks::{LONG, gone, holders, pttl, take, thorough};
+use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take};
 use support::servers::Servers;
 
 const SHORT: Duration = Duration::from_millis(50);
@@ -13,7 +13,7 @@ const SHORT: Duration = Duration::from_millis(50);
 #[test]
 fn a_request_waits_as_long_as_it_says() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let held = take(&other, "held", LONG);
     type Taken = Result<Option<LockGuard>, LockError>;
     let ways: [fn(LockRequest<'_>) -> Taken; 5] = [
@@ -38,7 +38,7 @@ fn a_request_waits_as_long_as_it_says() {
 #[test]
 fn the_default_ttl_is_ten_seconds() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let lock = client.request("default").lock().unwrap();
     assert!(lock.remaining() > Duration::from_secs(1));
     assert!(lock.remaining() <= Duration::from_millis(9_898));
@@ -49,7 +49,7 @@ fn the_default_ttl_is_ten_seconds() {
 #[test]
 fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let request = client.request("tight").ttl(Duration::from_millis(100));
     // A hundred milliseconds leave 97: one for drift, and two for the resolution of expiry.
     assert!(request.clone().min_validity(Duration::from_millis(10)).try_lock().unwrap().is_some());
@@ -67,7 +67,7 @@ fn a_ttl_without_the_minimum_validity_is_refused_before_anything_is_sent() {
 #[test]
 fn an_invalid_name_is_an_error_of_the_request() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let refused = client.request("").try_lock().unwrap_err();
     assert_eq!(refused, LockError::Resource(ResourceError::Empty));
     assert!(format!("{:?}", client.request([0xFF, b'\n'])).contains("\\\\xff\\\\n"));

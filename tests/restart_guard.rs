@@ -12,12 +12,14 @@ use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
 use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, calls, connected, gone, holders, patient, take, value};
+use support::locks::{
+    LIMIT, LONG, calls, connected, gone, holders, take, value, with_long_timeout,
+};
 use support::queue::finish;
 use support::servers::Servers;
 
 fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
-    let builder = patient(urls).restart_guard(true).max_ttl(max_ttl);
+    let builder = with_long_timeout(urls).restart_guard(true).max_ttl(max_ttl);
     builder.wait_for_all(true).build().expect("the settings are good")
 }
 
@@ -50,7 +52,7 @@ fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute()
     }
     // A request that does not wait returns at once.
     let start = Instant::now();
-    let error = patient(servers.urls()).restart_guard(true).build().unwrap();
+    let error = with_long_timeout(servers.urls()).restart_guard(true).build().unwrap();
     let error = error.try_lock("fresh", LONG).unwrap_err();
     assert!(start.elapsed() < LIMIT);
     let text = error.to_string();
@@ -110,10 +112,10 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
 #[test]
 fn without_the_guard_a_restart_gives_a_held_lock_to_another_client() {
     let mut servers = Servers::start(3);
-    let guard = take(&patient(servers.urls()).build().unwrap(), "away", LONG);
+    let guard = take(&with_long_timeout(servers.urls()).build().unwrap(), "away", LONG);
     servers[0].restart();
     servers[1].restart();
-    let other = take(&patient(servers.urls()).build().unwrap(), "away", LONG);
+    let other = take(&with_long_timeout(servers.urls()).build().unwrap(), "away", LONG);
     assert!(!guard.remaining().is_zero() && !other.remaining().is_zero(), "two holders");
 }
 
@@ -161,7 +163,7 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
         if is_forgotten {
             nodes.restart(1).unwrap();
         }
-        let next = support::queue::stand({
+        let next = support::queue::spawn_waiter({
             let client = client.clone();
             move || client.try_lock_for("handed", LONG, Duration::from_secs(2))
         });

@@ -155,7 +155,7 @@ fn storm(restart_guard: bool, mut enough: impl FnMut(usize, &Claims) -> bool) ->
             // Acquired since the servers restarted, so there is a lock to lose.
             let since = Instant::now();
             let is_held = eventually(LIMIT * 3, || all_claims.is_held(since));
-            assert!(is_held, "turn {turn}: nobody gets the lock any more");
+            assert!(is_held, "turn {turn}: no client gets the lock any more");
             // All servers lose the key, or two, which are a majority.
             for index in turn..turn + 2 + turn % 2 {
                 servers[index % 3].restart();
@@ -180,7 +180,10 @@ fn without_the_restart_guard_there_are_two_holders() {
     let all_claims = storm(false, |_, all_claims| {
         // The next client tries at once.
         let seen = eventually(TTL, || all_claims.two_holders().is_some());
-        assert!(seen || start.elapsed() < LIMIT * 3, "the servers forgot, and nobody noticed");
+        assert!(
+            seen || start.elapsed() < LIMIT * 3,
+            "the servers lost their data, and no double holder was seen"
+        );
         seen
     });
     let (first, second) = all_claims.two_holders().expect("seen before");

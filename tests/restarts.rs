@@ -9,7 +9,8 @@ use redlatch::Released;
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, connections, gone, holders, patient, pause, resume, take, thorough, value,
+    LIMIT, LONG, all_nodes_client, connections, gone, holders, pause, resume, take, value,
+    with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -25,7 +26,7 @@ fn a_connection_closed_while_idle_costs_no_vote() {
     // With one node, and with three that must all reply.
     for count in [1, 3] {
         let servers = Servers::start(count);
-        let client = thorough(servers.urls());
+        let client = all_nodes_client(servers.urls());
         for round in 0..20 {
             let name = format!("idle-{round}");
             let mut guard = take(&client, &name, LONG);
@@ -43,7 +44,7 @@ fn a_connection_closed_while_idle_costs_no_vote() {
 #[test]
 fn a_servers_idle_timeout_costs_no_vote() {
     let server = Server::start(&["--timeout", "1"]);
-    let client = thorough([server.url()]);
+    let client = all_nodes_client([server.url()]);
     for round in 0..2 {
         let _ = take(&client, format!("idle-{round}"), LONG).release().unwrap();
         assert!(eventually(LIMIT, || connections(&server, "redlatch") == 0));
@@ -54,7 +55,7 @@ fn a_servers_idle_timeout_costs_no_vote() {
 #[test]
 fn a_restart_while_the_client_is_idle_costs_no_vote() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     for round in 0..3 {
         let name = format!("restart-{round}");
         let guard = take(&client, &name, LONG);
@@ -67,7 +68,7 @@ fn a_restart_while_the_client_is_idle_costs_no_vote() {
 #[test]
 fn a_guard_dropped_while_a_connection_is_broken_is_removed_with_the_next_traffic() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "dead", LONG);
     servers.iter().for_each(hang_up);
     drop(guard);
@@ -77,7 +78,7 @@ fn a_guard_dropped_while_a_connection_is_broken_is_removed_with_the_next_traffic
 #[test]
 fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
     let mut servers = Servers::start(5);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "rolling", LONG);
     let token = value(&servers[0], "rolling");
     for index in 0..5 {
@@ -87,7 +88,7 @@ fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
         assert!(eventually(LIMIT, || holders(&servers, "rolling") == 5));
     }
     assert!(servers.iter().all(|server| value(server, "rolling") == token));
-    assert!(thorough(servers.urls()).try_lock("rolling", LONG).unwrap().is_none());
+    assert!(all_nodes_client(servers.urls()).try_lock("rolling", LONG).unwrap().is_none());
     assert_eq!(guard.release(), Ok(Released::InTime));
     assert!(gone(&servers, "rolling"));
 }
@@ -95,7 +96,7 @@ fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
 #[test]
 fn a_majority_that_restarts_empty_has_lost_the_lock() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "forgotten", LONG);
     servers[..2].iter_mut().for_each(Server::restart);
     assert!(guard.extend(LONG).is_err());
@@ -106,7 +107,7 @@ fn a_majority_that_restarts_empty_has_lost_the_lock() {
 #[test]
 fn a_node_that_comes_back_is_used_again() {
     let mut servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let _ = take(&client, "before", LONG).release().unwrap();
     servers[0].kill();
     for round in 0..50 {
@@ -127,7 +128,7 @@ fn a_node_that_was_paused_for_long_is_used_again() {
     let servers = Servers::start(3);
     // The connection is abandoned after ten times this.
     let round = Duration::from_millis(50);
-    let client = patient(servers.urls()).node_timeout(round).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(round).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     pause(&servers, 1);
     let is_given_up = || {
@@ -145,7 +146,7 @@ fn a_node_that_was_paused_for_long_is_used_again() {
 #[test]
 fn an_orderly_shutdown_of_a_server_is_handled_like_a_crash() {
     let mut servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let stopping = thread::scope(|scope| {
         let stopping = scope.spawn(|| {
             servers[2].stop();

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 use redlatch::error::ResourceError;
 use redlatch::{ExtendError, LockClient, LockError, LockGuard, LockLost, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, value, with_long_timeout,
+};
+use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
 
 /// Acquires locks that must be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
-    taken.expect("a majority answers").expect("nobody else holds any of them")
+    taken.expect("a majority answers").expect("no other client holds any of them")
 }
 
 /// Are they held by another client?
@@ -28,7 +30,7 @@ fn is_refused(client: &LockClient, resources: &[&str]) -> bool {
 #[test]
 fn several_resources_are_locked_together_or_not_at_all() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let held = take(&other, "b", LONG);
     assert!(is_refused(&client, &["a", "b"]) && is_refused(&client, &["b", "c", "a"]));
     assert_eq!((holders(&servers, "a"), holders(&servers, "c")), (0, 0), "none of the others");
@@ -53,7 +55,7 @@ fn several_resources_are_locked_together_or_not_at_all() {
 #[test]
 fn names_may_contain_each_other_and_any_bytes() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let names: [&[u8]; 5] = [b"k", b"kk", b"k\r\n\0", b"\xff\xfe", b"*2\r\n"];
     let guard = client.request_all(names).ttl(LONG).try_lock().unwrap().unwrap();
     for name in names {
@@ -62,7 +64,8 @@ fn names_may_contain_each_other_and_any_bytes() {
     assert_eq!(guard.release().unwrap(), Released::InTime);
     assert!(names.iter().all(|name| holders(&servers, name) == 0));
     // Each key has the prefix.
-    let prefixed = patient(servers.urls()).key_prefix("app:").wait_for_all(true).build().unwrap();
+    let prefixed =
+        with_long_timeout(servers.urls()).key_prefix("app:").wait_for_all(true).build().unwrap();
     let guard = take_all(&prefixed, &["a", "b"]);
     assert_eq!((holders(&servers, "app:a"), holders(&servers, "app:b")), (3, 3));
     assert_eq!(guard.resources().collect::<Vec<_>>(), [b"a", b"b"]);
@@ -71,7 +74,7 @@ fn names_may_contain_each_other_and_any_bytes() {
 #[test]
 fn foreign_keys_on_a_minority_are_no_problem() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     // One node has a foreign key for one resource, a second node for the other resource.
     for foreign in ["foreign", ""] {
         servers[0].command(&["SET", "a", foreign, "PX", "50000"]);
@@ -100,7 +103,7 @@ fn foreign_keys_on_a_minority_are_no_problem() {
 #[test]
 fn several_locks_are_extended_together() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let request = client.request_all(["a", "b"]).ttl(Duration::from_secs(30));
     let mut both = request.try_lock().unwrap().unwrap();
     both.extend(LONG).unwrap();
@@ -124,7 +127,7 @@ fn several_locks_are_extended_together() {
 #[test]
 fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let lose =
         |key: &str| servers[..2].iter().for_each(|server| drop(server.command(&["DEL", key])));
     let both = take_all(&client, &["a", "b"]);
@@ -139,13 +142,13 @@ fn if_a_majority_lost_one_of_the_keys_the_whole_lock_is_lost() {
     assert!(both.ensure_held().is_err() && both.remaining().is_zero());
     drop(both);
     assert!(gone(&servers, "b"));
-    assert_eq!(stolen.release().unwrap(), Released::InTime, "nobody else's key is deleted");
+    assert_eq!(stolen.release().unwrap(), Released::InTime, "no key of another client is deleted");
 }
 
 #[test]
 fn invalid_input_is_refused_before_anything_is_sent() {
     let servers = Servers::start(1);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let refusal = |resources: Vec<Vec<u8>>| match client.request_all(resources).lock() {
         Err(LockError::Resource(error)) => error,
         other => panic!("{other:?}"),
@@ -187,7 +190,7 @@ fn invalid_input_is_refused_before_anything_is_sent() {
 #[test]
 fn a_request_for_several_waits_for_its_time_limit_only() {
     let servers = Servers::start(3);
-    let (client, other) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (client, other) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let held = take(&other, "b", LONG);
     let start = Instant::now();
     let wait = Duration::from_millis(200);
@@ -202,7 +205,7 @@ fn a_request_for_several_waits_for_its_time_limit_only() {
         assert!(start.elapsed() > wait / 2 && start.elapsed() < LIMIT);
     }
     assert_eq!(holders(&servers, "d"), 0);
-    let waiting = stand(move || client.request_all(["d", "c"]).lock().is_ok());
+    let waiting = spawn_waiter(move || client.request_all(["d", "c"]).lock().is_ok());
     drop(held);
     assert!(finish(waiting));
 }
@@ -210,13 +213,13 @@ fn a_request_for_several_waits_for_its_time_limit_only() {
 #[test]
 fn threads_that_want_the_same_set_hand_it_off() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
+    let client = with_long_timeout(servers.urls()).wait_for_all(true).handoff_limit(u32::MAX, LONG);
     let client = client.build().unwrap();
     let held = take_all(&client, &["a", "b"]);
     let waiting = {
         let client = client.clone();
         // The same set in another order.
-        stand(move || client.request_all(["b", "a"]).ttl(LONG).lock().unwrap())
+        spawn_waiter(move || client.request_all(["b", "a"]).ttl(LONG).lock().unwrap())
     };
     // On one node, one of the keys became a foreign one meanwhile.
     servers[0].command(&["SET", "b", "foreign"]);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, Released};
-use support::locks::{LIMIT, LONG, gone, patient};
+use support::locks::{LIMIT, LONG, gone, with_long_timeout};
 use support::servers::Servers;
 
 const RESOURCES: [&str; 5] = ["r0", "r1", "r2", "r3", "r4"];
@@ -87,8 +87,9 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
     let servers = Servers::start(3);
     let counters = Counters::default();
     let end = Instant::now() + Duration::from_secs(3);
-    let clients: Vec<LockClient> =
-        (0..3).map(|_| patient(servers.urls()).build().expect("the settings are good")).collect();
+    let clients: Vec<LockClient> = (0..3)
+        .map(|_| with_long_timeout(servers.urls()).build().expect("the settings are good"))
+        .collect();
     let counted = thread::scope(|scope| {
         let workers: Vec<_> = (0..12)
             .map(|number| {
@@ -113,8 +114,8 @@ fn overlapping_sets_in_any_order_neither_deadlock_nor_lose_an_update() {
 fn threads_of_one_client_with_one_set_lose_no_update() {
     let servers = Servers::start(3);
     let counters = Counters::default();
-    let client = patient(servers.urls()).handoff_limit(5, LONG).build().unwrap();
-    let other = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).handoff_limit(5, LONG).build().unwrap();
+    let other = with_long_timeout(servers.urls()).build().unwrap();
     thread::scope(|scope| {
         for number in 0..6 {
             let (client, counters) = (if number < 4 { &client } else { &other }, &counters);

@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{LockClient, LockError, LockGuard, NodeError, NodeStatus, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, holders, patient, thorough, value};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, value, with_long_timeout};
 use support::servers::Servers;
 
 /// Acquires locks that must be free.
 #[track_caller]
 fn take_all(client: &LockClient, resources: &[&str]) -> LockGuard {
     let taken = client.request_all(resources).ttl(LONG).try_lock();
-    taken.expect("a majority answers").expect("nobody else holds any of them")
+    taken.expect("a majority answers").expect("no other client holds any of them")
 }
 
 #[test]
 fn one_node_that_is_down_killed_or_lost_its_scripts_makes_no_difference() {
     let mut servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let ready = |client: &LockClient, count: usize| {
         let is_up = |node: &NodeStatus| node.is_connected;
         eventually(LIMIT, || client.nodes().into_iter().filter(is_up).count() >= count)
@@ -66,7 +66,7 @@ fn one_node_that_is_down_killed_or_lost_its_scripts_makes_no_difference() {
 #[test]
 fn without_a_majority_the_request_fails_and_leaves_no_key() {
     let mut servers = Servers::start(3);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     drop(take_all(&client, &["a", "b"]));
     assert!(gone(&servers, "a"));
     servers[0].kill();
@@ -80,7 +80,7 @@ fn without_a_majority_the_request_fails_and_leaves_no_key() {
 #[test]
 fn a_node_that_resumes_late_keeps_no_key() {
     let servers = Servers::start(3);
-    let client = patient(servers.urls()).node_timeout(LIMIT).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(LIMIT).build().unwrap();
     assert!(client.nodes().iter().all(|node| node.is_connected));
     drop(take_all(&client, &["a", "b"]));
     assert!(gone(&servers, "a") && gone(&servers, "b"));
@@ -95,7 +95,7 @@ fn a_node_that_resumes_late_keeps_no_key() {
 #[test]
 fn nodes_of_a_cluster_are_reported() {
     let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
-    let client = patient(servers.urls()).build().unwrap();
+    let client = with_long_timeout(servers.urls()).build().unwrap();
     let start = Instant::now();
     // It would wait without a limit, but this error is permanent.
     let error = client.request_all(["a", "b"]).lock().unwrap_err();
@@ -118,7 +118,7 @@ fn the_rights_in_the_readme_suffice_for_several_resources() {
     words.extend(rights.split(' '));
     servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
     let url = |url: String| url.replace("redis://", "redis://app:secret@");
-    let client = thorough(servers.urls().into_iter().map(url));
+    let client = all_nodes_client(servers.urls().into_iter().map(url));
     let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
     servers[0].command(&["DEL", "b"]);
     both.extend(LONG).unwrap();
@@ -139,7 +139,7 @@ fn the_rights_in_the_readme_suffice_for_several_resources() {
 #[test]
 fn an_invalid_counter_is_reported_and_no_lock_is_held() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     // The longest name: the error must not be longer than a line may be.
     let long = "x".repeat(65_000);
     let odd = ["nan", "inf", "-1", "1.5", "", " 7", "0x10", "1e3", "9007199254740991"];
@@ -147,7 +147,7 @@ fn an_invalid_counter_is_reported_and_no_lock_is_held() {
         let name = if number == 0 { long.as_str() } else { "name" };
         let counter = format!("{name}:redlatch:fence");
         let request = client.request_all(["a", name]).ttl(LONG).fenced();
-        // On a minority it is no problem.
+        // On a minority it changes nothing.
         servers[0].command(&["SET", &counter, odd]);
         let lock = request.clone().lock().unwrap();
         assert!(lock.fencing_token().is_some());

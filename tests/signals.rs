@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
-use support::locks::fresh;
+use support::locks::without_restart_guard;
 use support::peer::Peer;
 use support::servers::Servers;
 
@@ -61,7 +61,7 @@ fn in_the_storm() {
     let signals = Arc::new(AtomicUsize::new(0));
     count(&signals);
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = fresh(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
+    let client = without_restart_guard(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
 
     println!("{READY} {}", rustix::thread::gettid().as_raw_nonzero());
     expect_interruptions();
@@ -94,7 +94,7 @@ fn expect_interruptions() {
     // A call with a timeout is not restarted after a signal, whatever the handler's flags.
     socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket of ours works");
     for _ in 0..10 {
-        let ended = socket.recv(&mut [0]).expect_err("nobody sends anything");
+        let ended = socket.recv(&mut [0]).expect_err("the peer sends nothing");
         assert_eq!(ended.kind(), ErrorKind::Interrupted);
     }
 }

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::LockClient;
-use support::locks::{LONG, calls, gone, patient, take, thorough};
+use support::locks::{LONG, all_nodes_client, calls, gone, take, with_long_timeout};
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
 
@@ -52,7 +52,7 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
         let url = |index: usize| {
             if index == near { servers[index].url() } else { proxies[index].url() }
         };
-        patient((0..3).map(url)).build().expect("the settings are good")
+        with_long_timeout((0..3).map(url)).build().expect("the settings are good")
     });
     // Each gets the node nearest to it first and finds the others taken: each round would end so.
     let (rounds, clients) = (25, clients.collect::<Vec<_>>());
@@ -66,7 +66,7 @@ fn of_clients_each_nearest_to_another_node_one_gets_the_lock() {
 fn of_clients_that_request_at_once_one_gets_the_lock() {
     let (servers, rounds) = (Servers::start(3), 500);
     for count in [2, 3, 5] {
-        let client = || patient(servers.urls()).build().expect("the settings are good");
+        let client = || with_long_timeout(servers.urls()).build().expect("the settings are good");
         let clients: Vec<_> = (0..count).map(|_| client()).collect();
         let lost = rounds_without_a_winner(&clients, rounds, Duration::ZERO);
         println!("{count} clients: none won {lost} of {rounds} rounds");
@@ -78,7 +78,7 @@ fn of_clients_that_request_at_once_one_gets_the_lock() {
 #[test]
 fn a_held_lock_is_requested_once() {
     let servers = Servers::start(3);
-    let (holder, client) = (thorough(servers.urls()), thorough(servers.urls()));
+    let (holder, client) = (all_nodes_client(servers.urls()), all_nodes_client(servers.urls()));
     let _held = take(&holder, "held", LONG);
     let before = calls(&servers[0], "set");
     for _ in 0..10 {

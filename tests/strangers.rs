@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
 use support::peer::Peer;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
@@ -21,7 +21,7 @@ fn asked(urls: &[String; 3]) -> NoQuorum {
     let builder = LockClient::builder().nodes(urls.iter().map(secret));
     let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
     let client = builder.build().expect("the settings are good");
-    let error = client.try_lock("peers", LONG).expect_err("nobody grants it");
+    let error = client.try_lock("peers", LONG).expect_err("no node grants it");
     shown(&error);
     for status in client.nodes() {
         assert!(!status.is_connected);
@@ -58,7 +58,7 @@ fn other_programs_than_redis_are_reported_as_such() {
     other(Peer::tls_alert, OtherProtocol::Tls);
     // A request without a time limit gets the error at once, too.
     let peers = [Peer::http(), Peer::ssh(), Peer::silent()];
-    let client = patient(peers.iter().map(Peer::url)).build().unwrap();
+    let client = with_long_timeout(peers.iter().map(Peer::url)).build().unwrap();
     assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
 }
 
@@ -91,8 +91,8 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
     // A peer that quotes everything, the password too.
     let parrot = || {
         Peer::start(|conversation| {
-            let heard = conversation.read_some();
-            conversation.send(&heard);
+            let received = conversation.read_some();
+            conversation.send(&received);
             conversation.stay_silent();
         })
     };
@@ -107,13 +107,13 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
 #[test]
 fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
-    let client = thorough([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
+    let client = all_nodes_client([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
     let error = client.lock("renamed", LONG).unwrap_err();
     assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
-    let _ = take(&thorough([server.url()]), "renamed", LONG).release().unwrap();
+    let _ = take(&all_nodes_client([server.url()]), "renamed", LONG).release().unwrap();
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
     let servers = Servers::start(2);
     let nowhere = "redis://no-such-host.invalid".to_owned();
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
-    let client = patient(urls).build().unwrap();
+    let client = with_long_timeout(urls).build().unwrap();
     for round in 0..20 {
         let _ = take(&client, format!("named-{round}"), LONG).release().unwrap();
     }
     assert!(gone(&servers, "named-19"));
 
-    let alone = thorough([nowhere]);
+    let alone = all_nodes_client([nowhere]);
     let unresolved = || match alone.try_lock("named", LONG) {
         Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("name not resolved: "),
         other => panic!("{other:?}"),
@@ -142,7 +142,7 @@ fn another_program_among_the_nodes_counts_as_one_node_that_is_down() {
     for stranger in [Peer::http(), Peer::ssh(), Peer::silent(), Peer::closing(), Peer::resetting()]
     {
         let urls = servers.urls().into_iter().chain([stranger.url()]);
-        let client = patient(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+        let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
         for _ in 0..10 {
             let mut guard = take(&client, "stranger", LONG);
             guard.extend(LONG).unwrap();

@@ -11,7 +11,9 @@ use std::time::Duration;
 use redlatch::{LockClient, LockGuard, Released};
 use support::eventually;
 use support::journal::Journal;
-use support::locks::{LIMIT, LONG, connected, gone, holders, patient, take, thorough};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, gone, holders, take, with_long_timeout,
+};
 use support::relay::{Relay, relayed, urls};
 use support::servers::Servers;
 
@@ -25,20 +27,20 @@ const DELAYS: [Duration; 5] = [
 ];
 
 /// Three servers behind relays.
-struct Stage {
+struct Setup {
     servers: Servers,
     relays: Vec<Relay>,
     client: LockClient,
     journal: Journal,
 }
 
-impl Stage {
+impl Setup {
     #[track_caller]
-    fn set() -> Self {
+    fn start() -> Self {
         let servers = Servers::start(3);
         let relays = relayed(&servers);
         let journal = Journal::default();
-        let client = patient(urls(&relays)).on_event(journal.pen()).build();
+        let client = with_long_timeout(urls(&relays)).on_event(journal.recorder()).build();
         let client = client.expect("the settings are good");
         Self { client: connected(client), servers, relays, journal }
     }
@@ -90,12 +92,12 @@ fn assert_theirs(client: &LockClient, case: &str) {
 
 #[test]
 fn a_repeated_reply_grants_nothing() {
-    let stage = Stage::set();
-    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    let setup = Setup::start();
+    let _theirs = take(&all_nodes_client(setup.servers.urls()), "theirs", LONG);
     for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..6).map(move |n| (delay, n))) {
-        let client = stage.client();
+        let client = setup.client();
         // Released, dropped or kept.
-        let mine = stage.repeating(delay, || {
+        let mine = setup.repeating(delay, || {
             let mine = client.try_lock(format!("{delay:?}-{round}"), LONG).ok().flatten()?;
             match round % 3 {
                 0 => return Some(mine),
@@ -112,10 +114,10 @@ fn a_repeated_reply_grants_nothing() {
 #[test]
 fn repeated_replies_to_many_threads_grant_nothing() {
     const THREADS: usize = 6;
-    let stage = Stage::set();
-    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    let setup = Setup::start();
+    let _theirs = take(&all_nodes_client(setup.servers.urls()), "theirs", LONG);
     for (delay, round) in DELAYS.into_iter().flat_map(|delay| (0..2).map(move |n| (delay, n))) {
-        let client = stage.client();
+        let client = setup.client();
         let (taken, repeated) = (Barrier::new(THREADS + 1), Barrier::new(THREADS + 1));
         thread::scope(|scope| {
             for number in 0..THREADS {
@@ -129,7 +131,7 @@ fn repeated_replies_to_many_threads_grant_nothing() {
                     drop(mine);
                 });
             }
-            stage.repeating(delay, || taken.wait());
+            setup.repeating(delay, || taken.wait());
             repeated.wait();
         });
     }
@@ -138,22 +140,22 @@ fn repeated_replies_to_many_threads_grant_nothing() {
 /// A lock whose extension was confirmed, and confirmed a second time without a command. By then
 /// another client has the lock.
 #[track_caller]
-fn lost_unseen(stage: &Stage, delay: Duration) -> (LockGuard, LockGuard) {
-    let mut guard = take(stage.client(), "mine", LONG);
+fn lost_unseen(setup: &Setup, delay: Duration) -> (LockGuard, LockGuard) {
+    let mut guard = take(setup.client(), "mine", LONG);
     // All nodes have replied, so the next reply is the extension's.
-    stage.settle();
-    stage.repeating(delay, || guard.extend(LONG)).expect("a majority answers");
-    for server in stage.servers.iter() {
+    setup.settle();
+    setup.repeating(delay, || guard.extend(LONG)).expect("a majority answers");
+    for server in setup.servers.iter() {
         assert_eq!(server.command(&["DEL", "mine"]).integer(), 1);
     }
-    (guard, take(&thorough(stage.servers.urls()), "mine", LONG))
+    (guard, take(&all_nodes_client(setup.servers.urls()), "mine", LONG))
 }
 
 #[test]
 fn a_repeated_reply_extends_nothing() {
-    let stage = Stage::set();
+    let setup = Setup::start();
     for delay in DELAYS {
-        let (mut guard, theirs) = lost_unseen(&stage, delay);
+        let (mut guard, theirs) = lost_unseen(&setup, delay);
         let extended = guard.extend(LONG);
         assert!(extended.is_err(), "{delay:?}: a lock that another client holds");
         drop(guard);
@@ -163,9 +165,9 @@ fn a_repeated_reply_extends_nothing() {
 
 #[test]
 fn a_repeated_reply_releases_nothing() {
-    let stage = Stage::set();
+    let setup = Setup::start();
     for delay in DELAYS {
-        let (guard, theirs) = lost_unseen(&stage, delay);
+        let (guard, theirs) = lost_unseen(&setup, delay);
         let released = guard.release();
         assert_ne!(released, Ok(Released::InTime), "{delay:?}: a lock that another client holds");
         assert_eq!(theirs.release(), Ok(Released::InTime));
@@ -174,54 +176,54 @@ fn a_repeated_reply_releases_nothing() {
 
 #[test]
 fn a_release_with_an_invalid_reply_is_sent_again() {
-    let stage = Stage::set();
-    let guard = take(stage.client(), "mine", LONG);
-    stage.settle();
+    let setup = Setup::start();
+    let guard = take(setup.client(), "mine", LONG);
+    setup.settle();
     // The command is not forwarded, and this test sends the reply.
-    stage.relays[..2].iter().for_each(Relay::hold);
-    stage.say_in_parts(b"", b"+OK\r\n");
+    setup.relays[..2].iter().for_each(Relay::hold);
+    setup.say_in_parts(b"", b"+OK\r\n");
     let released = guard.release();
     assert!(released.is_err(), "{released:?}");
-    let is_gone = || !stage.client.nodes().is_empty() && holders(&stage.servers, "mine") == 0;
+    let is_gone = || !setup.client.nodes().is_empty() && holders(&setup.servers, "mine") == 0;
     assert!(eventually(LIMIT, is_gone), "it stays pending for the node with the invalid reply");
 }
 
 #[test]
 fn an_unsolicited_error_is_reported_and_costs_no_vote() {
-    let stage = Stage::set();
+    let setup = Setup::start();
     let words = ["ERR max number of clients reached", "DENIED Redis is running in protected mode"];
     for (word, is_closed) in words.into_iter().flat_map(|word| [(word, false), (word, true)]) {
-        let client = stage.client();
-        let accepted = stage.accepted();
-        for relay in &stage.relays {
+        let client = setup.client();
+        let accepted = setup.accepted();
+        for relay in &setup.relays {
             relay.say(format!("-{word}\r\n").as_bytes());
             if is_closed {
                 relay.hang_up();
             }
         }
-        stage.settle();
-        stage.journal.entries().clear();
+        setup.settle();
+        setup.journal.entries().clear();
         // In one attempt, on new connections.
         let taken = client.try_lock("mine", LONG).unwrap_or_else(|error| panic!("{word}: {error}"));
         assert_eq!(taken.expect("it is free").release(), Ok(Released::InTime));
         let statuses = connected(client.clone()).nodes();
-        assert!(stage.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
+        assert!(setup.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
         // The error is reported.
         for status in statuses {
-            let entries = stage.journal.entries();
-            let mut told = entries.iter().filter(|entry| *entry.about == *status.url);
-            let is_told = told.any(|entry| entry.text.contains(word));
+            let entries = setup.journal.entries();
+            let mut of_this_node = entries.iter().filter(|entry| *entry.about == *status.url);
+            let is_reported = of_this_node.any(|entry| entry.text.contains(word));
             let is_kept = status.last_error.is_some_and(|error| error.to_string().contains(word));
-            assert!(is_told || is_kept, "{word}, closed: {is_closed}: {:?}", *entries);
+            assert!(is_reported || is_kept, "{word}, closed: {is_closed}: {:?}", *entries);
         }
-        assert!(gone(&stage.servers, "mine"));
+        assert!(gone(&setup.servers, "mine"));
     }
 }
 
 #[test]
 fn push_messages_and_attributes_do_not_affect_an_idle_connection() {
-    let stage = Stage::set();
-    let accepted = stage.accepted();
+    let setup = Setup::start();
+    let accepted = setup.accepted();
     let messages: [&[u8]; 4] = [
         b">2\r\n$10\r\ninvalidate\r\n*0\r\n",
         b">2\r\n$10\r\ninvalidate\r\n*1\r\n$4\r\nmine\r\n>1\r\n+OK\r\n",
@@ -230,30 +232,30 @@ fn push_messages_and_attributes_do_not_affect_an_idle_connection() {
         b"|1\r\n+ttl\r\n:3600\r\n",
     ];
     for message in messages {
-        stage.relays.iter().for_each(|relay| relay.say(message));
-        stage.settle();
-        let mut guard = take(&stage.client, "mine", LONG);
+        setup.relays.iter().for_each(|relay| relay.say(message));
+        setup.settle();
+        let mut guard = take(&setup.client, "mine", LONG);
         guard.extend(LONG).expect("a majority answers");
         assert_eq!(guard.release(), Ok(Released::InTime));
-        stage.settle();
+        setup.settle();
     }
-    assert_eq!(stage.accepted(), accepted, "all connections are still used");
+    assert_eq!(setup.accepted(), accepted, "all connections are still used");
 }
 
 #[test]
 fn a_reply_that_began_before_the_command_is_not_its_reply() {
-    let stage = Stage::set();
-    let _theirs = take(&thorough(stage.servers.urls()), "theirs", LONG);
+    let setup = Setup::start();
+    let _theirs = take(&all_nodes_client(setup.servers.urls()), "theirs", LONG);
     for stray in [&b"+OK\r\n"[..], b":1\r\n", b"*2\r\n:2\r\n:7\r\n"] {
         for cut in 1..stray.len() {
-            let client = stage.client();
-            let accepted = stage.accepted();
-            stage.say_in_parts(&stray[..cut], &stray[cut..]);
+            let client = setup.client();
+            let accepted = setup.accepted();
+            setup.say_in_parts(&stray[..cut], &stray[cut..]);
             assert_theirs(client, &format!("{}, cut at {cut}", stray.escape_ascii()));
             // Nor the reply to a later command: replies on this connection are one too late.
             let is_new = || {
                 drop(client.nodes());
-                let pairs = stage.relays[..2].iter().zip(&accepted);
+                let pairs = setup.relays[..2].iter().zip(&accepted);
                 pairs.filter(|(relay, before)| relay.accepted() > **before).count() == 2
             };
             assert!(eventually(LIMIT, is_new), "{}, cut at {cut}", stray.escape_ascii());

@@ -23,7 +23,7 @@ mod linux {
     use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
     use super::support::eventually;
-    use super::support::locks::{LIMIT, LONG, gone, patient, take};
+    use super::support::locks::{LIMIT, LONG, gone, take, with_long_timeout};
     use super::support::program::end_with_parent;
     use super::support::servers::Servers;
 
@@ -81,7 +81,7 @@ mod linux {
     }
 
     fn as_a_client_that_is_suspended(urls: &str) {
-        let client = patient(urls.split(' ')).build().expect("the settings are good");
+        let client = with_long_timeout(urls.split(' ')).build().expect("the settings are good");
         let mut guard = take(&client, "suspended", LONG);
         let (mut child, namespace) = hour_ahead();
         assert!(guard.ensure_held().is_ok());

@@ -99,7 +99,7 @@ fn only_the_clock_reads_a_clock() {
     let found = mentions(&["clock::now", "clock::at", "now()"], |source| {
         pure.iter().any(|layer| source.is_in(layer))
     });
-    assert_none("the pure layers are told the time", &found);
+    assert_none("the pure layers get the time as an argument", &found);
 }
 
 #[test]

@@ -10,7 +10,8 @@ use redlatch::{LockClient, LockError, NoQuorum, NodeError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, calls, gone, holders, patient, pause, resume, take, thorough, words,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, with_long_timeout,
+    words,
 };
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
@@ -38,7 +39,7 @@ fn no_quorum<T: std::fmt::Debug>(result: Result<T, LockError>) -> NoQuorum {
 #[test]
 fn waiting_for_a_held_lock_ends_at_the_deadline() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let _held = take(&client, "held", LONG);
     let wait = Duration::from_secs(1);
 
@@ -57,10 +58,10 @@ fn waiting_for_a_held_lock_ends_at_the_deadline() {
 #[test]
 fn waiting_for_a_held_lock_retries_with_pauses() {
     let servers = Servers::start(3);
-    let holder = thorough(servers.urls());
+    let holder = all_nodes_client(servers.urls());
     let _held = take(&holder, "held", LONG);
     let pause = Duration::from_millis(200);
-    let client = connected(patient(servers.urls()).retry(pause, pause).build().unwrap());
+    let client = connected(with_long_timeout(servers.urls()).retry(pause, pause).build().unwrap());
     let before = calls(&servers[0], "set");
     assert!(client.try_lock_for("held", LONG, pause * 5).unwrap().is_none());
     // Ten attempts are usual; a tight loop makes hundreds.
@@ -71,7 +72,7 @@ fn waiting_for_a_held_lock_retries_with_pauses() {
 #[test]
 fn a_wait_of_zero_is_one_attempt() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let past = Instant::now();
     thread::sleep(Duration::from_millis(2));
     let _ = client.try_lock_for("free", LONG, Duration::ZERO).unwrap().unwrap().release().unwrap();
@@ -87,10 +88,10 @@ fn a_wait_of_zero_is_one_attempt() {
 #[test]
 fn the_longest_wait_has_no_end() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let held = take(&client, "ever", LONG);
     let waiting = {
-        let client = thorough(servers.urls());
+        let client = all_nodes_client(servers.urls());
         thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX))
     };
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));
@@ -104,8 +105,8 @@ fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
     let servers = Servers::start(3);
     let delay = Duration::from_millis(10);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
-    let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
-    let _held = take(&thorough(servers.urls()), "held", LONG);
+    let client = connected(with_long_timeout(proxies.iter().map(Proxy::url)).build().unwrap());
+    let _held = take(&all_nodes_client(servers.urls()), "held", LONG);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     // Each of these ends while replies are pending, after others have come. Only if none has come,
     // because the machine is very busy, nothing is known: then there was no second attempt.
@@ -125,7 +126,8 @@ fn a_held_lock_is_never_reported_as_nodes_that_are_down() {
 #[test]
 fn a_paused_majority_is_reported_within_the_node_timeout() {
     let servers = Servers::start(5);
-    let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
+    let client =
+        connected(with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
     pause(&servers, 3);
     let start = Instant::now();
     let error = no_quorum(client.try_lock("stopped", LONG));
@@ -154,7 +156,7 @@ fn a_paused_majority_is_reported_within_the_node_timeout() {
 fn nodes_paused_before_the_first_connection_time_out_as_well() {
     let servers = Servers::start(3);
     pause(&servers, 2);
-    let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let error = no_quorum(client.try_lock("cold", LONG));
     // The kernel accepts the connections; the servers are silent.
     let greeting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
@@ -168,7 +170,7 @@ fn nodes_paused_before_the_first_connection_time_out_as_well() {
 fn a_paused_minority_delays_no_call() {
     let servers = Servers::start(5);
     // A round that waited for it would take a minute.
-    let builder = patient(servers.urls()).node_timeout(Duration::from_secs(60));
+    let builder = with_long_timeout(servers.urls()).node_timeout(Duration::from_secs(60));
     let client = connected(builder.build().unwrap());
     pause(&servers, 2);
     let start = Instant::now();
@@ -185,7 +187,8 @@ fn a_paused_minority_delays_no_call() {
 #[test]
 fn nodes_that_resume_after_the_timeout_keep_no_key() {
     let servers = Servers::start(5);
-    let client = connected(patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
+    let client =
+        connected(with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap());
     pause(&servers, 3);
     for round in 0..3 {
         no_quorum(client.try_lock(format!("orphan-{round}"), LONG));
@@ -207,8 +210,8 @@ fn late_replies_do_not_count() {
     let servers = Servers::start(3);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
     let urls = proxies.iter().map(Proxy::url);
-    let client = connected(patient(urls).node_timeout(SHORT_ROUND).build().unwrap());
-    let _held = take(&thorough(servers.urls()), "held", LONG);
+    let client = connected(with_long_timeout(urls).node_timeout(SHORT_ROUND).build().unwrap());
+    let _held = take(&all_nodes_client(servers.urls()), "held", LONG);
     let late = Mode::Delay { to_server: Duration::ZERO, to_client: SHORT_ROUND + SHORT_ROUND / 2 };
     for round in 0..3 {
         // The grants of a free lock come late ...
@@ -229,7 +232,7 @@ fn late_replies_do_not_count() {
 fn grants_that_come_after_their_validity_are_no_lock() {
     let servers = Servers::start(3);
     let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
-    let client = connected(patient(proxies.iter().map(Proxy::url)).build().unwrap());
+    let client = connected(with_long_timeout(proxies.iter().map(Proxy::url)).build().unwrap());
     let delay = Duration::from_millis(150);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Delay { to_server: delay, to_client: delay }));
     let ttl = Duration::from_millis(200);
@@ -239,7 +242,8 @@ fn grants_that_come_after_their_validity_are_no_lock() {
     }
     // The same with less validity left than requested.
     let least = LONG - Duration::from_millis(200);
-    let builder = patient(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
+    let builder =
+        with_long_timeout(proxies.iter().map(Proxy::url)).min_validity(least).drift_factor(0.0);
     let client = connected(builder.build().unwrap());
     assert!(matches!(client.try_lock("little", LONG), Err(LockError::TooSlow { .. })));
     assert!(gone(&servers, "little"));
@@ -249,7 +253,7 @@ fn grants_that_come_after_their_validity_are_no_lock() {
 fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
     let servers = Servers::start(3);
     let huge = |number: usize| format!("{number:060000}");
-    let builder = patient(servers.urls()).node_timeout(Duration::from_secs(60));
+    let builder = with_long_timeout(servers.urls()).node_timeout(Duration::from_secs(60));
     let client = connected(builder.build().unwrap());
     pause(&servers, 1);
     // Far more than the socket and the client buffer.
@@ -261,7 +265,9 @@ fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
 
     // With no other node, that is the reported error.
     let urls = [servers[0].url()];
-    let client = connected(patient(urls).node_timeout(Duration::from_millis(100)).build().unwrap());
+    let client = connected(
+        with_long_timeout(urls).node_timeout(Duration::from_millis(100)).build().unwrap(),
+    );
     pause(&servers, 1);
     let overloaded =
         || words(&no_quorum(client.try_lock(huge(0), LONG)))[0].starts_with("overload");
@@ -271,7 +277,7 @@ fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
 #[test]
 fn a_paused_node_with_too_many_pending_commands_is_abandoned_and_reconnected() {
     let servers = Servers::start(1);
-    let client = patient(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
+    let client = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let lock = |number| client.lock(format!("many-{number}"), LONG).unwrap();
     let guards: Vec<_> = (0..700).map(lock).collect();
     pause(&servers, 1);

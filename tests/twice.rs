@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use redlatch::{LockClient, LockError, LockGuard, Released};
 use support::fencing::{counter, fenced, token};
-use support::locks::{LONG, gone, holders, pttl, take, thorough, value};
-use support::queue::{finish, stand};
+use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take, value};
+use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::relay::{Relay, relayed, urls};
 use support::servers::Servers;
@@ -21,26 +21,26 @@ const SHORT: Duration = Duration::from_secs(12);
 const BETWEEN: i64 = 20_000;
 
 /// Servers that get each command twice, and a client.
-struct Stage {
+struct Setup {
     servers: Servers,
     client: LockClient,
     _relays: Vec<Relay>,
 }
 
-impl Stage {
+impl Setup {
     #[track_caller]
-    fn set() -> Self {
+    fn start() -> Self {
         let servers = Servers::start(3);
         let relays: Vec<_> = servers.iter().map(Relay::doubling).collect();
-        let client = thorough(urls(&relays));
+        let client = all_nodes_client(urls(&relays));
         Self { servers, client, _relays: relays }
     }
 }
 
 #[test]
 fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
-    let Stage { servers, client, _relays } = Stage::set();
-    let other = thorough(servers.urls());
+    let Setup { servers, client, _relays } = Setup::start();
+    let other = all_nodes_client(servers.urls());
     for round in 0..20 {
         let mut guard = take(&client, "job", SHORT);
         assert_eq!(holders(&servers, "job"), 3);
@@ -71,8 +71,8 @@ fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
 
 #[test]
 fn with_repeated_commands_fencing_tokens_grow() {
-    let Stage { servers, client, _relays } = Stage::set();
-    let other = thorough(servers.urls());
+    let Setup { servers, client, _relays } = Setup::start();
+    let other = all_nodes_client(servers.urls());
     let mut last = 0;
     for round in 0..20 {
         let guard = fenced(if round % 3 == 0 { &other } else { &client }, "job");
@@ -86,8 +86,8 @@ fn with_repeated_commands_fencing_tokens_grow() {
 
 #[test]
 fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
-    let Stage { servers, client, _relays } = Stage::set();
-    let other = thorough(servers.urls());
+    let Setup { servers, client, _relays } = Setup::start();
+    let other = all_nodes_client(servers.urls());
     for _ in 0..10 {
         let both = |client: &LockClient| {
             let request = client.request_all(["a", "b"]).ttl(LONG);
@@ -107,11 +107,11 @@ fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
 
 #[test]
 fn with_repeated_commands_threads_hand_off_a_lock() {
-    let Stage { servers, client, _relays } = Stage::set();
+    let Setup { servers, client, _relays } = Setup::start();
     let (guard, tokens) = (fenced(&client, "job"), Arc::new(Mutex::new(Vec::new())));
     let arrive = |_| {
         let (client, tokens) = (client.clone(), Arc::clone(&tokens));
-        stand(move || {
+        spawn_waiter(move || {
             let guard = fenced(&client, "job");
             tokens.lock().unwrap().push(token(&guard));
             assert_eq!(guard.release(), Ok(Released::InTime));
@@ -134,7 +134,7 @@ fn sight(servers: &[Server], name: &str) -> Vec<Option<Vec<u8>>> {
 fn commands_repeated_later_do_not_affect_their_own_lock() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
-    let client = thorough(urls(&relays));
+    let client = all_nodes_client(urls(&relays));
     let mut guard = take(&client, "job", SHORT);
     // As far as the client knows, no longer than before.
     guard.extend(SHORT).unwrap();
@@ -151,11 +151,11 @@ fn commands_repeated_later_do_not_affect_their_own_lock() {
 fn commands_repeated_later_do_not_affect_the_next_lock() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
-    let client = thorough(urls(&relays));
-    let other = thorough(servers.urls());
+    let client = all_nodes_client(urls(&relays));
+    let other = all_nodes_client(servers.urls());
     let plain = take(&client, "plain", SHORT);
     let waiter = client.clone();
-    let waiting = stand(move || waiter.lock("plain", SHORT).expect("it is handed on"));
+    let waiting = spawn_waiter(move || waiter.lock("plain", SHORT).expect("it is handed on"));
     assert_eq!(plain.release(), Ok(Released::InTime));
     let mut handed = finish(waiting);
     handed.extend(SHORT).unwrap();

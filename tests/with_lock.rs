@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, LockError, LockGuard, LockLost};
 use support::eventually;
-use support::locks::{LIMIT, fresh, gone, holders, pause, resume, take, thorough};
+use support::locks::{
+    LIMIT, all_nodes_client, gone, holders, pause, resume, take, without_restart_guard,
+};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
 
 fn client(servers: &Servers) -> LockClient {
-    let settings = fresh(servers.urls());
+    let settings = without_restart_guard(servers.urls());
     settings.node_timeout(Duration::from_millis(400)).build().expect("the settings are good")
 }
 
@@ -38,7 +40,7 @@ fn the_lock_is_held_for_as_long_as_the_body_runs() {
 #[test]
 fn the_body_waits_for_the_lock() {
     let servers = Servers::start(3);
-    let (client, other) = (client(&servers), thorough(servers.urls()));
+    let (client, other) = (client(&servers), all_nodes_client(servers.urls()));
     let held = take(&other, "waits", Duration::from_secs(50));
     thread::scope(|scope| {
         let body = |_: &LockGuard| Ok::<_, LockError>(held_by(&servers, "waits"));
@@ -133,7 +135,7 @@ fn the_settings_of_a_request_apply_to_with_lock() {
     let second = request.clone().with_lock(token).unwrap();
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
-    let held = take(&thorough(servers.urls()), "fenced", TTL * 10);
+    let held = take(&all_nodes_client(servers.urls()), "fenced", TTL * 10);
     let body =
         |_: &LockGuard| -> Result<(), LockError> { panic!("it does not run without the lock") };
     let wait = Duration::from_millis(50);

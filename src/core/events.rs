@@ -8,7 +8,7 @@ use crate::name::Name;
 use crate::watchdog::{BackgroundEvent, Emit};
 
 impl Core {
-    /// Does this client have a listener that hears of what this thread does?
+    /// Does this client have a listener, and may this thread call it?
     pub(crate) fn has_listener(&self) -> bool {
         self.listener.is_some() && !Listener::is_in_callback() && !self.is_known_forked()
     }
@@ -26,7 +26,7 @@ impl Core {
         }
     }
 
-    /// Emits that a lock was lost which was asked for at `since`, if there is a listener.
+    /// Emits the loss of a lock that was requested at `since`, if there is a listener.
     pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, lost: LockLost) {
         self.emit(|| Event::Lost { resource, held: clock::now().since(since), lost });
     }

@@ -32,7 +32,7 @@ impl Inbound {
 
     /// Calls `run` with the words of each complete command, until it returns `false`.
     ///
-    /// An error says what is wrong with the bytes. The bytes after them cannot be understood.
+    /// An error describes the malformed bytes. The bytes after them cannot be understood.
     pub(super) fn each_command(
         &mut self,
         mut run: impl FnMut(&[&[u8]]) -> bool,

@@ -117,7 +117,7 @@ impl Failure {
         Self::new(format!("ERR invalid expire time in '{command}' command"))
     }
 
-    /// The same error as a script reports it that raised it in line `line`.
+    /// The same error, as reported by a script that raised it in line number `line`.
     pub(super) fn in_script(mut self, sha1: &str, line: u32) -> Self {
         let place = format!(" script: {sha1}, on @user_script:{line}.");
         self.0.extend_from_slice(place.as_bytes());

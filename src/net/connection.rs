@@ -146,8 +146,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let problem = NodeError::Disconnected(error.to_string());
-                    rounds.closed(clock::now(), self.node, problem);
+                    let error = NodeError::Disconnected(error.to_string());
+                    rounds.closed(clock::now(), self.node, error);
                     return;
                 }
             }
@@ -268,8 +268,8 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        let problem = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
-        rounds.closed(clock::now(), self.node, problem);
+        let error = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
+        rounds.closed(clock::now(), self.node, error);
     }
 }
 

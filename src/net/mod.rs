@@ -111,17 +111,17 @@ impl Net {
 
 impl Net {
     /// The nodes' statuses where no node can be asked.
-    pub(crate) fn unknown(&self, problem: &NodeError) -> Vec<NodeStatus> {
+    pub(crate) fn unknown(&self, error: &NodeError) -> Vec<NodeStatus> {
         let names = self.names.iter();
-        names.map(|name| NodeStatus::unknown(Arc::clone(name), problem.clone())).collect()
+        names.map(|name| NodeStatus::unknown(Arc::clone(name), error.clone())).collect()
     }
 
     /// The outcome of a request that the I/O thread has not delivered in time.
     fn undelivered(&self, verb: Verb) -> Delivery {
-        let problem = NodeError::TimedOut(Phase::Queued);
+        let error = NodeError::TimedOut(Phase::Queued);
         let is_ping = verb == Verb::Ping;
-        let statuses = if is_ping { self.unknown(&problem) } else { Vec::new() };
-        Delivery { returns: Returns::silence(&self.names, verb, &problem), statuses }
+        let statuses = if is_ping { self.unknown(&error) } else { Vec::new() };
+        Delivery { returns: Returns::silence(&self.names, verb, &error), statuses }
     }
 }
 

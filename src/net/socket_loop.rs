@@ -23,20 +23,20 @@ const READ_SIZE: usize = 16 * 1024;
 
 /// For how long the result of a poll counts as current. Bytes that arrive before a request is
 /// written are no reply to it, so before writing, the loop polls again for such bytes if the last
-/// poll is older than this. Bytes that arrive within so short a time, about a round trip, could not
-/// be told from a reply anyway.
+/// poll is older than this. Bytes that arrive within so short a time, about a round trip, cannot be
+/// distinguished from a reply anyway.
 const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
 
 /// How many rounds the last drop waits at most for nodes that reply. Removals for which a
 /// connection has no room at once take several rounds.
 pub(super) const LINGER_ROUNDS: u32 = 10;
 
-/// What a request came to.
+/// The result of a request.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     /// The votes.
     pub(crate) returns: Returns,
-    /// How the client stands with the nodes, if that was what the request was about.
+    /// The status of each node, if the request was a ping.
     pub(crate) statuses: Vec<NodeStatus>,
 }
 

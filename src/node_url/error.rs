@@ -1,4 +1,4 @@
-//! What is wrong with a URL, and how much of the URL may be shown.
+//! Why a URL is refused, and which parts of it may be shown.
 
 use std::error::Error;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 /// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
-/// A URL that is no node's. Its text shows the URL without the parts that may be secret.
+/// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUrlError {
     shown: String,
@@ -18,7 +18,7 @@ impl NodeUrlError {
         Self { shown: redact(url), kind }
     }
 
-    /// What is wrong.
+    /// Why the URL is refused.
     #[must_use]
     pub fn kind(&self) -> &NodeUrlErrorKind {
         &self.kind
@@ -33,7 +33,7 @@ impl fmt::Display for NodeUrlError {
 
 impl Error for NodeUrlError {}
 
-/// What is wrong with a URL.
+/// Why a URL is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeUrlErrorKind {
@@ -152,8 +152,9 @@ pub(crate) fn redact(url: &str) -> String {
     shown.into_iter().collect()
 }
 
-/// `host:port/database` or `/path`, as far as it looks like one. What stands for the port and is
-/// none may be the password of somebody who forgot the host, and so may all that follows.
+/// `host:port/database` or `/path`, as far as it looks like one. Text in the place of
+/// the port that is not a port may be a password in a URL without a host, and so may all text after
+/// it.
 fn redact_place(place: &str) -> String {
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     if authority.is_empty() {

@@ -1,4 +1,4 @@
-//! URLs that are nodes, URLs that are none, and passwords that nobody gets to see.
+//! URLs of nodes, URLs that are refused, and passwords that appear in no text.
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn the_same_server_is_recognised_under_other_spellings() {
     assert!(!same("redis://a", "redis://b"));
     assert!(!same("unix:///a", "unix:///b"));
     assert!(!same("unix:///a", "redis://a"));
-    // These may or may not be one server; only the servers can tell.
+    // These may or may not be one server; only the servers' `run_id` can show it.
     assert!(!same("redis://localhost", "redis://127.0.0.1"));
     assert!(!same("redis://127.0.0.1", "redis://[::1]"));
 }

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use redlatch::{ExtendError, LockLost, Released};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, holders, patient, pttl, take, thorough};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
+};
 use super::support::program::{again, end_with_parent, succeed};
 use super::support::redis::Server;
 use super::support::servers::Servers;
@@ -59,7 +61,7 @@ impl Clocks {
 #[test]
 fn a_server_clock_that_jumps_forward_expires_its_key_and_a_majority_of_them_the_lock() {
     let clocks = Clocks::start();
-    let (client, other) = (thorough(clocks.urls()), thorough(clocks.urls()));
+    let (client, other) = (all_nodes_client(clocks.urls()), all_nodes_client(clocks.urls()));
     let mut guard = take(&client, "forward", LONG);
     let before = guard.remaining();
     clocks.set(0, 60);
@@ -85,7 +87,7 @@ fn a_server_clock_that_jumps_back_lengthens_no_lock() {
     let clocks = Clocks::start();
     let ttl = Duration::from_secs(2);
     for guard_restarts in [false, true] {
-        let builder = patient(clocks.urls()).restart_guard(guard_restarts);
+        let builder = with_long_timeout(clocks.urls()).restart_guard(guard_restarts);
         let client = builder.max_ttl(Duration::from_secs(3)).build().unwrap();
         let guard = client.lock("back", ttl).unwrap();
         (0..3).for_each(|index| clocks.set(index, -3_600));
@@ -116,7 +118,7 @@ fn servers_are_greeted_anew(clocks: &Clocks) {
 #[test]
 fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
     let clocks = Clocks::start();
-    let client = patient(clocks.urls()).build().unwrap();
+    let client = with_long_timeout(clocks.urls()).build().unwrap();
     let is_over = AtomicBool::new(false);
     let ttl = Duration::from_secs(5);
     thread::scope(|scope| {
@@ -175,7 +177,7 @@ fn as_a_client_whose_wall_clock_jumps() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let orders = PathBuf::from(env::var_os(CLOCK).expect("the shim has orders"));
-    let client = thorough(urls.split(' '));
+    let client = all_nodes_client(urls.split(' '));
     let true_time = SystemTime::now();
     for hours in [24 * 365, -24, 0] {
         let mut guard = take(&client, "wall", LONG);
@@ -189,7 +191,7 @@ fn as_a_client_whose_wall_clock_jumps() {
         guard.extend(LONG).unwrap();
         assert!(guard.remaining() <= LONG && guard.remaining() > LONG - LIMIT);
         let (wait, start) = (Duration::from_millis(100), Instant::now());
-        let second = thorough(urls.split(' '));
+        let second = all_nodes_client(urls.split(' '));
         assert!(second.try_lock_for("wall", LONG, wait).unwrap().is_none());
         assert!(start.elapsed() >= wait / 2 && start.elapsed() < LIMIT);
         assert_eq!(guard.release(), Ok(Released::InTime));

@@ -9,7 +9,9 @@ use redlatch::{LockError, ReleaseError, Released};
 use super::connected;
 use super::support::cli::{Value, encode};
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough, words};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout, words,
+};
 use super::support::peer::Peer;
 use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
@@ -33,7 +35,7 @@ fn a_greeting_cut_at_any_byte_does_no_harm() {
     // ways to end alternate, so each cuts every element of the greeting many times.
     for offset in 0..greeting - 16 {
         proxy.set(ENDS[offset % 2](offset));
-        let client = patient([proxy.url()]).build().unwrap();
+        let client = with_long_timeout([proxy.url()]).build().unwrap();
         match client.try_lock("greeting", LONG) {
             Err(LockError::NoQuorum(_)) => {}
             other => panic!("{offset} of {greeting}: {other:?}"),
@@ -41,14 +43,16 @@ fn a_greeting_cut_at_any_byte_does_no_harm() {
     }
     assert_eq!(server.command(&["DBSIZE"]), Value::Integer(0));
     proxy.set(Mode::Pass);
-    let _ = take(&patient([proxy.url()]).build().unwrap(), "greeting", LONG).release().unwrap();
+    let _ = take(&with_long_timeout([proxy.url()]).build().unwrap(), "greeting", LONG)
+        .release()
+        .unwrap();
 }
 
 #[test]
 fn a_reply_cut_at_any_byte_is_unknown_and_the_lock_is_removed() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
-    let client = connected(patient([proxy.url()]).build().unwrap());
+    let client = connected(with_long_timeout([proxy.url()]).build().unwrap());
     let nodes = slice::from_ref(&server);
     for (offset, end) in (0..=5).flat_map(|offset| ENDS.map(|end| (offset, end))) {
         let name = format!("cut-{:?}", end(offset));
@@ -77,7 +81,7 @@ const LONGEST: usize = 20;
 fn an_extension_or_release_cut_at_any_byte_is_unknown() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
-    let client = connected(patient([proxy.url()]).build().unwrap());
+    let client = connected(with_long_timeout([proxy.url()]).build().unwrap());
     // A script's reply contains a number with as many digits as all others of this client.
     let mut whole = LONGEST;
     for (offset, end) in (0..=LONGEST).rev().flat_map(|offset| ENDS.map(|end| (offset, end))) {
@@ -115,8 +119,8 @@ fn an_extension_or_release_cut_at_any_byte_is_unknown() {
 fn a_reply_that_comes_twice_counts_once() {
     let server = Server::start(&[]);
     let proxy = Proxy::start(server.port());
-    let client = thorough([proxy.url()]);
-    let other = thorough([server.url()]);
+    let client = all_nodes_client([proxy.url()]);
+    let other = all_nodes_client([server.url()]);
     let mut held = take(&client, "twice", LONG);
     for round in 0..10 {
         assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
@@ -167,7 +171,7 @@ fn pushes_and_attributes_before_a_reply_do_not_count_as_replies() {
         })
     };
     let peers = [start(), start(), start()];
-    let client = thorough(peers.iter().map(Peer::url));
+    let client = all_nodes_client(peers.iter().map(Peer::url));
     for _ in 0..20 {
         let mut guard = take(&client, "talkative", LONG);
         guard.extend(LONG).unwrap();

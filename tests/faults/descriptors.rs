@@ -8,7 +8,7 @@ use redlatch::{ConfigError, LockError, Released};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, words};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
 use super::support::program::{again, end_with_parent, succeed};
 use super::support::servers::Servers;
 use super::{can_be_acquired, connected};
@@ -54,13 +54,13 @@ fn processor_time() -> Duration {
 fn as_a_process_without_descriptors() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let old = connected(thorough(urls.split(' ')));
+    let old = connected(all_nodes_client(urls.split(' ')));
     let mut guard = take(&old, "old", LONG);
-    let new = thorough(urls.split(' '));
+    let new = all_nodes_client(urls.split(' '));
 
     let busy = processor_time();
     let all = take_all();
-    assert!(matches!(patient(urls.split(' ')).build(), Err(ConfigError::System(_))));
+    assert!(matches!(with_long_timeout(urls.split(' ')).build(), Err(ConfigError::System(_))));
     let (wait, start) = (Duration::from_secs(2), Instant::now());
     match new.try_lock_for("new", LONG, wait) {
         Err(LockError::NoQuorum(error)) => {

@@ -16,7 +16,7 @@ use rustix::thread::gettid;
 
 use super::connected;
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, take, thorough};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take};
 use super::support::program::{again, end_with_parent, succeed};
 use super::support::servers::Servers;
 use super::support::shim::Shim;
@@ -34,7 +34,7 @@ fn inherited() -> BTreeSet<String> {
 fn a_program_that_is_started_inherits_no_connection_and_disturbs_none() {
     let before = inherited();
     let servers = Servers::start(3);
-    let client = connected(thorough(servers.urls()));
+    let client = connected(all_nodes_client(servers.urls()));
     let mut guard = take(&client, "exec", LONG);
     assert_eq!(inherited(), before);
     guard.extend(LONG).unwrap();
@@ -74,13 +74,13 @@ fn fork() -> bool {
 fn as_a_program_that_forks() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let client = connected(thorough(urls.split(' ')));
+    let client = connected(all_nodes_client(urls.split(' ')));
     let mut guard = take(&client, "parent", LONG);
     let orders = PathBuf::from(env::var_os(FORK).expect("it is given"));
     let done = orders.with_extension("done");
     if fork() {
         // The child does not use the parent's guard and client, and never drops them.
-        let own = thorough(urls.split(' '));
+        let own = all_nodes_client(urls.split(' '));
         assert!(own.try_lock("parent", LONG).unwrap().is_none());
         let _ = take(&own, "child", LONG).release().unwrap();
         fs::write(&done, "done").unwrap();

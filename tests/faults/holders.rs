@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 use redlatch::{ExtendError, LockClient, LockLost, Released};
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout,
+};
 use super::support::program::{again, end_with_parent};
 use super::support::servers::Servers;
 
@@ -57,7 +59,7 @@ impl Holder {
 fn as_a_holder() {
     let (Ok(urls), Ok(ending)) = (env::var(URLS), env::var(ENDING)) else { return };
     end_with_parent();
-    let client = patient(urls.split(' ')).build().unwrap();
+    let client = with_long_timeout(urls.split(' ')).build().unwrap();
     let ttl = if ending == "dropped" { LONG } else { TTL };
     let mut guard = take(&client, "held", ttl);
     println!("{HELD}");
@@ -89,7 +91,7 @@ fn outlast(client: &LockClient, holder: &Holder) -> redlatch::LockGuard {
 #[test]
 fn a_holder_that_was_stopped_for_longer_than_its_ttl_learns_that_first() {
     let servers = Servers::start(3);
-    let other = thorough(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let holder = Holder::start(&servers, "stopped");
     holder.signal(Signal::STOP);
     let guard = outlast(&other, &holder);
@@ -107,7 +109,7 @@ fn a_holder_that_was_stopped_for_longer_than_its_ttl_learns_that_first() {
 #[test]
 fn a_killed_holder_blocks_the_lock_for_its_ttl_only() {
     let servers = Servers::start(3);
-    let other = thorough(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let mut holder = Holder::start(&servers, "killed");
     holder.process.kill().unwrap();
     holder.process.wait().unwrap();
@@ -117,7 +119,7 @@ fn a_killed_holder_blocks_the_lock_for_its_ttl_only() {
 #[test]
 fn a_holder_that_exits_without_dropping_its_lock_is_like_one_that_is_killed() {
     let servers = Servers::start(3);
-    let other = thorough(servers.urls());
+    let other = all_nodes_client(servers.urls());
     let mut holder = Holder::start(&servers, "exit");
     drop(holder.process.stdin.take());
     assert!(holder.process.wait().unwrap().success());

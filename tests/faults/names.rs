@@ -11,7 +11,9 @@ use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 use super::can_be_acquired;
 use super::support::cli::{Client, Value};
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value, words};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, take, value, with_long_timeout, words,
+};
 use super::support::program::{again, end_with_parent, succeed};
 use super::support::redis::Server;
 use super::support::servers::Servers;
@@ -70,7 +72,7 @@ fn as_a_client_of_a_slow_name() {
     let before = threads();
     let slow = "redis://slow.test".to_owned();
     let urls = servers.urls().into_iter().chain([slow.clone()]);
-    let client = patient(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
+    let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
     let start = Instant::now();
     for _ in 0..20 {
         let _ = take(&client, "named", LONG).release().unwrap();
@@ -78,7 +80,7 @@ fn as_a_client_of_a_slow_name() {
     assert!(start.elapsed() < Duration::from_secs(60));
     assert!(gone(&servers, "named"));
 
-    let alone = patient([slow]).node_timeout(ROUND).build().unwrap();
+    let alone = with_long_timeout([slow]).node_timeout(ROUND).build().unwrap();
     for _ in 0..15 {
         let (start, error) = (Instant::now(), no_quorum(&alone));
         assert!(start.elapsed() < minutes / 10);
@@ -100,7 +102,7 @@ fn as_a_client_of_an_unknown_name() {
     }
     look_up(0, &[]);
     let server = Server::start(&[]);
-    let client = thorough([format!("redis://node.test:{}", server.port())]);
+    let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
     for _ in 0..3 {
         let error = no_quorum(&client);
         assert!(words(&error)[0].starts_with("name not resolved: "), "{error}");
@@ -127,7 +129,7 @@ fn as_a_client_of_a_name_that_moves() {
     look_up(0, &["127.0.0.1"]);
     let mut old = Server::start(&[]);
     let port = old.port().to_string();
-    let client = thorough([format!("redis://node.test:{port}")]);
+    let client = all_nodes_client([format!("redis://node.test:{port}")]);
     let guard = take(&client, "named", LONG);
     assert!(value(&old, "named").is_some());
 

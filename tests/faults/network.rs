@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use redlatch::{LockError, Released};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, holders, patient, take, thorough, words};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout, words,
+};
 use super::support::proxy::{Mode, Proxy};
 use super::support::servers::Servers;
 use super::{can_be_acquired, connected, proxied};
@@ -16,7 +18,7 @@ use super::{can_be_acquired, connected, proxied};
 fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
-    let client = thorough(urls);
+    let client = all_nodes_client(urls);
     let cycle = |name: &str| {
         let mut guard = take(&client, name, LONG);
         guard.extend(LONG).unwrap();
@@ -50,7 +52,7 @@ fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported(
 fn a_reset_costs_a_connection_and_nothing_else() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
-    let client = connected(patient(urls).build().unwrap());
+    let client = connected(with_long_timeout(urls).build().unwrap());
     for round in 0..5 {
         proxies.iter().for_each(|proxy| proxy.set(Mode::Reset));
         let name = format!("reset-{round}");
@@ -68,7 +70,7 @@ fn replies_in_single_bytes_work_like_whole_ones() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     proxies.iter().for_each(|proxy| proxy.set(Mode::Bytewise));
-    let client = thorough(urls);
+    let client = all_nodes_client(urls);
     for round in 0..10 {
         let name = format!("bytes-{round}\r\n\0");
         let mut guard = take(&client, &name, LONG);
@@ -88,7 +90,7 @@ fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
     let turns = AtomicUsize::new(0);
     let round = Duration::from_millis(100);
     let contend = || {
-        let client = patient(urls.clone()).node_timeout(round).build().unwrap();
+        let client = with_long_timeout(urls.clone()).node_timeout(round).build().unwrap();
         while !is_over.load(Ordering::SeqCst) {
             let ttl = Duration::from_secs(5);
             if let Ok(Some(guard)) = client.try_lock_for("chaos", ttl, ttl) {
@@ -130,5 +132,5 @@ fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
     });
     assert!(turns.into_inner() > 0);
     // Whatever was lost: the lock can be acquired again.
-    assert!(eventually(LIMIT, || can_be_acquired(&thorough(servers.urls()), "chaos")));
+    assert!(eventually(LIMIT, || can_be_acquired(&all_nodes_client(servers.urls()), "chaos")));
 }

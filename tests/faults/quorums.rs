@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use redlatch::{LockError, Released};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, gone, patient, take, thorough, value};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, value, with_long_timeout};
 use super::support::proxy::Mode;
 use super::support::redis::Server;
 use super::support::servers::Servers;
@@ -16,7 +16,7 @@ use super::{can_be_acquired, connected, proxied};
 #[test]
 fn four_nodes_split_two_and_two_grant_no_lock() {
     let servers = Servers::start(4);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     for server in &servers[..2] {
         server.command(&["SET", "split", "another's", "PX", "60000"]);
     }
@@ -38,7 +38,7 @@ fn two_clients_that_repeatedly_split_four_nodes_both_get_the_lock() {
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let client = patient(servers.urls()).build().unwrap();
+                let client = with_long_timeout(servers.urls()).build().unwrap();
                 for _ in 0..20 {
                     let _ = client.lock("split", LONG).unwrap().release().unwrap();
                 }
@@ -52,7 +52,7 @@ fn two_clients_that_repeatedly_split_four_nodes_both_get_the_lock() {
 fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent() {
     let servers = Servers::start(3);
     let round = Duration::from_secs(3);
-    let client = connected(patient(servers.urls()).node_timeout(round).build().unwrap());
+    let client = connected(with_long_timeout(servers.urls()).node_timeout(round).build().unwrap());
     servers[0].command(&["SET", "split", "another's", "PX", "60000"]);
     servers[2].pause();
     // As far as the client knows, the third node may still complete a majority.
@@ -78,7 +78,7 @@ fn one_server_with_several_addresses_has_one_vote() {
         others.push(format!("redis://[::1]:{port}"));
     }
     for other in others {
-        let twins = thorough([server.url(), other.clone()]);
+        let twins = all_nodes_client([server.url(), other.clone()]);
         match twins.try_lock("twins", LONG) {
             Err(LockError::SameServer { .. }) => {}
             outcome => panic!("{other}: {outcome:?}"),
@@ -91,7 +91,7 @@ fn one_server_with_several_addresses_has_one_vote() {
 fn attempts_that_time_out_at_once_leave_no_key() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
-    let client = patient(urls).build().unwrap();
+    let client = with_long_timeout(urls).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes().iter().all(|node| node.is_connected)));
     for (round, millis) in [0, 1, 5].into_iter().cycle().take(30).enumerate() {
         let delay = Duration::from_millis(millis);

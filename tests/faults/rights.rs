@@ -7,13 +7,15 @@ use redlatch::{ExtendError, LockClient, LockError, LockLost, NoQuorum, NodeError
 
 use super::support::cli::Value;
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, connections, gone, holders, pttl, take, thorough, value};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, connections, gone, holders, pttl, take, value,
+};
 use super::support::redis::Server;
 use super::support::secret::{SECRET, shown};
 use super::support::servers::Servers;
 
 /// Runs a command on each of the servers.
-fn tell(servers: &[Server], command: &[&str]) {
+fn run_on_each(servers: &[Server], command: &[&str]) {
     servers.iter().for_each(|server| assert_eq!(server.command(command), Value::ok()));
 }
 
@@ -21,9 +23,9 @@ fn tell(servers: &[Server], command: &[&str]) {
 fn with_user() -> (Servers, LockClient) {
     let servers = Servers::start(3);
     let password = format!(">{SECRET}");
-    tell(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
+    run_on_each(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     let url = |server: &Server| format!("redis://app:{SECRET}@127.0.0.1:{}", server.port());
-    let client = thorough(servers.iter().map(url));
+    let client = all_nodes_client(servers.iter().map(url));
     let _ = take(&client, "before", LONG).release().expect("all nodes are up");
     (servers, client)
 }
@@ -32,7 +34,7 @@ fn with_user() -> (Servers, LockClient) {
 /// gets them too.
 #[track_caller]
 fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
-    let error = client.lock("wanted", LONG).expect_err("nobody may");
+    let error = client.lock("wanted", LONG).expect_err("the user has no right");
     shown(&error);
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let is_it = |answer: &NodeAnswer| match answer {
@@ -50,13 +52,13 @@ fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
 fn a_revoked_right_is_reported_and_works_again_when_granted() {
     let (servers, client) = with_user();
     let mut guard = take(&client, "held", LONG);
-    tell(&servers[..2], &["ACL", "SETUSER", "app", "-set"]);
+    run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "-set"]);
     given_up(&client, ServerErrorKind::NoPermission);
     assert!(gone(&servers, "wanted"), "the third node's grant is removed");
     // Commands that do not need the right still work.
     guard.extend(LONG).unwrap();
 
-    tell(&servers[..2], &["ACL", "SETUSER", "app", "-evalsha", "-eval"]);
+    run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "-evalsha", "-eval"]);
     let before = guard.remaining();
     match guard.extend(LONG) {
         Err(ExtendError::NoQuorum(error)) => assert!(error.to_string().contains("NOPERM")),
@@ -64,7 +66,7 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
     }
     assert!(guard.ensure_held().is_ok() && guard.remaining() <= before);
 
-    tell(&servers[..2], &["ACL", "SETUSER", "app", "+@all"]);
+    run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "+@all"]);
     guard.extend(LONG).unwrap();
     assert_eq!(guard.release(), Ok(Released::InTime));
     // The same connections are still used.
@@ -87,7 +89,7 @@ fn a_removed_user_is_reported_and_works_again_when_created() {
     assert_eq!(holders(&servers[..2], "held"), 2);
 
     let password = format!(">{SECRET}");
-    tell(&servers[..2], &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
+    run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     assert!(eventually(LIMIT, || client.try_lock("wanted", LONG).is_ok_and(|it| it.is_some())));
     let paid = || !client.nodes().is_empty() && holders(&servers, "held") == 0;
     assert!(eventually(LIMIT, paid), "the pending release is sent");
@@ -96,10 +98,10 @@ fn a_removed_user_is_reported_and_works_again_when_created() {
 #[test]
 fn a_key_evicted_from_a_majority_is_a_lost_lock() {
     let servers = Servers::start_with(3, &["--maxmemory-policy", "volatile-ttl"]);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "evicted", LONG);
     let evict = |server: &Server| {
-        tell(std::slice::from_ref(server), &["CONFIG", "SET", "maxmemory", "1"]);
+        run_on_each(std::slice::from_ref(server), &["CONFIG", "SET", "maxmemory", "1"]);
         // The one key with a ttl is evicted by the next command that needs memory.
         let gone = || {
             server.command(&["SET", "more", "memory"]);
@@ -118,7 +120,7 @@ fn a_key_evicted_from_a_majority_is_a_lost_lock() {
 }
 
 fn is_permanent(report: &redlatch::error::NodeReport) -> bool {
-    matches!(&report.answer, NodeAnswer::Failed(problem) if problem.is_permanent())
+    matches!(&report.answer, NodeAnswer::Failed(error) if error.is_permanent())
 }
 
 #[test]
@@ -134,7 +136,7 @@ fn the_documented_rights_suffice() {
             server.command(&["SCRIPT", "FLUSH", "SYNC"]);
         }
         let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
-        let client = thorough(servers.iter().map(url));
+        let client = all_nodes_client(servers.iter().map(url));
         let half = Duration::from_secs(25);
         for _ in 0..2 {
             let mut guard = take(&client, "lock:least", half);
@@ -145,10 +147,10 @@ fn the_documented_rights_suffice() {
             guard.extend(half).unwrap();
             assert!(servers.iter().all(|server| pttl(server, "lock:least") > 26_000));
             // Never shortening a ttl needs the right to read it, and is refused without it.
-            tell(&servers, &["ACL", "SETUSER", user, "-pttl"]);
+            run_on_each(&servers, &["ACL", "SETUSER", user, "-pttl"]);
             let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
             assert!(error.reports().iter().all(is_permanent), "{error}");
-            tell(&servers, &["ACL", "SETUSER", user, "+pttl"]);
+            run_on_each(&servers, &["ACL", "SETUSER", user, "+pttl"]);
             assert_eq!(guard.release(), Ok(Released::InTime));
             drop(take(&client, "lock:least", half));
             assert!(gone(&servers, "lock:least"));

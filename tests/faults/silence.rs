@@ -10,7 +10,9 @@ use redlatch::{LockClient, LockError, NodeError, Released};
 use socket2::{Domain, Socket, Type};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, calls, gone, holders, patient, take, thorough, words};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, take, with_long_timeout, words,
+};
 use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
 use super::support::servers::Servers;
@@ -26,7 +28,7 @@ fn a_lost_reply_leaves_no_key() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
     let round = Duration::from_millis(200);
-    let client = connected(patient(urls).node_timeout(round).build().unwrap());
+    let client = connected(with_long_timeout(urls).node_timeout(round).build().unwrap());
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Swallow));
     let error = client.try_lock("swallowed", LONG);
     assert!(matches!(error, Err(LockError::NoQuorum(_))), "{error:?}");
@@ -46,7 +48,7 @@ fn a_minority_with_half_open_connections_delays_no_call() {
     let (proxies, urls) = proxied(&servers);
     // A call that waited for the silent nodes would take that long, as dropping the client does.
     let limit = Duration::from_secs(15);
-    let client = connected(patient(urls).node_timeout(limit).build().unwrap());
+    let client = connected(with_long_timeout(urls).node_timeout(limit).build().unwrap());
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
     let start = Instant::now();
     for round in 0..20 {
@@ -61,7 +63,8 @@ fn a_minority_with_half_open_connections_delays_no_call() {
 fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
-    let client = connected(patient(urls).node_timeout(ROUND).wait_for_all(true).build().unwrap());
+    let client =
+        connected(with_long_timeout(urls).node_timeout(ROUND).wait_for_all(true).build().unwrap());
     let mut guard = take(&client, "held", LONG);
     // The connections are idle when their peers disappear, and the client does not notice.
     proxies[..2].iter().for_each(|proxy| proxy.set(Mode::Vanish));
@@ -95,7 +98,7 @@ fn a_majority_with_half_open_connections_is_reported_in_time_and_reconnected() {
 fn unheard() -> (Servers, Vec<Proxy>, LockClient) {
     let servers = Servers::start_with(3, &["--appendonly", "yes", "--appendfsync", "always"]);
     let (proxies, urls) = proxied(&servers);
-    let builder = patient(urls).restart_guard(false);
+    let builder = with_long_timeout(urls).restart_guard(false);
     let client = connected(builder.build().expect("the settings are good"));
     (servers, proxies, client)
 }
@@ -149,7 +152,7 @@ fn a_grant_whose_reply_was_lost_with_its_server_is_released_there_too() {
 fn a_grant_that_arrives_after_the_release_is_removed() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
-    let client = connected(patient(urls).build().unwrap());
+    let client = connected(with_long_timeout(urls).build().unwrap());
     let late = Duration::from_millis(300);
     proxies[4].set(Mode::Delay { to_server: late, to_client: Duration::ZERO });
     for round in 0..3 {
@@ -186,7 +189,7 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     let silent = format!("redis://{address}");
     let urls = servers.urls().into_iter().chain([silent.clone()]);
     let minute = Duration::from_secs(60);
-    let client = patient(urls).node_timeout(minute).build().unwrap();
+    let client = with_long_timeout(urls).node_timeout(minute).build().unwrap();
     let start = Instant::now();
     for round in 0..10 {
         let _ = take(&client, format!("unconnected-{round}"), LONG).release().unwrap();
@@ -194,7 +197,7 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     assert!(start.elapsed() < minute);
 
     // With a silent majority, the round ends at its deadline, which includes connecting.
-    let client = patient([silent]).node_timeout(ROUND).build().unwrap();
+    let client = with_long_timeout([silent]).node_timeout(ROUND).build().unwrap();
     let start = Instant::now();
     match client.try_lock("unconnected", LONG) {
         Err(LockError::NoQuorum(error)) => {
@@ -203,5 +206,5 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
         other => panic!("{other:?}"),
     }
     assert!(start.elapsed() >= ROUND && start.elapsed() < ROUND + MARGIN);
-    assert!(thorough(servers.urls()).try_lock("unconnected", LONG).unwrap().is_some());
+    assert!(all_nodes_client(servers.urls()).try_lock("unconnected", LONG).unwrap().is_some());
 }

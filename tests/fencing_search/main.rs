@@ -55,7 +55,7 @@ fn expect_broken(mistake: &str, scheme: Scheme) {
 #[test]
 fn each_part_of_the_scheme_is_needed() {
     let blindly = Scheme { confirms_blindly: true, ..WRONG_CLOCKS };
-    expect_broken("the write-back raises counters whoever holds the lock", blindly);
+    expect_broken("the write-back raises counters even if another client holds the lock", blindly);
     // A counter above the token may have given the token to another client before.
     let above = Scheme { confirms_what_is_above: true, ..WRONG_CLOCKS };
     expect_broken("the write-back counts where the counter is above the token", above);

@@ -10,7 +10,7 @@ const STEP: u8 = 16;
 /// How tokens are made, with options for wrong ways.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scheme {
-    /// The write-back raises counters whoever holds the lock.
+    /// The write-back raises counters even if another client holds the lock.
     pub(crate) confirms_blindly: bool,
     /// The write-back counts where the counter is above the token.
     pub(crate) confirms_what_is_above: bool,

@@ -88,8 +88,11 @@ impl World {
     fn new() -> Arc<Self> {
         let calls = Arc::new(AtomicUsize::new(0));
         let (lease, counter) = (SharedLease::new(lease()), Arc::clone(&calls));
-        let tell = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
-        assert!(lease.on_lost(Box::new(tell)), "the notifier must check it for the first callback");
+        let count_call = move |_| _ = counter.fetch_add(1, Ordering::SeqCst);
+        assert!(
+            lease.on_lost(Box::new(count_call)),
+            "the notifier must check it for the first callback"
+        );
         let millis = AtomicU64::new(EXTENSION);
         Arc::new(Self { lease, nodes: Mutex::new(Vec::new()), millis, calls })
     }

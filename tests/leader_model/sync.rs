@@ -13,7 +13,7 @@ loom::thread_local! {
 }
 
 /// Is this thread of the model panicking? Loom runs all threads of the model in one thread of the
-/// system, so `std::thread::panicking` cannot tell them apart.
+/// system, so `std::thread::panicking` cannot distinguish them.
 pub(crate) fn panicking() -> bool {
     PANICKING.with(Cell::get)
 }

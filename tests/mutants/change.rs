@@ -77,7 +77,7 @@ impl Change {
 
     /// The source with this mistake in it.
     pub(crate) fn apply(&self, source: &str) -> Result<String, String> {
-        // Whole lines: what is found begins where a line does.
+        // Whole lines: a match begins at the start of a line.
         let text = format!("\n{source}");
         let find = format!("\n{}", self.find);
         match text.matches(&find).count() {

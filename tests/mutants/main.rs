@@ -161,7 +161,7 @@ fn build_switched(
                 }
                 excluded.extend(at_fault);
             }
-            Err(other) => panic!("without any mistake: {}", other.told()),
+            Err(other) => panic!("without any mistake: {}", other.text()),
         }
     }
 }
@@ -171,7 +171,7 @@ fn take<'a, 'b>(next: &Mutex<Iter<'a, Numbered<'b>>>) -> Option<&'a Numbered<'b>
     next.lock().unwrap().next()
 }
 
-/// Tries one mutant, and says what is wrong if it is not killed.
+/// Tries one mutant. Returns a message if it is not killed.
 fn try_mutant(row: &Row, kill: impl FnOnce() -> Outcome) -> Option<String> {
     let start = Instant::now();
     let outcome = kill();
@@ -179,7 +179,7 @@ fn try_mutant(row: &Row, kill: impl FnOnce() -> Outcome) -> Option<String> {
     let verdict = if is_killed { "killed by" } else { "NOT KILLED by" };
     let (mutant, breaks, took) = (&row.mutant, &row.breaks, passed(start));
     println!("{mutant:<55} {breaks:>3} {took:>7}  {verdict} {}", row.killer);
-    (!is_killed).then(|| format!("{mutant}: {}", outcome.told()))
+    (!is_killed).then(|| format!("{mutant}: {}", outcome.text()))
 }
 
 /// Builds with the mistake that has been made, and runs the test that must notice.
@@ -207,7 +207,7 @@ fn expect_all_to_pass(workshop: &Workshop, programs: &Programs, killers: &BTreeS
         let tests: Vec<&str> = tests.map(|killer| &*killer.test).collect();
         let outcome = workshop.run(program, &tests, None);
         let is_passed = matches!(outcome, Outcome::Passed);
-        assert!(is_passed, "without any mistake, {name}: {}", outcome.told());
+        assert!(is_passed, "without any mistake, {name}: {}", outcome.text());
     }
 }
 

@@ -64,12 +64,12 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn told(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let (what, output) = match self {
             Self::Passed => return "the test passes".to_owned(),
             Self::Failed(output) => ("the test fails", output),
             Self::NotBuilt(output) => ("it does not compile", output),
-            Self::Hung(output) => ("the test does not come to an end", output),
+            Self::Hung(output) => ("the test does not end", output),
             Self::Odd(output) => ("the test neither passes nor fails", output),
         };
         format!("{what}:\n{output}")
@@ -83,7 +83,7 @@ pub(crate) fn original(file: &str) -> String {
 }
 
 impl Workshop {
-    /// Brings the copy up to date. What is built from an earlier one is used again.
+    /// Brings the copy up to date. Builds of an earlier copy are reused.
     pub(crate) fn open(replaced: BTreeMap<String, String>) -> Self {
         // Not the directory in which this program was built: its cargo would have to wait for ours.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mutants");
@@ -139,8 +139,8 @@ impl Workshop {
         let mutated = change.apply(&text).unwrap_or_else(|why| panic!("{}: {why}", change.mutant));
         let mut texts = BTreeMap::from([(change.file.clone(), mutated.clone())]);
         if change.file.ends_with(".lua") {
-            // Whoever names the script by its digest means what it has become. If it were another's
-            // digest, that alone would fail the tests, whatever the mistake.
+            // The digest in the source has to be that of the changed script. A wrong digest alone
+            // would fail the tests, whatever the mistake.
             let digests = original(DIGESTS);
             let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
             assert!(digests.contains(&old), "{}: its digest is not in {DIGESTS}", change.file);
@@ -156,6 +156,7 @@ impl Workshop {
         // As fast as may be, and not ended by a warning: a mistake often leaves something unused.
         cargo.env("CARGO_TARGET_DIR", self.folder.join("builds"));
         cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_PROFILE_TEST_DEBUG", "0");
+        cargo.env("CARGO_PROFILE_DEV_OPT_LEVEL", "0").env("CARGO_PROFILE_TEST_OPT_LEVEL", "0");
         cargo.env("CARGO_TERM_COLOR", "never").env("CARGO_INCREMENTAL", "1");
         cargo.env("RUSTFLAGS", "-Awarnings").env_remove("CARGO_ENCODED_RUSTFLAGS");
         cargo.env_remove("CARGO_TERM_VERBOSE").env_remove("CARGO_TERM_QUIET");

@@ -191,8 +191,8 @@ impl Client {
                 Read::Empty => return,
                 Read::Finished => {
                     context.trace(|| format!("client {:?}: node {index} has closed", self.name));
-                    let problem = NodeError::Disconnected("closed by the server".to_owned());
-                    self.rounds.closed(now, node, problem);
+                    let error = NodeError::Disconnected("closed by the server".to_owned());
+                    self.rounds.closed(now, node, error);
                     return;
                 }
             }
@@ -239,8 +239,8 @@ impl Client {
             Setup::Refused => {
                 self.links[index] = Link::None;
                 let kind = io::ErrorKind::ConnectionRefused;
-                let problem = NodeError::Unreachable { kind, text: "refused".to_owned() };
-                self.rounds.closed(now, node, problem);
+                let error = NodeError::Unreachable { kind, text: "refused".to_owned() };
+                self.rounds.closed(now, node, error);
             }
         }
     }

@@ -10,7 +10,7 @@
 //!   at once, for several ttls. In any order across connections: `Fault::Late`, `Fault::Stall`, and
 //!   nodes that resume.
 //! * Repeat a reply, or deliver an unsolicited one: `Fault::Stray`. At moments in which RESP cannot
-//!   tell it from the expected reply: `BrokenAssumption::Strays`.
+//!   distinguish it from the expected reply: `BrokenAssumption::Strays`.
 //! * Lead to two servers alternately at one address: `BrokenAssumption::Exchanged`, which breaks
 //!   exclusion, also with the restart guard. To a server that was set back to a snapshot and has
 //!   the run id that it had: `BrokenAssumption::Restored`, which does too.

@@ -201,9 +201,9 @@ impl Node {
         self.crashed_at = self.clock.read(context.queue.now());
         self.latest.clear();
         for connection in std::mem::take(&mut self.served).into_keys() {
-            let is_told = context.random.chance(700);
+            let is_reset = context.random.chance(700);
             let Context { network, queue, random, .. } = context;
-            network.forget(queue, random, connection, is_told);
+            network.forget(queue, random, connection, is_reset);
         }
     }
 

@@ -124,7 +124,7 @@ impl Process {
         }
         let mut counted = 0;
         {
-            let _gate = self.freezing.read().expect("nobody panics with it");
+            let _gate = self.freezing.read().expect("no thread panics with it");
             if guard.remaining() > LEAST {
                 journal.set_count(count);
                 counted = count;
@@ -155,7 +155,7 @@ impl Process {
     /// Stops the whole process while it holds a lock, until the parent process continues it.
     fn freeze(&self, guard: &mut LockGuard, span: Span) {
         {
-            let _gate = self.freezing.write().expect("nobody panics with it");
+            let _gate = self.freezing.write().expect("no thread panics with it");
             kill_process(getpid(), Signal::STOP).expect("a process may stop itself");
         }
         self.tally.add("froze");

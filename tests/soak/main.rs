@@ -34,7 +34,7 @@ use clients::Clients;
 use faulty_servers::FaultyServers;
 use figures::Figures;
 use journal::{Journal, RESOURCES};
-use support::locks::{LIMIT, take, thorough};
+use support::locks::{LIMIT, all_nodes_client, take};
 use support::program::in_memory;
 
 const NODES: usize = 5;
@@ -93,7 +93,7 @@ fn the_protected_data_stays_consistent_under_all_faults() {
     // One connection may be closing while the next one opens.
     assert!(late.descriptors <= early.descriptors + 1, "{early} grew to {late}");
     assert!(late.threads <= early.threads, "{early} grew to {late}");
-    let after = thorough(servers.urls());
+    let after = all_nodes_client(servers.urls());
     RESOURCES.iter().for_each(|name| drop(take(&after, name, LIMIT)));
 }
 

@@ -63,7 +63,7 @@ pub struct Journal(Arc<Mutex<Vec<Entry>>>);
 
 impl Journal {
     /// The callback for `on_event`. No event may show a password: see `secret`.
-    pub fn pen(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
+    pub fn recorder(&self) -> impl Fn(&Event<'_>) + Send + Sync + 'static {
         let journal = self.clone();
         move |event| journal.entries().push(Entry::of(event))
     }
@@ -73,21 +73,21 @@ impl Journal {
     }
 
     /// Removes and returns the events about locks, in order. Keeps those about nodes.
-    pub fn of_locks(&self) -> Vec<Entry> {
+    pub fn take_lock_events(&self) -> Vec<Entry> {
         let mut entries = self.entries();
         let (nodes, locks) = entries.drain(..).partition(|entry| entry.name.starts_with("node"));
         *entries = nodes;
         locks
     }
 
-    /// The events about this node, in order.
-    pub fn of_node(&self, url: &str) -> Vec<&'static str> {
+    /// The names of the events about this node, in order.
+    pub fn node_events(&self, url: &str) -> Vec<&'static str> {
         let entries = self.entries();
         entries.iter().filter(|entry| entry.about == url).map(|entry| entry.name).collect()
     }
 }
 
-/// Their kinds.
+/// The names of the events.
 pub fn names(entries: &[Entry]) -> Vec<&'static str> {
     entries.iter().map(|entry| entry.name).collect()
 }

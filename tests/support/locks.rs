@@ -15,22 +15,22 @@ pub const LIMIT: Duration = Duration::from_secs(20);
 /// A ttl longer than any test, so a missing key was removed and did not expire.
 pub const LONG: Duration = Duration::from_secs(50);
 
-/// The settings of a client of servers that were just started, without the restart guard: with it,
-/// every test would begin with a wait of `max_ttl`. `tests/restart_guard.rs` tests the restart
+/// The settings of a client without the restart guard: with it, every test would begin with a wait
+/// of `max_ttl`, since its servers were just started. `tests/restart_guard.rs` tests the restart
 /// guard.
-pub fn fresh<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
+pub fn without_restart_guard<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
     LockClient::builder().nodes(urls).restart_guard(false)
 }
 
 /// The settings of a client whose rounds do not time out on a busy machine.
-pub fn patient<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
-    fresh(urls).node_timeout(Duration::from_secs(5))
+pub fn with_long_timeout<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
+    without_restart_guard(urls).node_timeout(Duration::from_secs(5))
 }
 
-/// A patient client that waits for all nodes.
+/// A client with long timeouts that waits for all nodes, not only for a majority.
 #[track_caller]
-pub fn thorough<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
-    patient(urls).wait_for_all(true).build().expect("the settings are good")
+pub fn all_nodes_client<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    with_long_timeout(urls).wait_for_all(true).build().expect("the settings are good")
 }
 
 /// The client, once it has a connection to every node.
@@ -44,8 +44,8 @@ pub fn connected(client: LockClient) -> LockClient {
 #[track_caller]
 pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> LockGuard {
     let taken = client.try_lock(resource, ttl);
-    let taken = taken.unwrap_or_else(|error| panic!("the lock is not to be had: {error}"));
-    taken.expect("nobody else holds the lock")
+    let taken = taken.unwrap_or_else(|error| panic!("the lock cannot be acquired: {error}"));
+    taken.expect("no other client holds the lock")
 }
 
 /// The value of the key.
@@ -104,7 +104,7 @@ pub fn pause(servers: &Servers, count: usize) {
     servers[..count].iter().for_each(Server::pause);
 }
 
-/// Resumes them.
+/// Resumes the first `count` servers.
 #[track_caller]
 pub fn resume(servers: &Servers, count: usize) {
     servers[..count].iter().for_each(Server::resume);

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Runs the test of this name, in the main thread of the process. Its input is a pipe, whose end
-/// tells it to end.
+/// Runs the test of this name, in the main thread of the process. Its input is a pipe: it
+/// ends when the pipe is closed.
 pub fn again(test: &str) -> Command {
     let itself = env::current_exe().expect("a running program has a path");
     let mut command = Command::new(itself);

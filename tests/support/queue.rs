@@ -8,20 +8,20 @@ use std::time::Duration;
 use super::eventually;
 use super::locks::LIMIT;
 
-/// Runs `work` in a thread, and returns when that sleeps (or is done): if it can only wait for a
-/// lock, then it is in the wait queue.
+/// Runs `work` in a thread, and returns when that thread sleeps (or is done): if it can only wait
+/// for a lock, it is in the wait queue by then.
 ///
 /// A wait queue is not visible from outside, because waiters send nothing to the servers. On Linux
 /// it is visible that a thread sleeps, and one that sleeps for some time does not just wait for a
 /// processor or for a mutex. On other systems this waits for some time.
 #[track_caller]
-pub fn stand<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
-    let (tell, told) = mpsc::channel();
+pub fn spawn_waiter<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let (sender, receiver) = mpsc::channel();
     let thread = thread::spawn(move || {
-        tell.send(fs::read_link("/proc/thread-self").ok()).expect("it is listened to");
+        sender.send(fs::read_link("/proc/thread-self").ok()).expect("the receiver exists");
         work()
     });
-    match told.recv().expect("the thread says which it is") {
+    match receiver.recv().expect("the thread sends its path") {
         Some(task) => {
             let stat = format!("/proc/{}/stat", task.display());
             let sleeps = || thread.is_finished() || (0..8).all(|_| is_asleep(&stat));

@@ -1,5 +1,5 @@
-/* Makes SIGUSR2 stop the thread that it comes to for as many milliseconds as REDLATCH_STOP says, as a
-   handler does that takes its time. */
+/* Makes SIGUSR2 stop the thread that receives it for as many milliseconds as REDLATCH_STOP says, as a
+   slow signal handler does. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>

@@ -82,11 +82,11 @@ impl Wire {
     /// Sends these bytes to the client, as if the server had.
     pub fn say(&self, bytes: &[u8]) {
         let _state = self.lock();
-        self.tell(bytes);
+        self.write_to_client(bytes);
     }
 
-    /// The same with the wire locked.
-    fn tell(&self, bytes: &[u8]) {
+    /// The same, for a caller that has locked the wire.
+    fn write_to_client(&self, bytes: &[u8]) {
         // It fails if the client has closed the connection.
         let _ = (&self.client).write_all(bytes);
     }
@@ -94,21 +94,21 @@ impl Wire {
     /// Has each command its reply, is each reply repeated as ordered, and have all bytes reached
     /// the client's socket? The client must not write meanwhile.
     pub fn is_quiet(&self, orders: &Orders) -> bool {
-        let is_calm =
+        let has_replied =
             || self.lock().unanswered == 0 && orders.repeats_left.load(Ordering::SeqCst) == 0;
         let ends = [self.client.peer_addr(), self.client.local_addr()];
         let [Ok(other), Ok(own)] = ends.map(|end| end.map(|end| end.port())) else { return true };
         // In the direction of the bytes: bytes that have left one place are in the next, or have
         // arrived. Reading the table of sockets can take long, so it comes last.
-        is_calm()
+        has_replied()
             && queues(other, own).0 == 0
             && queues(own, other).1 == 0
-            && is_calm()
+            && has_replied()
             && queues(own, other).0 == 0
     }
 
     fn pass_command(&self, state: &mut State, command: Vec<u8>, times: usize) {
-        self.tell(&std::mem::take(&mut state.rest));
+        self.write_to_client(&std::mem::take(&mut state.rest));
         let commands = command.repeat(times);
         state.written.push(command);
         match &mut state.held {
@@ -171,11 +171,11 @@ fn carry_replies(orders: &Orders, wire: &Wire, repeats: &Sender<(Instant, Vec<u8
         if orders.is_doubling && replies % 2 == 0 {
             return;
         }
-        wire.tell(&reply);
+        wire.write_to_client(&reply);
         if let Some(delay) = *lock(&orders.repeat_after) {
             orders.repeats_left.fetch_add(1, Ordering::SeqCst);
             let repeat = repeats.send((Instant::now() + delay, reply));
-            repeat.expect("whoever repeats reads until this thread has ended");
+            repeat.expect("the repeating thread reads until this one has ended");
         }
     });
     let mut state = wire.lock();

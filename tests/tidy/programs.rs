@@ -1,4 +1,4 @@
-//! Cargo is told which test programs there are (`autotests = false`), and could miss a file.
+//! Cargo.toml lists the test programs (`autotests = false`), so a file could be missing there.
 
 use super::{assert_none, files, root};
 use std::fs;

@@ -17,7 +17,7 @@ use super::{FORK, URLS, fork};
 use crate::connected;
 use crate::support::cli::{Client, Value};
 use crate::support::eventually;
-use crate::support::locks::{LIMIT, LONG, fresh, gone, take, thorough};
+use crate::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, without_restart_guard};
 use crate::support::program::{again, end_with_parent, succeed};
 use crate::support::servers::Servers;
 use crate::support::shim::Shim;
@@ -54,7 +54,7 @@ fn a_child_that_ends_by_returning_leaves_its_parent_alone() {
 }
 
 #[test]
-fn a_child_is_told_that_what_it_inherited_is_its_parents() {
+fn a_child_gets_an_error_from_every_client_and_guard_that_it_inherited() {
     let servers = with_child(PARENT, "use all");
     assert!(gone(&servers, "new"));
 }
@@ -72,10 +72,17 @@ fn as_a_parent() {
     let (Ok(urls), Ok(way)) = (env::var(URLS), env::var(WAY)) else { return };
     end_with_parent();
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = connected(thorough(urls.iter().copied()));
-    let keeper = fresh(urls.iter().copied()).node_timeout(Duration::from_secs(1)).build().unwrap();
+    let client = connected(all_nodes_client(urls.iter().copied()));
+    let keeper = without_restart_guard(urls.iter().copied())
+        .node_timeout(Duration::from_secs(1))
+        .build()
+        .unwrap();
     let keeper = connected(keeper);
-    let served = fresh(urls.iter().copied()).node_timeout(LIMIT).io_thread(true).build().unwrap();
+    let served = without_restart_guard(urls.iter().copied())
+        .node_timeout(LIMIT)
+        .io_thread(true)
+        .build()
+        .unwrap();
     let served = connected(served);
     let mut plain = take(&client, "plain", LONG);
     let third = take(&served, "served", LONG);

@@ -53,11 +53,11 @@ impl Client {
             context.tally.fault("client dies holding");
         }
         context.checker.died(self.name, context.queue.now());
-        let is_told = context.random.chance(800);
+        let is_closed = context.random.chance(800);
         for link in &self.links {
             if let Link::Connecting(connection) | Link::Connected(connection) = *link {
                 let Context { network, queue, random, .. } = context;
-                if is_told {
+                if is_closed {
                     network.close(queue, random, connection);
                 } else {
                     network.swallow(connection);

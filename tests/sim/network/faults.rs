@@ -55,12 +55,12 @@ impl Network {
         queue: &mut Queue,
         random: &mut Random,
         connection: usize,
-        is_told: bool,
+        is_reset: bool,
     ) {
         let entry = &mut self.connections[connection];
         entry.is_forgotten = true;
         entry.pipes[Side::Node as usize] = Pipe { is_swallowing: true, ..Pipe::default() };
-        if is_told {
+        if is_reset {
             self.finish(queue, random, connection, Side::Client);
         }
     }

@@ -24,8 +24,8 @@ pub(crate) enum BrokenAssumption {
     Jump,
     /// Nodes evict keys that are in use.
     Eviction,
-    /// Unsolicited replies arrive while a plain `SET` is unanswered: RESP cannot tell them from its
-    /// reply.
+    /// Unsolicited replies arrive while a plain `SET` is unanswered: RESP cannot distinguish
+    /// them from its reply.
     Strays,
     /// Two servers alternate behind one address, each with its own keys.
     Exchanged,

@@ -1,5 +1,6 @@
-//! When an unsolicited reply may arrive. While a plain `SET` is unanswered, RESP cannot tell it
-//! from that command's reply, unless it is an error. At all other times it must have no effect.
+//! When an unsolicited reply may arrive. While a plain `SET` is unanswered, RESP cannot
+//! distinguish it from that command's reply, unless it is an error. At all other times it must have
+//! no effect.
 
 use super::Simulation;
 use crate::clock::MILLIS;

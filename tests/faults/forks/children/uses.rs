@@ -16,7 +16,7 @@ use super::{
     KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
 };
 use crate::connected;
-use crate::support::locks::{LIMIT, LONG, fresh, take, thorough};
+use crate::support::locks::{LIMIT, LONG, all_nodes_client, take, without_restart_guard};
 use crate::support::program::end_with_parent;
 
 #[test]
@@ -35,7 +35,7 @@ fn a_child_that_is_forked_by_a_callback_leaves_the_call_to_its_parent() {
 }
 
 #[test]
-fn a_child_that_is_forked_by_a_callback_of_a_loss_tells_of_no_other() {
+fn a_child_that_an_on_lost_callback_forks_calls_no_other_callback() {
     with_child("forks::children::uses::as_a_parent_that_forks_when_a_lock_is_lost", "");
 }
 
@@ -65,12 +65,12 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
         assert_eq!(guard.ensure_held(), Err(LockLost::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
         assert_eq!(guard.wait_lost(LIMIT), Some(LockLost::OtherProcess));
-        assert!(guard.on_lost(|_| unreachable!("nobody watches it")).is_err());
+        assert!(guard.on_lost(|_| unreachable!("the callback is never called")).is_err());
         assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
         assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
     }
     // The child's own client sees that the locks are held, and removes them only by force.
-    let own = thorough(urls.iter().copied());
+    let own = all_nodes_client(urls.iter().copied());
     assert!(own.try_lock("plain", LONG).is_ok_and(|lock| lock.is_none()));
     assert_eq!(take(&own, "new", LONG).release(), Ok(Released::InTime));
     let seen = own.inspect("plain").expect("the servers answer");
@@ -83,7 +83,7 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
 fn as_a_parent_under_a_lock() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
-    let client = connected(thorough(urls.split(' ')));
+    let client = connected(all_nodes_client(urls.split(' ')));
     let (is_child, held) = client
         .with_lock("under", LONG, |held| {
             let is_child = fork();
@@ -108,7 +108,7 @@ fn as_a_parent_whose_threads_are_busy() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let urls: Vec<&str> = urls.split(' ').collect();
-    let client = connected(thorough(urls.iter().copied()));
+    let client = connected(all_nodes_client(urls.iter().copied()));
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..4 {
@@ -147,10 +147,10 @@ fn as_a_parent_that_forks_in_a_callback() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let urls: Vec<&str> = urls.split(' ').collect();
-    let other = connected(thorough(urls.iter().copied()));
+    let other = connected(all_nodes_client(urls.iter().copied()));
     let held = take(&other, "busy", LONG);
     let (has_forked, is_child) = (AtomicBool::new(false), Arc::new(AtomicBool::new(false)));
-    let builder = fresh(urls.iter().copied()).node_timeout(LIMIT).on_event({
+    let builder = without_restart_guard(urls.iter().copied()).node_timeout(LIMIT).on_event({
         let is_child = Arc::clone(&is_child);
         move |event| {
             if event.name() == "attempt" && !has_forked.swap(true, Ordering::SeqCst) {
@@ -177,7 +177,7 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let itself = process::id();
-    let builder = fresh(urls.split(' ')).node_timeout(Duration::from_secs(1));
+    let builder = without_restart_guard(urls.split(' ')).node_timeout(Duration::from_secs(1));
     let listen = move |event: &Event<'_>| {
         if process::id() != itself {
             process::exit(if event.name() == "lost" { 2 } else { 3 });
@@ -185,11 +185,11 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     };
     let client = connected(builder.on_event(listen).build().unwrap());
     let kept = client.request("kept").ttl(KEPT).keep_alive().lock().unwrap();
-    let (sender, told) = mpsc::channel();
+    let (sender, called) = mpsc::channel();
     let short = take(&client, "short", SHORT);
     for number in 0..2 {
         let (client, sender) = (client.clone(), sender.clone());
-        let tell = move |_| {
+        let on_lost = move |_| {
             if process::id() != itself {
                 process::exit(4);
             }
@@ -202,9 +202,9 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
             }
             sender.send(number).unwrap();
         };
-        short.on_lost(tell).unwrap();
+        short.on_lost(on_lost).unwrap();
     }
-    assert_eq!([told.recv_timeout(LIMIT), told.recv_timeout(LIMIT)], [Ok(0), Ok(1)]);
+    assert_eq!([called.recv_timeout(LIMIT), called.recv_timeout(LIMIT)], [Ok(0), Ok(1)]);
     expect_child_to_end_with(0);
     assert_eq!(kept.release(), Ok(Released::InTime));
     assert!(short.ensure_held().is_err());
