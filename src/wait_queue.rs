@@ -27,7 +27,7 @@ use crate::owner_process::OwnerProcess;
 pub(crate) use head_handle::HeadHandle;
 pub(crate) use joined::Joined;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -56,12 +56,14 @@ struct WaitQueue {
     /// How many handoffs there were since the nodes last granted the lock, and when that was.
     handoffs: u32,
     granted_at: Time,
-    /// How many heads there have been.
-    heads: u64,
 }
 
+/// How many heads there have been. No two have the same number, not even in two queues of one key,
+/// of which the first was removed when it was empty.
+static HEADS: AtomicUsize = AtomicUsize::new(0);
+
 struct HeadEntry {
-    number: u64,
+    number: usize,
     /// When it became the head.
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
@@ -158,7 +160,7 @@ impl WaitQueues {
         }
     }
 
-    fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> QueueHead {
+    fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: usize, is_after_limit: bool) -> QueueHead {
         let handle = HeadHandle { queues: Arc::clone(self), key: Arc::clone(key), number };
         QueueHead { handle, is_after_limit }
     }
@@ -174,20 +176,16 @@ impl WaitQueue {
     }
 
     /// The number of a new head that asks the nodes.
-    fn start_head(&mut self) -> u64 {
+    fn start_head(&mut self) -> usize {
         self.handoffs = 0;
         self.next_head()
     }
 
-    fn next_head(&mut self) -> u64 {
-        self.heads += 1;
-        self.head = Some(HeadEntry {
-            number: self.heads,
-            since: clock::now(),
-            key_expiry: None,
-            bound_to: None,
-        });
-        self.heads
+    fn next_head(&mut self) -> usize {
+        let number = HEADS.fetch_add(1, Ordering::Relaxed);
+        self.head =
+            Some(HeadEntry { number, since: clock::now(), key_expiry: None, bound_to: None });
+        number
     }
 
     /// Is the lock held, and can no thread but this one give it up?
@@ -198,7 +196,7 @@ impl WaitQueue {
         })
     }
 
-    fn is_head(&self, number: u64) -> bool {
+    fn is_head(&self, number: usize) -> bool {
         self.head.as_ref().is_some_and(|head| head.number == number)
     }
 
