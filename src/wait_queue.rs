@@ -122,6 +122,8 @@ impl WaitQueues {
         (deadline, latest): (Option<Time>, Option<Time>),
         round: Duration,
     ) -> Joined {
+        // Did another thread hold the lock when this one last looked?
+        let mut was_held = false;
         loop {
             if let Some(promotion) = waiter.take_promotion() {
                 let head = self.head(key, promotion.number, promotion.is_after_limit);
@@ -151,8 +153,12 @@ impl WaitQueues {
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 queue.remove(waiter);
-                return if expiry.is_some() { Joined::TimedOut } else { Joined::NotQueued };
+                // At the deadline it is too late to ask the nodes because the head was replaced.
+                let is_held =
+                    expiry.is_some() || was_held && deadline.is_some_and(|end| end <= now);
+                return if is_held { Joined::TimedOut } else { Joined::NotQueued };
             }
+            was_held = expiry.is_some();
             let early = early.filter(|early| *early > now);
             let own_expiry = expiry.filter(|_| is_first);
             let wake_at = [leave_at, early, own_expiry].into_iter().flatten().min();
