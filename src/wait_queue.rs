@@ -27,7 +27,7 @@ use crate::owner_process::OwnerProcess;
 pub(crate) use head_handle::HeadHandle;
 pub(crate) use joined::Joined;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -56,12 +56,14 @@ struct WaitQueue {
     /// How many handoffs there were since the nodes last granted the lock, and when that was.
     handoffs: u32,
     granted_at: Time,
-    /// How many heads there have been.
-    heads: u64,
 }
 
+/// How many heads there have been. No two have the same number, not even in two queues of one key,
+/// of which the first was removed when it was empty.
+static HEADS: AtomicUsize = AtomicUsize::new(0);
+
 struct HeadEntry {
-    number: u64,
+    number: usize,
     /// When it became the head.
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
@@ -120,6 +122,8 @@ impl WaitQueues {
         (deadline, latest): (Option<Time>, Option<Time>),
         round: Duration,
     ) -> Joined {
+        // Did another thread hold the lock when this one last looked?
+        let mut was_held = false;
         loop {
             if let Some(promotion) = waiter.take_promotion() {
                 let head = self.head(key, promotion.number, promotion.is_after_limit);
@@ -149,8 +153,12 @@ impl WaitQueues {
             };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 queue.remove(waiter);
-                return if expiry.is_some() { Joined::TimedOut } else { Joined::NotQueued };
+                // At the deadline it is too late to ask the nodes because the head was replaced.
+                let is_held =
+                    expiry.is_some() || was_held && deadline.is_some_and(|end| end <= now);
+                return if is_held { Joined::TimedOut } else { Joined::NotQueued };
             }
+            was_held = expiry.is_some();
             let early = early.filter(|early| *early > now);
             let own_expiry = expiry.filter(|_| is_first);
             let wake_at = [leave_at, early, own_expiry].into_iter().flatten().min();
@@ -158,7 +166,7 @@ impl WaitQueues {
         }
     }
 
-    fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: u64, is_after_limit: bool) -> QueueHead {
+    fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: usize, is_after_limit: bool) -> QueueHead {
         let handle = HeadHandle { queues: Arc::clone(self), key: Arc::clone(key), number };
         QueueHead { handle, is_after_limit }
     }
@@ -174,20 +182,16 @@ impl WaitQueue {
     }
 
     /// The number of a new head that asks the nodes.
-    fn start_head(&mut self) -> u64 {
+    fn start_head(&mut self) -> usize {
         self.handoffs = 0;
         self.next_head()
     }
 
-    fn next_head(&mut self) -> u64 {
-        self.heads += 1;
-        self.head = Some(HeadEntry {
-            number: self.heads,
-            since: clock::now(),
-            key_expiry: None,
-            bound_to: None,
-        });
-        self.heads
+    fn next_head(&mut self) -> usize {
+        let number = HEADS.fetch_add(1, Ordering::Relaxed);
+        self.head =
+            Some(HeadEntry { number, since: clock::now(), key_expiry: None, bound_to: None });
+        number
     }
 
     /// Is the lock held, and can no thread but this one give it up?
@@ -198,7 +202,7 @@ impl WaitQueue {
         })
     }
 
-    fn is_head(&self, number: u64) -> bool {
+    fn is_head(&self, number: usize) -> bool {
         self.head.as_ref().is_some_and(|head| head.number == number)
     }
 

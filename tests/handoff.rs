@@ -6,11 +6,13 @@ use crate::support;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlatch::{LockClient, LockGuard, Released};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, calls, gone, take, value, with_long_timeout};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value, with_long_timeout,
+};
 use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
@@ -278,4 +280,24 @@ fn a_request_that_does_not_wait_returns_at_once_however_long_the_queue_is() {
         drop(finish(thread));
     }
     assert!(client.try_lock("passing", LONG).unwrap().is_some());
+}
+
+#[test]
+fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let guard = take(&client, "deadline", LONG);
+    let next = stand_for(&client, "deadline");
+    let start = Instant::now();
+    let waiting = client.clone();
+    let wait = Duration::from_secs(2);
+    let waiting =
+        stand(move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some()));
+    // The nodes do not reply to the thread that takes the lock over.
+    pause(&servers, 3);
+    drop(guard);
+    assert_eq!(finish(waiting), Ok(false));
+    assert!(start.elapsed() < 2 * wait, "{:?}", start.elapsed());
+    resume(&servers, 3);
+    drop(finish(next));
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use redlatch::{LockClient, LockError, LockGuard, LockLost};
 use support::eventually;
 use support::locks::{
-    LIMIT, all_nodes_client, gone, holders, pause, resume, take, without_restart_guard,
+    LIMIT, LONG, all_nodes_client, gone, holders, pause, resume, take, without_restart_guard,
 };
 use support::servers::Servers;
 
@@ -192,4 +192,17 @@ fn a_thread_may_wait_for_a_lock_whose_guard_it_moved_to_another_thread() {
     });
     assert!(client.lock("moved", TTL).is_ok(), "this thread acquired it and another released it");
     elsewhere.join().unwrap();
+}
+
+#[test]
+fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue() {
+    let servers = Servers::start(3);
+    let client = thorough(servers.urls());
+    let expired = take(&client, "late", Duration::from_millis(100));
+    drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
+    let own = client.with_lock("late", LONG, |_| {
+        drop(expired);
+        Ok::<_, LockError>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
+    });
+    assert!(matches!(own, Ok(Err(LockError::HeldByThisThread))), "{own:?}");
 }

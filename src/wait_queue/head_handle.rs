@@ -11,7 +11,7 @@ use std::thread;
 pub(crate) struct HeadHandle {
     pub(super) queues: Arc<WaitQueues>,
     pub(super) key: Arc<[u8]>,
-    pub(super) number: u64,
+    pub(super) number: usize,
 }
 
 impl HeadHandle {

@@ -14,7 +14,7 @@ pub(super) struct Waiter {
 
 /// What a waiter gets when it becomes the head of its queue.
 pub(super) struct Promotion {
-    pub(super) number: u64,
+    pub(super) number: usize,
     /// The lock, if it is handed off.
     pub(super) lease: Option<Lease>,
     /// The handoff limit is reached: other processes first.

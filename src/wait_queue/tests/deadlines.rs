@@ -102,3 +102,22 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
     eventually(|| queues.lock().is_empty());
     drop(alone(&queues));
 }
+
+#[test]
+fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
+    let queues = queues(9, LONG);
+    let (round, wait) = (Duration::from_secs(1), Duration::from_secs(2));
+    let first = alone(&queues);
+    first.set_key_expiry(from_now(LONG));
+    let next = join_in_thread(&queues, Forever, round);
+    let deadline = from_now(wait);
+    let waiting = join_in_thread(&queues, Patience::Until(deadline), round);
+    // After the time at which it would leave to ask the nodes.
+    thread::sleep(deadline.before(round / 2).since(clock::now()));
+    first.hand_off(lease(1, from_now(LONG))).expect("there is a waiter");
+    // The next head replaces the token on the nodes when the deadline comes.
+    let (next, _) = promoted(&next);
+    let ended = waiting.recv_timeout(LIMIT).expect("its deadline ends the wait");
+    assert!(matches!(ended, Joined::TimedOut), "there is no time to ask the nodes");
+    drop((first, next));
+}

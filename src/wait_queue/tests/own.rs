@@ -45,3 +45,18 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         assert!(matches!(queues.join(&key(), soon, ROUND), Joined::TimedOut));
     });
 }
+
+#[test]
+fn a_head_that_was_replaced_does_not_end_the_head_of_a_later_queue() {
+    let queues = queues(10, LONG);
+    let first = alone(&queues);
+    // Its key has expired, so the next caller replaces it.
+    first.set_key_expiry(clock::now());
+    drop(alone(&queues));
+    assert!(queues.lock().is_empty());
+    let later = alone(&queues);
+    later.handle().bind_to_this_thread();
+    later.set_key_expiry(from_now(LONG));
+    drop(first);
+    assert!(matches!(queues.join(&key(), Forever, ROUND), Joined::HeldByThisThread));
+}
