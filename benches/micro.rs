@@ -51,17 +51,17 @@ fn decoding(bench: &Bench) {
 }
 
 fn encoding(bench: &Bench) {
-    let plant = plant(&rules(), &key());
+    let request = acquisition(&rules(), &key());
     let mut out = Vec::new();
     bench.run("encode SET", || {
         out.clear();
-        encode(black_box(&plant), Form::Digest, 12_345, &mut out);
+        encode(black_box(&request), Form::Digest, 12_345, &mut out);
         assert!(out.starts_with(b"*6\r\n$3\r\nSET\r\n") && out.ends_with(b"$5\r\n10000\r\n"));
     });
-    let Action::Acquire(Acquisition { lock, ttl, .. }) = plant.action.clone() else {
+    let Action::Acquire(Acquisition { lock, ttl, .. }) = request.action.clone() else {
         panic!("an attempt begins with that")
     };
-    let mut release = plant;
+    let mut release = request;
     release.action = Action::Release(Removal { lock, ttl });
     bench.run("encode EVALSHA", || {
         out.clear();
@@ -86,13 +86,13 @@ fn acquiring(bench: &Bench) {
 /// A request to five nodes and their replies, through commands, sessions and rounds.
 fn rounds(bench: &Bench) {
     let mut rounds = Rounds::new((0..NODES).map(ready).collect(), false);
-    let mut plant = plant(&rules(), &key());
-    let mut now = plant.started;
+    let mut request = acquisition(&rules(), &key());
+    let mut now = request.started;
     bench.run("rounds, open and 5 answers", || {
         // The time must advance, or the round would end before it began.
         now = now.after(Duration::from_nanos(1));
-        plant.deadline = now.after(Duration::from_millis(50));
-        rounds.open(now, plant.clone(), ());
+        request.deadline = now.after(Duration::from_millis(50));
+        rounds.open(now, request.clone(), ());
         for index in 0..NODES {
             let session = rounds.session(Node::new(index));
             let length = session.output().len();
@@ -139,7 +139,7 @@ fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     (acquire, request)
 }
 
-fn plant(rules: &Arc<Rules>, key: &Arc<[u8]>) -> Request {
+fn acquisition(rules: &Arc<Rules>, key: &Arc<[u8]>) -> Request {
     begin(rules, key).1
 }
 
@@ -150,7 +150,7 @@ struct Bench {
 
 impl Bench {
     /// Prints the time of one call: the median of several measurements, and the shortest.
-    #[expect(clippy::print_stdout, reason = "that is what it is for")]
+    #[expect(clippy::print_stdout, reason = "it prints the figures")]
     fn run(&self, name: &str, mut call: impl FnMut()) {
         call();
         if !self.is_real {

@@ -1,15 +1,15 @@
 //! A job that several machines have in their crontabs, and that one of them runs.
 //!
 //! ```sh
-//! cargo run --example cron_once
-//! cargo run --example cron_once -- redis://a redis://b redis://c
+//! cargo run --features embedded --example cron_once
+//! cargo run --features embedded --example cron_once -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! The lock is named after the job and the time it is due, and it is kept when the job is done: a
-//! machine whose clock is behind asks a moment later, and must not find it free. So it lives for
-//! longer than the machines' clocks differ.
+//! The lock is named after the job and the time it is due, and it is not released when the job is
+//! done: a machine whose clock is behind asks a moment later, and must not find it free. So its ttl
+//! is longer than the machines' clocks differ.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockError, LockGuard};
@@ -20,11 +20,11 @@ use std::time::Duration;
 
 const MACHINES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// By more than the machines' clocks differ, and shorter than the time from one run to the next.
+/// Longer than the machines' clocks differ, and shorter than the time from one run to the next.
 const TTL: Duration = Duration::from_secs(30);
 
-/// How long a machine asks.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a machine tries to acquire the lock.
+const WAIT: Duration = Duration::from_secs(1);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
@@ -41,7 +41,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let clients: Result<Vec<_>, _> = MACHINES.iter().map(|_| LockClient::new(urls)).collect();
     let clients = clients?;
     for due in ["02:00", "03:00", "04:00"] {
-        // Of one start of this program, so that the next one has a story to tell as well.
+        // With the process number, so that a second start of this program runs the jobs again.
         let resource = format!("cron:report:{due}:{}", std::process::id());
         let runs = AtomicUsize::new(0);
         let kept = thread::scope(|scope| {
@@ -66,23 +66,25 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
         if runs != 1 {
             return Err("it should have run once".into());
         }
-        drop(kept); // the story is over; a machine would leave the lock to its ttl
+        drop(kept); // only here: a real machine leaves the lock to its ttl (`LockGuard::leave`)
     }
     Ok(())
 }
 
-/// Does the work if nobody else does. The guard is to be kept until no machine can come late.
+/// Does the work if no other machine does. Returns the guard, which holds the lock until no machine
+/// can be late.
 ///
-/// It asks for a while, and not once: machines that ask at the same moment can get some servers
-/// each and a majority none of them.
+/// It tries for a while, not once: of machines that ask at the same moment, each may get some nodes
+/// and none a majority.
 fn run_once(
     client: &LockClient,
     resource: &str,
     work: impl FnOnce(),
 ) -> Result<Option<LockGuard>, LockError> {
-    let lock = match client.try_lock_for(resource, TTL, PATIENCE) {
+    let lock = match client.try_lock_for(resource, TTL, WAIT) {
         Err(LockError::NoQuorum(error)) => {
-            // Nobody can know who has it. Better not to run than to run twice.
+            // Too few nodes answered to know who holds the lock. Not running is better than
+            // running twice.
             say(&format!("   not run: {error}"));
             None
         }
@@ -99,7 +101,7 @@ fn job(machine: &str, due: &str, runs: &AtomicUsize) {
     say(&format!("   {machine} writes the report of {due}."));
 }
 
-#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -1,15 +1,15 @@
 //! A write that comes too late, and a table that refuses it.
 //!
 //! ```sh
-//! cargo run --example fenced_write
-//! cargo run --example fenced_write -- redis://a redis://b redis://c
+//! cargo run --features embedded --example fenced_write
+//! cargo run --features embedded --example fenced_write -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! A lock ends by the clock, and no lock can stop a thread that was held up between its last look
-//! at the clock and its write. With a fencing token the table can: it remembers the largest one it
-//! has seen, and refuses what comes with a smaller one.
+//! A lock ends by the clock, and no lock can stop a thread that was delayed between its last look
+//! at the clock and its write. With a fencing token the table can: it stores the largest token that
+//! it has seen, and refuses a write with a smaller one.
 
 use redlatch::embedded::Nodes;
 use redlatch::{FencingToken, LockClient, LockGuard};
@@ -30,7 +30,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// What is written to. In a database it is a row with a column for the token, and one statement:
+/// The resource. In a database it is a row with a column for the token, and one statement:
 /// `UPDATE t SET state = ?, fence = ? WHERE id = ? AND fence <= ?`.
 #[derive(Default)]
 struct Table {
@@ -39,7 +39,7 @@ struct Table {
 }
 
 impl Table {
-    /// Writes, unless somebody with a larger token has written before.
+    /// Writes, unless another holder with a larger token has written before.
     fn write(&mut self, state: &str, fence: FencingToken) -> bool {
         let is_late = self.fence.is_some_and(|largest| fence < largest);
         if !is_late {
@@ -50,7 +50,7 @@ impl Table {
     }
 }
 
-/// Alice is held up, Bob gets the lock meanwhile, and then Alice writes.
+/// Alice is delayed, Bob gets the lock meanwhile, and then Alice writes.
 pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let (alice, bob) = (LockClient::new(urls)?, LockClient::new(urls)?);
     let mut table = Table::default();
@@ -58,18 +58,18 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
     let (alices_lock, alices_token) = take(&alice)?;
     say(&format!("Alice holds the lock, with the token {alices_token}."));
     thread::sleep(TTL); // the machine is busy, the disk is slow, the lid of the laptop was closed
-    say("She was held up for longer than her lock is good for.");
+    say("She was delayed for longer than her lock was valid.");
 
     let (bobs_lock, bobs_token) = take(&bob)?;
     say(&format!("Bob holds the lock now, with the token {bobs_token}."));
-    expect(table.write("Bob's", bobs_token), "the table takes what Bob writes")?;
+    expect(table.write("Bob's", bobs_token), "the table accepts Bob's write")?;
     say("Bob has written.");
 
-    // A careful Alice would ask her guard first; it says that the lock is lost.
-    expect(alices_lock.ensure_held().is_err(), "Alice's guard knows that it is over")?;
+    // If Alice asked her guard first, it would report that the lock is lost.
+    expect(alices_lock.ensure_held().is_err(), "Alice's guard reports the loss")?;
     // But a thread can be stopped between that question and this line.
-    expect(!table.write("Alice's", alices_token), "the table refuses what Alice writes")?;
-    say(&format!("Alice's write is refused; the table holds what is {}.", table.state));
+    expect(!table.write("Alice's", alices_token), "the table refuses Alice's write")?;
+    say(&format!("Alice's write is refused; the table's value is {}.", table.state));
     expect(table.write("Bob's, again", bobs_token), "Bob may write more than once")?;
     drop(bobs_lock);
     Ok(())
@@ -77,7 +77,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
 
 fn take(client: &LockClient) -> Result<(LockGuard, FencingToken), Box<dyn Error>> {
     let lock = client.request("row:42").ttl(TTL).fenced().lock()?;
-    let token = lock.fencing_token().expect("it was asked for");
+    let token = lock.fencing_token().expect("the request asked for a token");
     Ok((lock, token))
 }
 
@@ -85,7 +85,7 @@ fn expect(holds: bool, what: &str) -> Result<(), Box<dyn Error>> {
     if holds { Ok(()) } else { Err(format!("this should be so: {what}").into()) }
 }
 
-#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -1,14 +1,15 @@
 //! One of three candidates leads, and another takes over when it is gone.
 //!
 //! ```sh
-//! cargo run --example leader_election
-//! cargo run --example leader_election -- redis://a redis://b redis://c
+//! cargo run --features embedded --example leader_election
+//! cargo run --features embedded --example leader_election -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! A leader is who holds a lock, for as long as it keeps extending it. One that gives up says so by
-//! releasing it; one that hangs or dies is followed when the ttl has passed.
+//! The leader is the process that holds a lock and keeps extending it. A leader that resigns
+//! releases the lock. When a leader hangs or dies, another one takes over as soon as the ttl has
+//! passed.
 
 use redlatch::embedded::Nodes;
 use redlatch::{ExtendError, LockClient, LockGuard, LockLost};
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// Short, so that this program need not run for long: so long nobody leads when a leader has died.
+/// When a leader dies, there is none for this time. Short, so that this program ends soon.
 const TTL: Duration = Duration::from_secs(1);
 
 /// How often the lock is extended: several times within its ttl, so that one may fail.
@@ -54,7 +55,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Wants to lead once. The label says to whoever looks at the lock who leads.
+/// Leads once. The owner's label shows the leader's name to programs that inspect the lock.
 fn campaign(
     client: &LockClient,
     name: &str,
@@ -68,17 +69,17 @@ fn campaign(
     if term == 2 { hang(name, &lock) } else { lead(name, lock) }
 }
 
-/// Leads for a while, and resigns, or stops when it is too late.
+/// Leads for a while and resigns, or stops when the lock is lost.
 fn lead(name: &str, mut lock: LockGuard) -> Result<(), Failure> {
     for _ in 0..3 {
-        // What only the leader may do goes here, with a look at the clock right before it.
+        // The leader's work goes here. Check the lock right before each step.
         if let Err(lost) = lock.ensure_held() {
             return step_down(name, &lost);
         }
         thread::sleep(BEAT);
         match lock.extend(TTL) {
             Ok(()) => say(&format!("   {name} still leads.")),
-            // Too few nodes answered. What was granted before is good until its time is over.
+            // Too few nodes answered. The lock stays valid until the end of its last extension.
             Err(ExtendError::NoQuorum(error)) => say(&format!("   {name} tries again: {error}")),
             Err(ExtendError::Lost(lost)) => return step_down(name, &lost),
             Err(error) => return Err(error.into()),
@@ -86,12 +87,12 @@ fn lead(name: &str, mut lock: LockGuard) -> Result<(), Failure> {
     }
     match lock.release() {
         Ok(released) => say(&format!("{name} resigns: {released:?}.")),
-        Err(error) => say(&format!("{name} resigns, and the ttl does the rest: {error}.")),
+        Err(error) => say(&format!("{name} resigns, and the ttl ends the lock: {error}.")),
     }
     Ok(())
 }
 
-/// Somebody else may lead by now.
+/// Another process may lead by now.
 fn step_down(name: &str, lost: &LockLost) -> Result<(), Failure> {
     say(&format!("{name} leads no more: {lost}."));
     Ok(())
@@ -102,13 +103,13 @@ fn hang(name: &str, lock: &LockGuard) -> Result<(), Failure> {
     say(&format!("   {name} hangs."));
     thread::sleep(TTL + BEAT);
     match lock.ensure_held() {
-        Err(lost) => say(&format!("   {name} comes to itself and knows: {lost}.")),
-        Ok(()) => return Err("the guard does not know that its time is over".into()),
+        Err(lost) => say(&format!("   {name} continues, and its guard reports: {lost}.")),
+        Ok(()) => return Err("the guard does not report that the lock has expired".into()),
     }
     Ok(())
 }
 
-#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
 fn say(line: &str) {
     println!("{line}");
 }

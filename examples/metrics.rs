@@ -1,12 +1,12 @@
-//! Events turned into metrics: what a program would let Prometheus scrape.
+//! Events turned into metrics that Prometheus can scrape.
 //!
 //! ```sh
-//! cargo run --release --example metrics
+//! cargo run --release --features embedded --example metrics
 //! ```
 //!
 //! Three embedded nodes, a few threads that want the same locks, and a node that goes and comes
-//! back. At the end it prints the metrics, in Prometheus' text format. All it takes is counters and
-//! histograms in atomics; nothing is allocated when an event comes, and no lock is taken.
+//! back. At the end it prints the metrics, in Prometheus' text format. Counters and histograms are
+//! atomics: handling an event allocates nothing and takes no mutex.
 
 use redlatch::embedded::Nodes;
 use redlatch::{Event, LockClient};
@@ -22,7 +22,7 @@ use std::time::Duration;
 /// rack to a ttl.
 const BOUNDS: [u64; 8] = [100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
-/// The kinds of events that are counted, so that each has a line before the first one comes.
+/// The kinds of events that are counted. Listed, so that each has a line before its first event.
 const KINDS: [&str; 8] = [
     "acquired",
     "contended",
@@ -34,13 +34,13 @@ const KINDS: [&str; 8] = [
     "node_slow",
 ];
 
-/// What one client has told.
+/// The metrics of one client.
 struct Metrics {
     events: BTreeMap<&'static str, AtomicU64>,
     attempts: BTreeMap<&'static str, AtomicU64>,
     waited: Histogram,
     held: Histogram,
-    /// By URL. Made before the first event, so that none has to make an entry.
+    /// By URL. Complete before the first event, so that no event adds an entry.
     nodes_up: BTreeMap<String, AtomicU64>,
 }
 
@@ -63,7 +63,7 @@ impl Metrics {
         }
     }
 
-    /// What is given to `on_event`. Resources are no labels: there may be any number of them.
+    /// Called for each event. Resources are not labels, because there may be any number of them.
     fn count(&self, event: &Event<'_>) {
         if let Some(count) = self.events.get(event.name()) {
             count.fetch_add(1, Ordering::Relaxed);
@@ -135,10 +135,14 @@ impl Histogram {
     }
 }
 
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this program is here to show them")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this program reports on the terminal"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     let nodes = Nodes::start(3)?;
-    // What the nodes are called in events is what `nodes()` calls them.
+    // Events name nodes by the same URLs as `nodes()`.
     let urls: Vec<_> = LockClient::new(nodes.urls())?.nodes();
     let urls: Vec<_> = urls.iter().map(|node| node.url.to_string()).collect();
 
@@ -146,7 +150,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counting = Arc::clone(&metrics);
     let client = LockClient::builder().nodes(nodes.urls()).on_event(move |event| {
         counting.count(event);
-        // In a log, what happens often is left out. With the crate `tracing` this would be, say,
+        // Frequent events are left out of the log. With the crate `tracing` this would be, say,
         //     tracing::warn!(event = event.name(), "{event}")
         if matches!(event, Event::NodeUp { .. } | Event::NodeDown { .. } | Event::Lost { .. }) {
             eprintln!("{event}");
@@ -161,7 +165,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Four threads and three locks. `try_lock` comes back without one now and then.
+/// Four threads and three locks. `try_lock` returns `None` now and then.
 fn work(client: &LockClient) {
     let ttl = Duration::from_secs(10);
     thread::scope(|scope| {

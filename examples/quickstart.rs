@@ -1,13 +1,13 @@
-//! A lock over five nodes, from the first to the last thing that can happen to it.
+//! Two clients compete for a lock over five nodes, and nodes fail.
 //!
 //! ```sh
-//! cargo run --release --example quickstart
-//! cargo run --release --example quickstart -- redis://a redis://b redis://c
+//! cargo run --release --features embedded --example quickstart
+//! cargo run --release --features embedded --example quickstart -- redis://a redis://b redis://c
 //! ```
 //!
-//! Without arguments it starts five Redis-like nodes inside this process and stops some of them on
-//! the way. With URLs it tells the same story on those servers, and stops none. If they have just
-//! been started, it says so and waits for some seconds: see `Builder::restart_guard`.
+//! Without arguments it starts five Redis-like nodes inside this process and later stops some of
+//! them. With URLs it runs on those nodes, and stops none. If they were just started, it says so
+//! and waits for some seconds: see `Builder::restart_guard`.
 
 use redlatch::embedded::Nodes;
 use redlatch::{LockClient, LockError, LockGuard};
@@ -37,18 +37,18 @@ fn run() -> Result<(), Box<dyn Error>> {
         story(&nodes.urls(), "orders:42")?;
         failures(&nodes, "orders:42")
     } else {
-        say(&format!("Using your {} servers; none of them will be stopped.", urls.len()));
+        say(&format!("Using your {} nodes; none of them will be stopped.", urls.len()));
         story(&urls, &format!("redlatch-quickstart:{}", std::process::id()))
     }
 }
 
 /// Two clients want the same lock.
 fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
-    // Two clients, as two programs on two machines would have them. No lock lives for longer than
-    // TTL here, so that is all the time for which servers that restarted must be distrusted.
+    // Two clients, as two programs on two machines would have them. No ttl is longer than TTL
+    // here, so the grants of nodes that restarted need not be ignored for longer than that.
     let client = || LockClient::builder().nodes(urls).max_ttl(TTL).build();
     let (alice, bob) = (client()?, client()?);
-    wait_for_young_servers(&alice, resource)?;
+    wait_for_young_nodes(&alice, resource)?;
 
     let lock = expect_lock(alice.try_lock(resource, TTL)?);
     let majority = urls.len() / 2 + 1;
@@ -56,10 +56,13 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
         "Alice holds the lock of '{resource}': at least {majority} of {} nodes agreed.",
         urls.len()
     ));
-    say(&format!("   She may rely on it for another {:.2} s.", lock.remaining().as_secs_f64()));
+    say(&format!("   It is valid for another {:.2} s.", lock.remaining().as_secs_f64()));
 
     let refused = bob.try_lock(resource, TTL)?.is_none();
-    say(&format!("Bob asks for it and is {}.", if refused { "refused" } else { "served, too?!" }));
+    say(&format!(
+        "Bob asks for it and is {}.",
+        if refused { "refused" } else { "granted it, too?!" }
+    ));
 
     let (asked, waiting) = mpsc::channel();
     let bob = thread::spawn({
@@ -69,17 +72,17 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
             let _ = asked.send(());
             let lock = bob.lock(&resource, TTL)?;
             let waited = start.elapsed();
-            drop(lock); // released here, without waiting for the nodes to say so
+            drop(lock); // releases the lock without waiting for the nodes
             Ok(waited)
         }
     });
     waiting.recv()?;
-    say("Bob asks again, and this time he waits for his turn.");
+    say("Bob asks again, and this time he waits.");
     thread::sleep(Duration::from_millis(200));
     say(&format!("Alice is done and releases the lock: {:?}.", lock.release()?));
     let waited = bob.join().map_err(|_| "Bob panicked")??;
     say(&format!(
-        "Bob was served after waiting {:.0} ms, and has released it.",
+        "Bob got the lock after waiting {:.0} ms, and has released it.",
         waited.as_secs_f64() * 1e3
     ));
 
@@ -95,8 +98,9 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Servers that were started a moment ago are no use yet. Says so, and waits until a majority is.
-fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box<dyn Error>> {
+/// Grants of nodes that were started a moment ago do not count yet. Says so, and waits until those
+/// of a majority do.
+fn wait_for_young_nodes(client: &LockClient, resource: &str) -> Result<(), Box<dyn Error>> {
     let nodes = client.nodes();
     let young = nodes.iter().filter_map(|node| Some((&node.url, node.quarantine?)));
     let young: Vec<_> = young.collect();
@@ -106,17 +110,17 @@ fn wait_for_young_servers(client: &LockClient, resource: &str) -> Result<(), Box
     }
     if young.len() > (nodes.len() - 1) / 2 {
         say(&format!(
-            "A server that restarted may have forgotten who holds a lock. What it grants counts\n\
-             when it has been up for as long as a lock may live: `max_ttl`, {TTL:?} here and\n\
-             60 s by default. `try_lock` fails until then, and says so; `lock` waits, as now.\n\
-             (Servers that write each change to disk at once do without it: `restart_guard`.)"
+            "A node that restarted may have forgotten who holds a lock. Its grants count when it\n\
+             has been up for the longest ttl: `max_ttl`, {TTL:?} here and 60 s by default.\n\
+             Until then, `try_lock` returns an error that says so; `lock` waits, as now.\n\
+             (For nodes that write every change to disk at once, turn this off: `restart_guard`.)"
         ));
         let _ = client.lock(resource, TTL)?.release()?;
     }
     Ok(())
 }
 
-/// Nodes fail: first few enough of them, then too many.
+/// Nodes fail: first a minority of them, then a majority.
 fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
     let carol = LockClient::new(nodes.urls())?;
 
@@ -131,24 +135,22 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
     say("A third node is stopped. Two of five are no majority.");
     match carol.try_lock(resource, TTL) {
         Err(LockError::NoQuorum(error)) => {
-            say("Carol is told that nobody can know who holds the lock, and why:");
+            say("Carol gets an error: too few nodes answered to know who holds the lock.");
             for report in error.reports() {
                 say(&format!("   {report}"));
             }
         }
         other => return Err(format!("there is no majority, but {other:?}").into()),
     }
-    say(
-        "That is what redlatch is about. The README says what it guarantees, and what no lock can.",
-    );
+    say("The README says what redlatch guarantees, and the guide what no lock can guarantee.");
     Ok(())
 }
 
 fn expect_lock(lock: Option<LockGuard>) -> LockGuard {
-    lock.expect("nobody else wants this lock")
+    lock.expect("no other client wants this lock")
 }
 
-#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -1,15 +1,15 @@
 //! Money between two accounts, each transfer under the locks of both.
 //!
 //! ```sh
-//! cargo run --example transfer
-//! cargo run --example transfer -- redis://a redis://b redis://c
+//! cargo run --features embedded --example transfer
+//! cargo run --features embedded --example transfer -- redis://a redis://b redis://c
 //! ```
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! With a lock for each account, taken one after the other, two transfers in opposite directions
-//! wait for each other for ever. `request_all` takes both at once or neither, so the order in which
-//! they are named makes no difference.
+//! With a lock for each account, acquired one after the other, two transfers in opposite directions
+//! wait for each other for ever. `request_all` acquires both locks at once or neither, so the order
+//! of their names makes no difference.
 
 use redlatch::LockClient;
 use redlatch::embedded::Nodes;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Failure> {
     }
 }
 
-/// A bank that knows nothing of transactions: it reads a balance, and later writes one.
+/// A bank without transactions: it reads a balance, and later writes one.
 struct Bank {
     balances: Vec<AtomicI64>,
 }
@@ -55,7 +55,7 @@ impl Bank {
     }
 }
 
-/// Many threads move money about, and none of it is lost.
+/// Many threads transfer money, and none of it is lost.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let bank = Bank { balances: (0..ACCOUNTS).map(|_| AtomicI64::new(PAID_IN)).collect() };
     // Two clients, as two programs would have them. Threads share one.
@@ -96,15 +96,15 @@ fn transfer(
     let accounts = [from, to].map(|account| format!("account:{account}"));
     let locks = client.request_all(accounts).ttl(TTL).lock()?;
     let (source, target) = (bank.read(from), bank.read(to));
-    thread::yield_now(); // here others would do their worst, if they could
-    // The last look at the clock, in the line before the one that must not run twice.
+    thread::yield_now(); // without the locks, another transfer could write here
+    // The last check of the lock, directly before the step that must not run twice.
     locks.ensure_held()?;
     bank.write(from, source - amount);
     bank.write(to, target + amount);
     Ok(()) // dropping the guard releases both locks
 }
 
-#[expect(clippy::print_stdout, reason = "this program is here to tell something")]
+#[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
 fn say(line: &str) {
     println!("{line}");
 }

@@ -39,7 +39,7 @@ pub struct NodeUrl {
     database: u32,
 }
 
-/// What to connect to.
+/// The address of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Address {
@@ -77,7 +77,7 @@ impl NodeUrl {
         }
     }
 
-    /// What to connect to.
+    /// The node's address.
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
@@ -237,12 +237,12 @@ fn split_query(path_and_query: &str) -> (&str, &str) {
     path_and_query.split_once('?').unwrap_or((path_and_query, ""))
 }
 
-/// A number without sign or blanks, unlike what the standard library's parser takes.
+/// A number without sign or blanks. The standard library's parser accepts a sign.
 fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
 }
 
-/// What can be said in more than one place of a URL, and may be said once.
+/// Settings that a URL may contain once, in one of several places.
 #[derive(Default)]
 struct Options {
     database: Option<u32>,
@@ -251,9 +251,9 @@ struct Options {
 }
 
 impl Options {
-    /// Takes `user:password`, as it stands before the `@`. Colons in the password are its own. What
-    /// has none is a password to some programs and a user to others, and here it is neither: taken
-    /// for a user, a password would be shown.
+    /// Parses `user:password`, the text before the `@`. The password may contain colons. Text
+    /// without a colon is a password to some programs and a user to others. Here it is an error:
+    /// if a password were parsed as a user, it would be shown.
     fn credentials(&mut self, text: &str) -> Result<(), NodeUrlErrorKind> {
         let (user, password) = match text.split_once(':') {
             Some(both) => both,

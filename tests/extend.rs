@@ -9,8 +9,8 @@ use redlatch::{ExtendError, LockGuard, LockLost, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, resume, take, value,
-    with_long_timeout, words,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, report_texts, resume, take,
+    value, with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -142,7 +142,7 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
     };
     assert_eq!((error.needed(), error.answered()), (3, 2));
     let expected = ["timed out waiting for an answer"; 3].into_iter().chain(["granted"; 2]);
-    assert!(words(&error).iter().eq(expected.collect::<Vec<_>>().iter()), "{error}");
+    assert!(report_texts(&error).iter().eq(expected.collect::<Vec<_>>().iter()), "{error}");
     assert!(guard.ensure_held().is_ok());
     assert!(guard.remaining() <= before && guard.remaining() > Duration::from_secs(10));
     resume(&servers, 3);

@@ -25,7 +25,7 @@ use support::locks::{
     LIMIT, LONG, connected, gone, take, with_long_timeout, without_restart_guard,
 };
 use support::peer::Peer;
-use support::program::{again, end_with_parent, succeed};
+use support::program::{end_with_parent, succeed, test_process};
 use support::servers::Servers;
 use support::shim::Shim;
 
@@ -42,7 +42,7 @@ const KEPT: Duration = Duration::from_millis(1_500);
 /// Runs one of the programs below with two servers.
 fn run(program: &str) -> Servers {
     let (servers, shim) = (Servers::start(2), Shim::stop());
-    let mut command = again(program);
+    let mut command = test_process(program);
     let millis = STOPPED_FOR.as_millis().to_string();
     command.envs([shim.preload()]).env(STOP, millis).env(URLS, servers.urls().join(" "));
     succeed(&mut command);

@@ -19,7 +19,7 @@ use support::servers::Servers;
 const TTL: Duration = Duration::from_secs(2);
 
 /// A client with long timeouts that waits for all nodes, and its events.
-fn listened(servers: &Servers) -> (LockClient, Journal) {
+fn recorded_client(servers: &Servers) -> (LockClient, Journal) {
     let journal = Journal::default();
     let builder = with_long_timeout(servers.urls()).wait_for_all(true);
     (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
@@ -34,11 +34,11 @@ fn scripts(servers: &Servers) -> u64 {
 #[test]
 fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let servers = Servers::start(3);
-    let (client, journal) = listened(&servers);
+    let (client, journal) = recorded_client(&servers);
     let others = all_nodes_client(servers.urls());
     let (asked, before) = (Instant::now(), scripts(&servers));
     take(&client, "nightly", TTL).leave();
-    // Dropping the client waits for what it has written.
+    // Dropping the client waits until its commands are written.
     drop(client);
     assert_eq!((holders(&servers, "nightly"), scripts(&servers)), (3, before));
     assert!(others.try_lock("nightly", TTL).unwrap().is_none() || asked.elapsed() > TTL);
@@ -88,7 +88,7 @@ fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
 #[test]
 fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     let servers = Servers::start(1);
-    let (client, journal) = listened(&servers);
+    let (client, journal) = recorded_client(&servers);
     let guard = take(&client, "slow", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     guard.leave();

@@ -12,7 +12,7 @@ use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released};
 use support::cli::{Value, encode};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout};
 use support::peer::Peer;
 use support::redis::Server;
 use support::servers::Servers;
@@ -105,7 +105,7 @@ fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let _ = take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
-    assert!(words(&no_quorum(&client))[0].starts_with("server error: READONLY"));
+    assert!(report_texts(&no_quorum(&client))[0].starts_with("server error: READONLY"));
     server.command(&["REPLICAOF", "NO", "ONE"]);
     assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
 }
@@ -134,7 +134,9 @@ fn a_node_that_is_busy_with_a_script_is_reported() {
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
-        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("server error: BUSY"),
+        Err(LockError::NoQuorum(error)) => {
+            report_texts(&error)[0].starts_with("server error: BUSY")
+        }
         // The script is not running yet.
         _ => false,
     };
@@ -177,7 +179,9 @@ fn a_node_that_is_loading_is_reported_and_waited_for() {
         server
     });
     let is_loading = || match client.try_lock("lock:loading", LONG) {
-        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("server error: LOADING"),
+        Err(LockError::NoQuorum(error)) => {
+            report_texts(&error)[0].starts_with("server error: LOADING")
+        }
         _ => false,
     };
     assert!(eventually(LIMIT, is_loading));
@@ -227,11 +231,11 @@ fn each_node_has_its_own_report() {
     servers[3].command(&["SET", "lock:asked", "another's"]);
     let error = no_quorum(&client);
     assert_eq!((error.answered(), error.needed()), (2, 3));
-    let words = words(&error);
-    assert!(words[0].starts_with("no connection: Connection refused"), "{error}");
-    assert_eq!(words[1], "timed out waiting for an answer");
-    assert!(words[2].starts_with("server error: OOM command not allowed"), "{error}");
-    assert_eq!(words[3..], ["refused", "granted"]);
+    let texts = report_texts(&error);
+    assert!(texts[0].starts_with("no connection: Connection refused"), "{error}");
+    assert_eq!(texts[1], "timed out waiting for an answer");
+    assert!(texts[2].starts_with("server error: OOM command not allowed"), "{error}");
+    assert_eq!(texts[3..], ["refused", "granted"]);
     for (report, server) in error.reports().iter().zip(servers.iter()) {
         assert_eq!(*report.url, format!("redis://127.0.0.1:{}/0", server.port()));
         assert!(error.to_string().contains(&*report.url));

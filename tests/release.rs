@@ -11,8 +11,8 @@ use redlatch::{LockGuard, ReleaseError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pause, resume, take, value, with_long_timeout,
-    words,
+    LIMIT, LONG, all_nodes_client, gone, holders, pause, report_texts, resume, take, value,
+    with_long_timeout,
 };
 use support::redis::Server;
 use support::servers::Servers;
@@ -124,7 +124,7 @@ fn with_a_majority_down_a_release_says_why() {
     let ReleaseError::NoQuorum(error) = guard.release().unwrap_err() else { panic!() };
     // Not a timeout: they refused at once.
     let refused = "no connection: Connection refused (os error 111)";
-    assert_eq!(words(&error), [refused, refused, "granted"]);
+    assert_eq!(report_texts(&error), [refused, refused, "granted"]);
     assert!(gone(&servers[2..], "down"));
 }
 

@@ -86,7 +86,7 @@ fn foreign_keys_on_a_minority_are_no_problem() {
         // majority.
         servers[1].command(&["SET", "b", foreign]);
         assert!(is_refused(&client, &["a", "b"]));
-        assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "what was foreign");
+        assert_eq!((holders(&servers, "a"), holders(&servers, "b")), (1, 1), "foreign keys stay");
         servers[1].command(&["DEL", "b"]);
     }
     // A value that is no string is foreign as well.

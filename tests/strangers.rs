@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout};
 use support::peer::Peer;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
@@ -129,7 +129,9 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
 
     let alone = all_nodes_client([nowhere]);
     let unresolved = || match alone.try_lock("named", LONG) {
-        Err(LockError::NoQuorum(error)) => words(&error)[0].starts_with("name not resolved: "),
+        Err(LockError::NoQuorum(error)) => {
+            report_texts(&error)[0].starts_with("name not resolved: ")
+        }
         other => panic!("{other:?}"),
     };
     // A resolver whose DNS servers do not answer is slow, and the result is a timeout.

@@ -10,8 +10,8 @@ use redlatch::{LockClient, LockError, NoQuorum, NodeError, Released};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, with_long_timeout,
-    words,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, report_texts, resume, take,
+    with_long_timeout,
 };
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
@@ -146,7 +146,7 @@ fn a_paused_majority_is_reported_within_the_node_timeout() {
     let start = Instant::now();
     let error = no_quorum(client.try_lock_for("stopped", LONG, wait));
     assert!(start.elapsed() > wait / 4 && start.elapsed() < wait + MARGIN);
-    assert!(words(&error)[0].starts_with("timed out"), "{error}");
+    assert!(report_texts(&error)[0].starts_with("timed out"), "{error}");
     resume(&servers, 3);
     assert!(eventually(LIMIT, || client.try_lock("stopped", LONG).is_ok_and(|it| it.is_some())));
     assert!(gone(&servers, "stopped"));
@@ -270,7 +270,7 @@ fn pending_bytes_for_a_paused_node_are_bounded_and_delay_no_call() {
     );
     pause(&servers, 1);
     let overloaded =
-        || words(&no_quorum(client.try_lock(huge(0), LONG)))[0].starts_with("overload");
+        || report_texts(&no_quorum(client.try_lock(huge(0), LONG)))[0].starts_with("overload");
     assert!(eventually(LIMIT, overloaded));
 }
 
@@ -283,7 +283,7 @@ fn a_paused_node_with_too_many_pending_commands_is_abandoned_and_reconnected() {
     pause(&servers, 1);
     drop(guards);
     // Each attempt ends at once, so no call waits long enough to notice the silence.
-    let reason = || words(&no_quorum(client.try_lock("another", LONG)))[0].clone();
+    let reason = || report_texts(&no_quorum(client.try_lock("another", LONG)))[0].clone();
     assert!(reason().starts_with("overload"), "{}", reason());
     assert!(eventually(LIMIT, || !reason().starts_with("overload")), "{}", reason());
     resume(&servers, 1);

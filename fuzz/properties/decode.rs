@@ -30,7 +30,7 @@ pub(crate) fn check(data: &[u8]) {
             assert_eq!(owned(&data[..*used]), alone, "without what follows");
         }
         Ok(None) => {}
-        Err(error) => assert!(error.to_string().len() < 200, "it does not quote what it read"),
+        Err(error) => assert!(error.to_string().len() < 200, "the error does not quote its input"),
     }
     check_prefixes(data);
 }

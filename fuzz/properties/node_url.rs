@@ -18,7 +18,7 @@ pub(crate) fn check(data: &[u8]) {
 fn check_shown(url: &NodeUrl) {
     assert!(url.same_server(url));
     let shown = url.to_string();
-    let again = NodeUrl::parse(&shown).expect("what is shown can be parsed");
+    let again = NodeUrl::parse(&shown).expect("the shown URL can be parsed");
     assert!(again.same_server(url) && url.same_server(&again), "{shown}");
     assert_eq!(again.address(), url.address());
     assert_eq!(again.database(), url.database());

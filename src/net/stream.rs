@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
 
-/// Where a socket can be connected to at once: the name, if there was one, has been resolved.
+/// An address that a socket can connect to at once: its host name, if it had one, is resolved.
 #[derive(Clone, Debug)]
 pub(super) enum Target<'a> {
     Tcp(SocketAddr),

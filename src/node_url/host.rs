@@ -38,8 +38,8 @@ pub(super) fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
     if is_name(relative) { Ok(host.to_ascii_lowercase()) } else { Err(NodeUrlErrorKind::BadHost) }
 }
 
-/// Whether two hosts, as `normalize` leaves them, are surely the same. A dot at the end only says
-/// that the name is complete as it stands.
+/// Whether two hosts, normalized by `normalize`, are certainly the same. A dot at the end only
+/// marks a name as complete.
 pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }

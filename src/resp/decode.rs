@@ -1,7 +1,7 @@
 //! The incremental decoder.
 //!
 //! A reply is first scanned to its end, then read. The scan goes through the values in the order
-//! of their bytes and keeps only what it needs to go on later:
+//! of their bytes and keeps only the state it needs to continue later:
 //!
 //! ```text
 //!             header of a string              body and CRLF are there

@@ -13,7 +13,7 @@ use super::support::eventually;
 use super::support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
 };
-use super::support::program::{again, end_with_parent, succeed};
+use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::{Shim, set_clock};
@@ -165,7 +165,7 @@ const URLS: &str = "REDLATCH_TEST_JUMP_URLS";
 fn jumps_of_the_clients_wall_clock_have_no_effect() {
     let servers = Servers::start(3);
     let shim = Shim::clock();
-    let mut command = again("clocks::as_a_client_whose_wall_clock_jumps");
+    let mut command = test_process("clocks::as_a_client_whose_wall_clock_jumps");
     command.envs(shim.environment(CLOCK)).env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     assert!(gone(&servers, "wall"));

@@ -10,7 +10,7 @@ use super::connected;
 use super::support::cli::{Value, encode};
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout, words,
+    LIMIT, LONG, all_nodes_client, gone, holders, report_texts, take, with_long_timeout,
 };
 use super::support::peer::Peer;
 use super::support::proxy::{Mode, Proxy};
@@ -63,7 +63,7 @@ fn a_reply_cut_at_any_byte_is_unknown_and_the_lock_is_removed() {
         assert_eq!(taken.is_ok(), offset == 5, "{offset}: {taken:?}");
         assert_eq!(holders(nodes, &name), 1, "the key was set, whatever reply arrived");
         if let Err(LockError::NoQuorum(error)) = &taken {
-            assert!(words(error)[0].starts_with("connection lost"), "{error}");
+            assert!(report_texts(error)[0].starts_with("connection lost"), "{error}");
         }
         drop(taken);
         // There is no connection for the removal: it stays pending until the next traffic.

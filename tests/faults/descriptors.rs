@@ -8,8 +8,10 @@ use redlatch::{ConfigError, LockError, Released};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, with_long_timeout, words};
-use super::support::program::{again, end_with_parent, succeed};
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout,
+};
+use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::servers::Servers;
 use super::{can_be_acquired, connected};
 
@@ -18,7 +20,7 @@ const URLS: &str = "REDLATCH_TEST_DESCRIPTORS_URLS";
 #[test]
 fn without_descriptors_new_connections_fail_and_open_ones_still_work() {
     let servers = Servers::start(3);
-    let mut command = again("descriptors::as_a_process_without_descriptors");
+    let mut command = test_process("descriptors::as_a_process_without_descriptors");
     succeed(command.env(URLS, servers.urls().join(" ")));
     assert!(["old", "new"].iter().all(|name| gone(&servers, name)));
 }
@@ -65,7 +67,7 @@ fn as_a_process_without_descriptors() {
     match new.try_lock_for("new", LONG, wait) {
         Err(LockError::NoQuorum(error)) => {
             let why = |words: &String| words.starts_with("no connection: Too many open files");
-            assert!(words(&error).iter().all(why), "{error}");
+            assert!(report_texts(&error).iter().all(why), "{error}");
         }
         other => panic!("{other:?}"),
     }

@@ -17,7 +17,7 @@ use rustix::thread::gettid;
 use super::connected;
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take};
-use super::support::program::{again, end_with_parent, succeed};
+use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::servers::Servers;
 use super::support::shim::Shim;
 
@@ -48,7 +48,7 @@ const FORK: &str = "REDLATCH_FORK";
 fn a_forked_child_with_a_client_of_its_own_does_not_disturb_its_parent() {
     let servers = Servers::start(3);
     let shim = Shim::fork();
-    let mut command = again("forks::as_a_program_that_forks");
+    let mut command = test_process("forks::as_a_program_that_forks");
     command.envs(shim.environment(FORK)).env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     assert!(["parent", "child", "after"].iter().all(|name| gone(&servers, name)));

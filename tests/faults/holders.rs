@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout,
 };
-use super::support::program::{again, end_with_parent};
+use super::support::program::{end_with_parent, test_process};
 use super::support::servers::Servers;
 
 const URLS: &str = "REDLATCH_TEST_HOLDER_URLS";
@@ -32,7 +32,7 @@ impl Holder {
     /// Starts the process, and waits until it reports that it has the lock.
     fn start(servers: &Servers, ending: &str) -> Self {
         let before = Instant::now();
-        let mut command = again("holders::as_a_holder");
+        let mut command = test_process("holders::as_a_holder");
         command.env(URLS, servers.urls().join(" ")).env(ENDING, ending);
         let mut process = command.spawn().expect("this program can be started again");
         let output = process.stdout.take().expect("it is a pipe");

@@ -12,9 +12,9 @@ use super::can_be_acquired;
 use super::support::cli::{Client, Value};
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, take, value, with_long_timeout, words,
+    LIMIT, LONG, all_nodes_client, gone, report_texts, take, value, with_long_timeout,
 };
-use super::support::program::{again, end_with_parent, succeed};
+use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::Shim;
@@ -27,7 +27,7 @@ const ROUND: Duration = Duration::from_millis(200);
 fn with_names(test: &str) {
     let shim = Shim::names();
     fs::write(shim.orders(), "0\n").expect("the file can be written");
-    succeed(again(test).envs(shim.environment(NAMES)));
+    succeed(test_process(test).envs(shim.environment(NAMES)));
 }
 
 /// From now on, a lookup takes `millis` milliseconds and finds these addresses.
@@ -105,11 +105,11 @@ fn as_a_client_of_an_unknown_name() {
     let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
     for _ in 0..3 {
         let error = no_quorum(&client);
-        assert!(words(&error)[0].starts_with("name not resolved: "), "{error}");
+        assert!(report_texts(&error)[0].starts_with("name not resolved: "), "{error}");
     }
     // First no address accepts connections, and then the last of several does.
     look_up(0, &["127.0.0.3", "127.0.0.4"]);
-    let refused = || words(&no_quorum(&client))[0].starts_with("no connection: ");
+    let refused = || report_texts(&no_quorum(&client))[0].starts_with("no connection: ");
     assert!(eventually(LIMIT, refused));
     look_up(0, &["::1", "127.0.0.3", "127.0.0.1"]);
     assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));

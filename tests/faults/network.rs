@@ -8,7 +8,7 @@ use redlatch::{LockError, Released};
 
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout, words,
+    LIMIT, LONG, all_nodes_client, gone, holders, report_texts, take, with_long_timeout,
 };
 use super::support::proxy::{Mode, Proxy};
 use super::support::servers::Servers;
@@ -32,7 +32,7 @@ fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported(
         match client.try_lock("majority", LONG) {
             Err(LockError::NoQuorum(error)) => {
                 let refused = |words: &String| words.starts_with("no connection: ");
-                assert!(words(&error)[..2].iter().all(refused), "{error}");
+                assert!(report_texts(&error)[..2].iter().all(refused), "{error}");
                 assert_eq!(error.answered(), 2);
             }
             other => panic!("{other:?}"),

@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, take, with_long_timeout, words,
+    LIMIT, LONG, all_nodes_client, calls, gone, holders, report_texts, take, with_long_timeout,
 };
 use super::support::proxy::{Mode, Proxy};
 use super::support::redis::Server;
@@ -116,7 +116,7 @@ fn grants_whose_replies_were_lost_with_a_killed_majority_are_removed_after_its_r
     match attempt {
         Err(LockError::NoQuorum(error)) => {
             let unknown = |words: &String| words.starts_with("connection lost");
-            assert!(words(&error)[..2].iter().all(unknown), "{error}");
+            assert!(report_texts(&error)[..2].iter().all(unknown), "{error}");
         }
         other => panic!("{other:?}"),
     }
@@ -201,7 +201,7 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     let start = Instant::now();
     match client.try_lock("unconnected", LONG) {
         Err(LockError::NoQuorum(error)) => {
-            assert_eq!(words(&error), ["timed out connecting"], "{error}");
+            assert_eq!(report_texts(&error), ["timed out connecting"], "{error}");
         }
         other => panic!("{other:?}"),
     }

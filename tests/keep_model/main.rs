@@ -16,7 +16,7 @@ mod shared_lease;
 mod losses;
 mod sync;
 
-/// What `shared_lease` takes from the crate.
+/// The names that `shared_lease` imports from the crate.
 use redlatch::internal::engine;
 
 mod clock {
@@ -68,7 +68,7 @@ fn at(millis: u64) -> Time {
     Time::from_millis(millis)
 }
 
-/// What one node grants.
+/// A lease that one node granted.
 fn lease() -> Lease {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
     let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Patience::Once);
@@ -105,8 +105,8 @@ impl World {
         self.nodes.lock().unwrap().push(sent);
     }
 
-    /// What the keep-alive loop does with a lock that is due: an extension that the nodes confirm.
-    /// Returns when it had their answer, if it has sent the request.
+    /// The keep-alive loop's work for a lock that is due: an extension that the nodes confirm.
+    /// Returns the time of their answer, if the request was sent.
     fn extend(&self) -> Option<Time> {
         let (now, mut extended) = (self.now(), None);
         let begun = self.lease.begin_extension(now, ttl(3_000), |lease| {

@@ -72,7 +72,7 @@ struct Hold {
     until: u64,
 }
 
-/// What was observed, and the violations.
+/// The observations, and the violations.
 #[derive(Debug)]
 pub(crate) struct Checker {
     /// How many servers are a majority of the configured nodes.

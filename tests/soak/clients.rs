@@ -12,7 +12,7 @@ use super::chance::Chance;
 use super::client::{FOLDER, NUMBER, TALLY, URLS};
 use super::figures::Figures;
 use super::support::eventually;
-use super::support::program::again;
+use super::support::program::test_process;
 
 const COUNT: usize = 3;
 
@@ -63,7 +63,7 @@ impl Clients {
 
     fn spawn(&mut self) -> Client {
         self.started += 1;
-        let mut command = again("as_a_client");
+        let mut command = test_process("as_a_client");
         command.env(URLS, &self.urls).env(FOLDER, &self.folder);
         command.env(NUMBER, self.started.to_string());
         let process = command.spawn().expect("this program can be started again");

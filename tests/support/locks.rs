@@ -94,7 +94,7 @@ pub fn connections(server: &Server, name: &str) -> usize {
 }
 
 /// The report of each node, as text.
-pub fn words(error: &NoQuorum) -> Vec<String> {
+pub fn report_texts(error: &NoQuorum) -> Vec<String> {
     error.reports().iter().map(|report| report.answer.to_string()).collect()
 }
 

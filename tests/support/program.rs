@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Runs the test of this name, in the main thread of the process. Its input is a pipe: it
-/// ends when the pipe is closed.
-pub fn again(test: &str) -> Command {
+/// The command that runs the test of this name in a process of its own, in its main thread. Its
+/// input is a pipe: it ends when the pipe is closed.
+pub fn test_process(test: &str) -> Command {
     let itself = env::current_exe().expect("a running program has a path");
     let mut command = Command::new(itself);
     command.args(["--exact", test, "--test-threads=1", "--nocapture"]);

@@ -10,8 +10,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-/// Where the charts are, from the folder of this program: Cargo leaves what is in here out of the
-/// package, and the README shows them.
+/// The folder of the charts, relative to this program's. They are not in this program's folder,
+/// because the README shows them and Cargo leaves this folder out of the package.
 pub const FOLDER: &str = "../../docs";
 
 const WIDTH: usize = 776;

@@ -8,7 +8,7 @@ use std::fmt::Write;
 /// redlatch's, and all lengths are relative to it.
 #[derive(Debug, PartialEq)]
 pub struct Group {
-    /// What was measured.
+    /// The name of the measurement.
     pub title: String,
     pub unit: Unit,
     /// Names and values.

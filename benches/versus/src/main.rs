@@ -4,8 +4,8 @@
 //! cargo run --release --manifest-path benches/versus/Cargo.toml [-- options] [scenario...]
 //! ```
 //!
-//! `scenarios` has what is measured, `peers` the libraries, `lane` how they take turns, `worker`
-//! the process of each, `work` what a turn does, and `figures` and `chart` the chart. Results are
+//! `scenarios` has the measurements, `peers` the libraries, `lane` their order in a run, `worker`
+//! the process of each, `work` the measured loop, and `figures` and `chart` the chart. Results are
 //! checked while they are measured: a lock that is not granted, not released or held twice ends the
 //! program.
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 struct Pipe {
     from: TcpStream,
     to: TcpStream,
-    /// What has been read, and when it is to be written.
+    /// The bytes that were read, and the time at which to write them.
     under_way: VecDeque<(Instant, Vec<u8>)>,
     is_open: bool,
 }

@@ -29,7 +29,7 @@ pub enum Wanted {
 pub struct Findings {
     /// Name and number of nodes, for the heading.
     pub title: String,
-    /// What was measured, in a sentence or two.
+    /// A description of the measurement, in a sentence or two.
     pub about: String,
     pub table: Table,
     pub figures: Vec<Figure>,

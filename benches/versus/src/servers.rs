@@ -124,8 +124,8 @@ impl Drop for Servers {
     }
 }
 
-/// A port that refuses connections, and that nobody else is given while this lives: it is the local
-/// end of a connection, which listens to nothing.
+/// A port that refuses connections, and that no other program gets while this value exists: it is
+/// the local end of a connection, which listens to nothing.
 pub struct ClosedPort {
     pub port: u16,
     _ends: (TcpListener, TcpStream),

@@ -88,7 +88,7 @@ impl Marker {
     }
 
     pub fn leave(&self) {
-        self.0.unlock().expect("what was locked can be unlocked");
+        self.0.unlock().expect("a held lock can be released");
     }
 }
 

@@ -55,7 +55,7 @@ impl Worker {
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("the worker's output can be read");
         let slice = Slice::from_text(line.trim_end());
-        slice.expect("the worker has not failed: what it said of that is above")
+        slice.expect("the worker sends a result; its output above says why it sent none")
     }
 
     /// The most memory it has ever held, in bytes.
@@ -70,7 +70,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It ends when there is nobody to give orders.
+        // The process ends when its input is closed.
         self.orders = None;
         let _ = self.child.wait();
     }

@@ -42,7 +42,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Lease) {
             assert_eq!(time, held);
             client.lease = Some(lease);
         }
-        other => panic!("{other:?}, and nobody was asked"),
+        other => panic!("{other:?}, and no node was asked"),
     }
 }
 

@@ -12,7 +12,7 @@ use redlatch::internal::engine::{
 pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
     let started = client.now;
     let mut machine = Release::new(&client.rules, lease, started);
-    let Step::Send(request) = machine.poll() else { panic!("nobody is asked") };
+    let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
     assert_eq!((request.verb(), token_of(&request)), (Verb::Release, lease.token));
     assert_eq!((request.key(), request.nodes), (&*lease.key, lease.nodes));
     assert_eq!((ttl_of(&request), request.started), (lease.ttl_longest, started));

@@ -78,7 +78,7 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
 /// Takes the finished rounds, writes the output, and checks both.
 fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
     while let Some((waiter, returns)) = rounds.poll() {
-        assert!(waiting.remove(&waiter).is_some(), "{waiter} is told twice");
+        assert!(waiting.remove(&waiter).is_some(), "{waiter} gets two results");
         let tally = returns.ballot.tally;
         let votes = tally.granted.len() + tally.refused.len() + tally.failed.len();
         assert_eq!(votes, tally.voted().len(), "a node has one vote");

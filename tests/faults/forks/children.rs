@@ -18,7 +18,7 @@ use crate::connected;
 use crate::support::cli::{Client, Value};
 use crate::support::eventually;
 use crate::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, without_restart_guard};
-use crate::support::program::{again, end_with_parent, succeed};
+use crate::support::program::{end_with_parent, succeed, test_process};
 use crate::support::servers::Servers;
 use crate::support::shim::Shim;
 
@@ -31,7 +31,7 @@ const WAY: &str = "REDLATCH_TEST_FORK_WAY";
 fn with_child(program: &str, way: &str) -> Servers {
     let servers = Servers::start(3);
     let shim = Shim::fork();
-    let mut command = again(program);
+    let mut command = test_process(program);
     command.envs(shim.environment(FORK)).env(URLS, servers.urls().join(" ")).env(WAY, way);
     succeed(&mut command);
     servers

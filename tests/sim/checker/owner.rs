@@ -17,8 +17,8 @@ pub(super) struct Owner {
     pub(super) is_void: bool,
     /// Its holds, if it was granted: one for each resource.
     pub(super) holds: Vec<usize>,
-    /// Until when each node has to keep the key, by the commands that it received. A key that a node
-    /// loses, for instance by a crash, still counts: no client can know of the loss.
+    /// Until when each node has to keep the key, by the commands that it received. A key that a
+    /// node loses, for instance by a crash, still counts: no client can know of the loss.
     promised: [u64; NODES_MAX],
     /// Replies that were not counted yet.
     answers: Vec<Answer>,

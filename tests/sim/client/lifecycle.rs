@@ -17,7 +17,8 @@ impl Client {
         WALL + self.wall_offset + context.queue.now() / MICROS
     }
 
-    /// No thread requests anything any more: reads what has arrived, and processes deadlines.
+    /// For a client whose threads request nothing any more: reads the bytes that have arrived, and
+    /// processes deadlines.
     pub(crate) fn settle(&mut self, context: &mut Context) {
         self.take_in(context);
         if !context.options.has(Mistake::TimeoutIgnored) {

@@ -67,7 +67,7 @@ impl Operator {
         Request::to_all(&self.rules, now, Action::Inspect { key: Arc::clone(&self.key) })
     }
 
-    /// The removal of what was seen, and of nothing else.
+    /// The removal of the inspected value, and of nothing else.
     fn removal(&self, now: Time) -> Request {
         let (key, seen) = (Arc::clone(&self.key), Arc::from(self.seen.clone()));
         Request::to_all(&self.rules, now, Action::Remove { key, seen })

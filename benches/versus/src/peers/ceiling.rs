@@ -44,7 +44,7 @@ impl Ceiling {
             }
             for stream in &mut self.streams {
                 stream.read_exact(&mut replies).expect("the server answers");
-                assert!(replies == expected, "it does what it was asked");
+                assert!(replies == expected, "the server executes the commands");
             }
             part.pairs += DEPTH as u64 / 2;
             part.acquire.record(start.elapsed());

@@ -33,7 +33,7 @@ impl Floor {
         }
         for mut stream in streams.iter() {
             stream.read_exact(reply).expect("the server answers");
-            assert_eq!(reply, expected, "it does what it was asked");
+            assert_eq!(reply, expected, "the server executes the commands");
         }
     }
 }

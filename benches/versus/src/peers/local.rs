@@ -10,7 +10,7 @@ impl Blocking for Local {
     type Held<'a> = MutexGuard<'a, ()>;
 
     fn acquire(&self, _: &str, _: bool) -> MutexGuard<'_, ()> {
-        self.0.lock().expect("nobody panics with it held")
+        self.0.lock().expect("no thread panics with it held")
     }
 
     fn release<'a>(&'a self, held: MutexGuard<'a, ()>) {

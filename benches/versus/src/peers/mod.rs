@@ -120,7 +120,7 @@ fn blocking<B: work::Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Plan) -> Sli
     Box::new(move |plan| work::run(&peer, plan))
 }
 
-/// `redis://host:port` without what is before the host.
+/// The `host:port` of `redis://host:port`.
 fn address(url: &str) -> &str {
     url.strip_prefix("redis://").expect("the servers' URLs are TCP ones")
 }

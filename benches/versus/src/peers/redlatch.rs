@@ -10,7 +10,7 @@ pub struct Redlatch {
     way: Way,
 }
 
-/// What is asked for, and how it is given back.
+/// Which kind of lock is acquired, and how it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// With `release()`, which waits for a majority's answer. So do the next two.
@@ -25,13 +25,13 @@ pub enum Way {
 
 impl Redlatch {
     pub fn new(urls: &[String], way: Way) -> Self {
-        // The servers have just been started, and nothing that they forgot is still held. With the
-        // guard, everything is asked of them in the same way, but only in a minute.
-        // A machine that stands still for a moment must not end the whole run.
+        // The servers were just started and have forgotten no lock that is still held. The restart
+        // guard changes no command; it would only delay the first lock by a minute.
+        // A long timeout: a machine that stalls for a moment must not end the whole run.
         let client = LockClient::builder().nodes(urls).restart_guard(false);
         let client = client.node_timeout(Duration::from_secs(1)).build();
         let client = client.expect("the servers' URLs can be used");
-        // Connects, with the patience that a busy machine may call for: what is measured has none.
+        // Connects and waits as long as a busy machine needs: the measured calls do not wait.
         let resource = format!("versus:connect:{}", std::process::id());
         drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
         Self { client, way }

@@ -10,7 +10,7 @@ use crate::report::{Figure, Findings, Table, Wanted, rate, seconds, time};
 use crate::work::{Kind, Slice};
 use std::time::Duration;
 
-/// Long enough for those who wait half a second at every turn.
+/// Long enough for a library that waits half a second for each lock.
 const SICK_SLICE: Duration = Duration::from_millis(1500);
 
 const PEERS: [Peer; 4] = [Peer::Redlatch, Peer::RedlatchDrop, Peer::Rslock, Peer::RslockSingle];
@@ -24,14 +24,14 @@ pub fn run(context: &Context) -> Vec<Findings> {
     let urls = servers.urls();
     let setup = Setup { servers, urls: &urls, kind: Kind::Free, threads: 1, processes: 1 };
     let mut lanes: Vec<_> = PEERS.map(|peer| setup.lane(peer, "frozen")).into();
-    // What is possible without that node at all: nobody could do better.
+    // Without that node at all: no library can be faster than that.
     let others = Setup { urls: &urls[..context.nodes - 1], ..setup };
     let control = others.lane(Peer::Redlatch, "frozen-fewer");
     lanes.push(control.named("redlatch, release(), without that node"));
     let mut healthy: Vec<Vec<Slice>> = vec![Vec::new(); lanes.len()];
     let frozen = context.nodes - 1;
     for _ in 0..context.turns.div_ceil(2) {
-        // What is left of the stop before is not the healthy state.
+        // After a node was stopped, a few rounds pass until all is healthy again.
         for lane in &mut lanes {
             lane.run(Duration::from_millis(300), servers);
             lane.slices.pop();

@@ -1,4 +1,4 @@
-//! How a child uses what it has inherited, and forks in the middle of an operation.
+//! Children that use inherited clients and guards, and forks in the middle of an operation.
 
 use std::env;
 use std::process;
