@@ -104,10 +104,10 @@ impl Core {
         loop {
             match operation.poll() {
                 Step::Send(request) if request.verb().is_answered() => {
-                    let returns = self.net.submit(request).returns;
-                    last = LastRound { reports: returns.reports, twins: returns.twins };
+                    let votes = self.net.submit(request).into_votes();
+                    last = LastRound { reports: votes.reports, twins: votes.twins };
                     // After the answer that decided it: a grant must not look younger than it is.
-                    operation.handle(clock::now(), Input::Ballot(returns.ballot));
+                    operation.handle(clock::now(), Input::Ballot(votes.ballot));
                 }
                 Step::Send(request) => self.net.post(request),
                 Step::Wait(until) => {

@@ -11,10 +11,11 @@
 mod deadlines;
 mod entry;
 mod restoring;
+mod result;
 mod same_server;
 mod watching;
 
-pub use entry::Returns;
+pub use result::{RoundResult, Votes};
 
 use super::change::ChangeRecorder;
 use super::node_error::NodeError;
@@ -37,7 +38,7 @@ pub struct Rounds<W> {
     extensions: usize,
     /// Before this none of those ends by its deadline.
     ends_at: Time,
-    finished: VecDeque<(W, Returns)>,
+    finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
     /// Nodes that are the same server as one before them, and the first such pair.
     duplicates: NodeSet,
@@ -138,8 +139,8 @@ impl<W> Rounds<W> {
         self.sessions.iter().any(|session| session.has_removals(now, patience))
     }
 
-    /// The next round that is over.
-    pub fn poll(&mut self) -> Option<(W, Returns)> {
+    /// The result of the next decided round.
+    pub fn poll(&mut self) -> Option<(W, RoundResult)> {
         self.finished.pop_front()
     }
 
@@ -176,9 +177,8 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// How the client stands with each node.
-    #[must_use]
-    pub fn status(&self, now: Time) -> Vec<NodeStatus> {
+    /// The status of each node.
+    fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
         let status = |(index, (session, trip)): (usize, (&Session, &Option<Duration>))| {
             let mut status = session.status(now, *trip);
@@ -233,10 +233,15 @@ impl<W> Rounds<W> {
             return;
         }
         entry.close(slot, &mut self.sessions, is_late);
-        let returns = entry.returns(&self.sessions, self.twins);
-        self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
+        let waiter = entry.waiter.take();
+        let result = match entry.verb() {
+            Some(Verb::Ping) => RoundResult::Ping(self.status(now)),
+            _ => entry.result(&self.sessions, self.twins),
+        };
+        self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;
 
+        let entry = &self.entries[slot];
         if entry.is_to_restore() {
             let (tally, refused) = (entry.tally, entry.tally.refused);
             refused.iter().for_each(|node| self.restore(now, slot, node));

@@ -1,5 +1,6 @@
 //! One round: its request, who waits for it, and the votes so far.
 
+use super::result::{RoundResult, Votes};
 use crate::engine::quorum;
 use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
@@ -8,42 +9,6 @@ use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a round came to.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Returns {
-    /// The votes.
-    pub ballot: Ballot,
-    /// What each node said. Empty if a majority granted the request, or refused it for no other
-    /// reason than that others hold the lock: then nobody asks.
-    pub reports: Vec<NodeReport>,
-    /// Two nodes that are one server.
-    pub twins: Option<(Arc<str>, Arc<str>)>,
-    /// Was it only about how the nodes are?
-    pub is_ping: bool,
-    /// What each node holds, if they were asked for that.
-    pub snapshots: Vec<Option<KeySnapshot>>,
-}
-
-impl Returns {
-    /// What a round came to of which nothing was heard. Its request may have been written, or be
-    /// written yet.
-    pub(crate) fn silence(names: &[Arc<str>], verb: Verb, problem: &NodeError) -> Self {
-        let all = NodeSet::all(names.len());
-        let mut tally = Tally::new(names.len());
-        tally.failed = all;
-        let mut ballot = Ballot::new(tally);
-        ballot.sent = all;
-        let report = |name: &Arc<str>| NodeReport {
-            url: Arc::clone(name),
-            answer: NodeAnswer::Failed(problem.clone()),
-        };
-        let reports = names.iter().map(report).collect();
-        let snapshots = if verb == Verb::Inspect { vec![None; names.len()] } else { Vec::new() };
-        Self { ballot, reports, twins: None, is_ping: verb == Verb::Ping, snapshots }
-    }
-}
 
 /// A place for a round. It is used for one round after another, so that a round allocates nothing.
 #[derive(Debug)]
@@ -191,24 +156,40 @@ impl<W> Entry<W> {
         }
     }
 
-    /// What the round came to.
-    pub(super) fn returns(&mut self, sessions: &[Session], twins: Option<(Node, Node)>) -> Returns {
+    /// The result, if the round is not a ping.
+    pub(super) fn result(
+        &mut self,
+        sessions: &[Session],
+        twins: Option<(Node, Node)>,
+    ) -> RoundResult {
+        let tally = self.tally;
+        match self.verb() {
+            Some(Verb::Inspect) => {
+                let snapshots = self.snapshots.iter_mut().map(Option::take).collect();
+                RoundResult::Inspection { snapshots, reports: self.reports(sessions) }
+            }
+            Some(Verb::Remove) => {
+                let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
+                RoundResult::Removal { tally, reports }
+            }
+            _ => RoundResult::Votes(self.votes(sessions, twins)),
+        }
+    }
+
+    fn votes(&mut self, sessions: &[Session], twins: Option<(Node, Node)>) -> Votes {
         let mut ballot = Ballot::new(self.tally);
         ballot.hopeless = self.hopeless;
         ballot.same_server = twins.is_some();
         ballot.counters = self.counters;
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
-        let is_ping = self.verb() == Some(Verb::Ping);
-        let sees = self.verb() == Some(Verb::Inspect);
         let mut reports = Vec::new();
-        if sees || !self.is_plain() {
+        if !self.is_plain() {
             ballot.quarantine = self.quarantine();
             reports = self.reports(sessions);
         }
         let name = |node: Node| Arc::clone(sessions[node.index()].name());
         let twins = twins.map(|(first, second)| (name(first), name(second)));
-        let snapshots = if sees { self.snapshots.clone() } else { Vec::new() };
-        Returns { ballot, reports, twins, is_ping, snapshots }
+        Votes { ballot, reports, twins }
     }
 
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for

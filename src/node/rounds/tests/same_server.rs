@@ -2,6 +2,7 @@
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Verb};
+use crate::node::RoundResult;
 use crate::node::fixture::greeting;
 
 #[test]
@@ -16,9 +17,9 @@ fn two_names_of_one_server_end_every_attempt_and_name_both() {
     nodes.hear(0, "+OK\r\n");
     assert!(!nodes.is_over(), "one server has one vote");
     nodes.hear(1, "+OK\r\n");
-    let returns = nodes.over();
-    assert!(returns.ballot.same_server);
-    assert_eq!(returns.twins, Some(("redis://0".into(), "redis://2".into())));
+    let votes = nodes.over();
+    assert!(votes.ballot.same_server);
+    assert_eq!(votes.twins, Some(("redis://0".into(), "redis://2".into())));
 
     nodes.open(2, Verb::Acquire, 2);
     assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
@@ -73,8 +74,7 @@ fn one_server_is_looked_at_once() {
     nodes.hear(1, &greeting("other", 1_000));
     nodes.hear(2, &greeting("same", 1_000));
     (0..3).for_each(|index| nodes.hear(index, SEEN));
-    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
-    assert_eq!(seen, [true, true, false]);
+    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 
     // Also if it was looked at before it was recognised.
     let mut nodes = Nodes::ready(false);
@@ -86,6 +86,10 @@ fn one_server_is_looked_at_once() {
     nodes.hear(0, &greeting("run 2", 1_000));
     nodes.hear(0, SEEN);
     nodes.hear(1, SEEN);
-    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
-    assert_eq!(seen, [true, true, false]);
+    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
+}
+
+fn has_snapshot(nodes: &mut Nodes) -> Vec<bool> {
+    let RoundResult::Inspection { snapshots, .. } = nodes.result() else { panic!("an inspection") };
+    snapshots.iter().map(Option::is_some).collect()
 }
