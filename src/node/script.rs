@@ -10,6 +10,17 @@
 //! has, and the answer repeats it: `n` for yes, `-n` for no, or a list that begins with `n`. So a
 //! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
 //! a plain lock, has no room for such a proof.)
+//!
+//! [`RELEASE`], [`EXTEND`] and [`HANDOFF`] are [`RELEASE_ALL`], [`EXTEND_ALL`] and [`CLAIM`] for one
+//! key without a counter. They exist because the general scripts cost the server more. The cost of
+//! the general script for one key, in multiples of the special one (`usec_per_call` of `INFO
+//! commandstats`, redis-server 7.0.15, medians of 21 alternating runs of 20 000 calls each):
+//!
+//! | special | general | ratio |
+//! |---|---|---|
+//! | `release.lua` | `release_all.lua` | 1.04 |
+//! | `extend.lua` | `extend_all.lua` | 1.04 |
+//! | `handoff.lua` | `claim.lua` | 1.37 |
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::FENCE_MAX;
