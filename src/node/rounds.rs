@@ -22,7 +22,7 @@ use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use crate::engine::{Node, Request, Verb, Vote};
 use entry::Entry;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -40,9 +40,6 @@ pub struct Rounds<W> {
     ends_at: Time,
     finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
-    /// Nodes that are the same server as one before them, and the first such pair.
-    duplicates: NodeSet,
-    twins: Option<(Node, Node)>,
     round_trips: Vec<Option<Duration>>,
     /// What changes about the nodes, if somebody wants to know.
     watch: Option<ChangeRecorder>,
@@ -62,8 +59,6 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            duplicates: NodeSet::EMPTY,
-            twins: None,
             watch: None,
         }
     }
@@ -82,7 +77,7 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
-        let is_pointless = request.verb().is_acquisition() && self.has_living_twins();
+        let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
         self.extensions += usize::from(request.verb() == Verb::Extend);
@@ -154,8 +149,7 @@ impl<W> Rounds<W> {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
             self.note_greeting(node);
-            self.compare_identities();
-            self.retract_duplicates(now);
+            self.compare_run_ids(now, node);
         }
         self.collect(now, node);
     }
@@ -180,12 +174,7 @@ impl<W> Rounds<W> {
     /// The status of each node.
     fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
-        let status = |(index, (session, trip)): (usize, (&Session, &Option<Duration>))| {
-            let mut status = session.status(now, *trip);
-            status.last_error = self.duplication(Node::new(index)).or(status.last_error);
-            status
-        };
-        with_trips.enumerate().map(status).collect()
+        with_trips.map(|(session, trip)| session.status(now, *trip)).collect()
     }
 
     /// Passes on the answers of one node's session.
@@ -197,17 +186,13 @@ impl<W> Rounds<W> {
         self.note_loss(node);
     }
 
-    fn count(&mut self, now: Time, node: Node, mut answer: Answer) {
+    fn count(&mut self, now: Time, node: Node, answer: Answer) {
         let slot = answer.ticket.slot;
         let is_its =
             |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
         if !self.entries.get(slot).is_some_and(is_its) {
             // The answer to a question that nobody asks any more.
             return;
-        }
-        if let Some(problem) = self.duplication(node) {
-            answer.vote = Vote::Failed;
-            answer.problem = Some(problem);
         }
         let took = answer.took;
         let entry = &mut self.entries[slot];
@@ -236,7 +221,7 @@ impl<W> Rounds<W> {
         let waiter = entry.waiter.take();
         let result = match entry.verb() {
             Some(Verb::Ping) => RoundResult::Ping(self.status(now)),
-            _ => entry.result(&self.sessions, self.twins),
+            _ => entry.result(&self.sessions),
         };
         self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;

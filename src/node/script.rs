@@ -11,10 +11,10 @@
 //! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
 //! a plain lock, has no room for such a proof.)
 //!
-//! [`RELEASE`], [`EXTEND`] and [`HANDOFF`] are [`RELEASE_ALL`], [`EXTEND_ALL`] and [`CLAIM`] for one
-//! key without a counter. They exist because the general scripts cost the server more. The cost of
-//! the general script for one key, in multiples of the special one (`usec_per_call` of `INFO
-//! commandstats`, redis-server 7.0.15, medians of 21 alternating runs of 20 000 calls each):
+//! For a lock with one key and no counter, [`RELEASE`], [`EXTEND`] and [`HANDOFF`] do the same as
+//! [`RELEASE_ALL`], [`EXTEND_ALL`] and [`CLAIM`]. They exist because the general scripts cost the
+//! server more time for one key (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15,
+//! medians of 21 alternating runs of 20 000 calls each, in multiples of the special script):
 //!
 //! | special | general | ratio |
 //! |---|---|---|

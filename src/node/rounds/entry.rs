@@ -116,23 +116,32 @@ impl<W> Entry<W> {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
         }
         self.problems[node.index()] = answer.problem;
-        // What a server shows by its second name has been seen.
+        // Of two nodes that are one server, one is seen.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         true
     }
 
-    /// A vote that was counted is not the node's own.
-    pub(super) fn retract(&mut self, node: Node, problem: &NodeError) {
-        if self.waiter.is_some() && self.tally.voted().contains(node) {
-            self.tally.granted.remove(node);
-            self.tally.refused.remove(node);
-            self.tally.failed.insert(node);
-            self.counters.nodes.remove(node);
-            self.hopeless.insert(node);
-            self.problems[node.index()] = Some(problem.clone());
-            self.snapshots[node.index()] = None;
+    /// Makes a node's vote a failed vote, if the round is undecided; with `also_later`, also the
+    /// vote that it would still give. Returns whether that changed anything.
+    pub(super) fn withdraw_vote(
+        &mut self,
+        node: Node,
+        error: &NodeError,
+        also_later: bool,
+    ) -> bool {
+        let is_to_fail = also_later || self.tally.voted().contains(node);
+        if self.waiter.is_none() || !is_to_fail {
+            return false;
         }
+        self.tally.granted.remove(node);
+        self.tally.refused.remove(node);
+        self.tally.failed.insert(node);
+        self.counters.nodes.remove(node);
+        self.hopeless.insert(node);
+        self.problems[node.index()] = Some(error.clone());
+        self.snapshots[node.index()] = None;
+        true
     }
 
     /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their
@@ -157,11 +166,7 @@ impl<W> Entry<W> {
     }
 
     /// The result, if the round is not a ping.
-    pub(super) fn result(
-        &mut self,
-        sessions: &[Session],
-        twins: Option<(Node, Node)>,
-    ) -> RoundResult {
+    pub(super) fn result(&mut self, sessions: &[Session]) -> RoundResult {
         let tally = self.tally;
         match self.verb() {
             Some(Verb::Inspect) => {
@@ -172,24 +177,22 @@ impl<W> Entry<W> {
                 let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
                 RoundResult::Removal { tally, reports }
             }
-            _ => RoundResult::Votes(self.votes(sessions, twins)),
+            _ => RoundResult::Votes(self.votes(sessions)),
         }
     }
 
-    fn votes(&mut self, sessions: &[Session], twins: Option<(Node, Node)>) -> Votes {
+    fn votes(&mut self, sessions: &[Session]) -> Votes {
         let mut ballot = Ballot::new(self.tally);
         ballot.hopeless = self.hopeless;
-        ballot.same_server = twins.is_some();
+        ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
-        if !self.is_plain() {
+        if ballot.same_server || !self.is_plain() {
             ballot.quarantine = self.quarantine();
             reports = self.reports(sessions);
         }
-        let name = |node: Node| Arc::clone(sessions[node.index()].name());
-        let twins = twins.map(|(first, second)| (name(first), name(second)));
-        Votes { ballot, reports, twins }
+        Votes { ballot, reports }
     }
 
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
@@ -219,7 +222,7 @@ impl<W> Entry<W> {
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
-            let answer = match problem {
+            let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
                 None if tally.granted.contains(node) => NodeAnswer::Granted,

@@ -36,10 +36,9 @@ pub struct Votes {
     /// The votes.
     pub ballot: Ballot,
     /// What each node replied. Empty if no error can follow from the votes: a majority granted the
-    /// request, or an attempt to take a lock failed only because it is held.
+    /// request, or an attempt to take a lock failed only because it is held. Never empty if two
+    /// nodes are one server.
     pub reports: Vec<NodeReport>,
-    /// The URLs of two nodes that are one server.
-    pub twins: Option<(Arc<str>, Arc<str>)>,
 }
 
 impl RoundResult {
@@ -63,7 +62,7 @@ impl RoundResult {
             _ => {
                 let mut ballot = Ballot::new(tally);
                 ballot.sent = all;
-                Self::Votes(Votes { ballot, reports: reports(), twins: None })
+                Self::Votes(Votes { ballot, reports: reports() })
             }
         }
     }
