@@ -100,8 +100,8 @@ fn rounds(bench: &Bench) {
             session.wrote(length);
             rounds.received(now, Node::new(index), black_box(b"+OK\r\n"));
         }
-        let ((), returns) = rounds.poll().expect("a majority has answered");
-        assert_eq!(returns.ballot.tally.granted.len(), 3);
+        let ((), result) = rounds.poll().expect("a majority has answered");
+        assert_eq!(result.into_votes().ballot.tally.granted.len(), 3);
         assert!(rounds.poll().is_none());
     });
 }

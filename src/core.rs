@@ -16,7 +16,7 @@ use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
 use crate::net::Net;
-use crate::node::{Credentials, NodeReport, Session, SessionOptions};
+use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
 use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
@@ -104,10 +104,10 @@ impl Core {
         loop {
             match operation.poll() {
                 Step::Send(request) if request.verb().is_answered() => {
-                    let returns = self.net.submit(request).returns;
-                    last = LastRound { reports: returns.reports, twins: returns.twins };
+                    let votes = self.net.submit(request).into_votes();
+                    last = LastRound { reports: votes.reports };
                     // After the answer that decided it: a grant must not look younger than it is.
-                    operation.handle(clock::now(), Input::Ballot(returns.ballot));
+                    operation.handle(clock::now(), Input::Ballot(votes.ballot));
                 }
                 Step::Send(request) => self.net.post(request),
                 Step::Wait(until) => {
@@ -161,8 +161,18 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
 #[derive(Default)]
 pub(crate) struct LastRound {
     pub(crate) reports: Vec<NodeReport>,
-    /// The URLs of two nodes that are one server.
-    pub(crate) twins: Option<(Arc<str>, Arc<str>)>,
+}
+
+impl LastRound {
+    /// The URLs of two nodes that are one server, if there are such.
+    pub(crate) fn same_server(&self) -> Option<(Arc<str>, Arc<str>)> {
+        self.reports.iter().find_map(|report| match &report.answer {
+            NodeAnswer::Failed(NodeError::SameServer { url }) => {
+                Some((Arc::clone(url), Arc::clone(&report.url)))
+            }
+            _ => None,
+        })
+    }
 }
 
 /// Fresh random numbers from the operating system, in one call.

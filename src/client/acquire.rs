@@ -99,7 +99,8 @@ impl LockClient {
             Acquired::TooSlow(took) => Err(LockError::TooSlow { took, ttl: ttl.as_duration() }),
             Acquired::NoEntropy => Err(LockError::NoEntropy),
             Acquired::SameServer => {
-                let (first, second) = last.twins.unwrap_or_else(|| ("?".into(), "?".into()));
+                let same = last.same_server();
+                let (first, second) = same.expect("a report names the two nodes");
                 Err(LockError::SameServer { first, second })
             }
         }

@@ -5,7 +5,7 @@ use crate::clock;
 use crate::engine::{Action, Request, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
-use crate::node::{NodeError, NodeStatus};
+use crate::node::{NodeError, NodeStatus, RoundResult};
 use std::sync::Arc;
 
 impl LockClient {
@@ -25,9 +25,12 @@ impl LockClient {
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         if self.core.is_forked() {
-            return self.core.net.unknown(&NodeError::OtherProcess);
+            return self.core.net.unreachable(&NodeError::OtherProcess);
         }
-        let statuses = self.core.net.submit(Request::ping(&self.core.rules, clock::now())).statuses;
+        let result = self.core.net.submit(Request::ping(&self.core.rules, clock::now()));
+        let RoundResult::Ping(statuses) = result else {
+            unreachable!("the result of a ping is {result:?}");
+        };
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();
         }
@@ -61,8 +64,11 @@ impl LockClient {
         }
         let action = Action::Inspect { key: Arc::clone(&key) };
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let returns = self.core.net.submit(request).returns;
-        Inspection::of(key, &returns.snapshots, returns.reports)
+        let result = self.core.net.submit(request);
+        let RoundResult::Inspection { snapshots, reports } = result else {
+            unreachable!("the result of an inspection is {result:?}");
+        };
+        Inspection::of(key, &snapshots, reports)
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
     }
 
@@ -102,10 +108,12 @@ impl LockClient {
         }
         let action = Action::Remove { key: Arc::clone(key), seen: Arc::clone(locks) };
         let request = Request::to_all(&self.core.rules, clock::now(), action);
-        let returns = self.core.net.submit(request).returns;
-        let tally = &returns.ballot.tally;
+        let result = self.core.net.submit(request);
+        let RoundResult::Removal { tally, reports } = result else {
+            unreachable!("the result of a removal by force is {result:?}");
+        };
         if tally.answered_by_majority() != Verdict::Won {
-            return Err(ForceReleaseError::NoQuorum(NoQuorum::new(returns.reports)));
+            return Err(ForceReleaseError::NoQuorum(NoQuorum::new(reports)));
         }
         Ok(!tally.granted.is_empty())
     }

@@ -33,11 +33,12 @@ mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
-pub(crate) use socket_loop::Delivery;
+
+pub(crate) use crate::node::Votes;
 
 use crate::clock::{self, Time};
 use crate::engine::{Request, Verb};
-use crate::node::{NodeError, NodeStatus, Phase, Returns, Rounds, Session};
+use crate::node::{NodeError, NodeStatus, Phase, RoundResult, Rounds, Session};
 use crate::node_url::Address;
 use batch::Batch;
 use io_thread::IoThread;
@@ -98,7 +99,7 @@ impl Net {
     }
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
-    pub(crate) fn submit(&self, request: Request) -> Delivery {
+    pub(crate) fn submit(&self, request: Request) -> RoundResult {
         let (verb, limit) = (request.verb(), limit(&request));
         self.event_loop.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
@@ -110,18 +111,14 @@ impl Net {
 }
 
 impl Net {
-    /// The nodes' statuses where no node can be asked.
-    pub(crate) fn unknown(&self, error: &NodeError) -> Vec<NodeStatus> {
-        let names = self.names.iter();
-        names.map(|name| NodeStatus::unknown(Arc::clone(name), error.clone())).collect()
+    /// The nodes' statuses where no request can be sent.
+    pub(crate) fn unreachable(&self, error: &NodeError) -> Vec<NodeStatus> {
+        NodeStatus::of_unreachable(&self.names, error)
     }
 
     /// The outcome of a request that the I/O thread has not delivered in time.
-    fn undelivered(&self, verb: Verb) -> Delivery {
-        let error = NodeError::TimedOut(Phase::Queued);
-        let is_ping = verb == Verb::Ping;
-        let statuses = if is_ping { self.unknown(&error) } else { Vec::new() };
-        Delivery { returns: Returns::silence(&self.names, verb, &error), statuses }
+    fn undelivered(&self, verb: Verb) -> RoundResult {
+        RoundResult::without_replies(&self.names, verb, &NodeError::TimedOut(Phase::Queued))
     }
 }
 
@@ -143,7 +140,7 @@ fn limit(request: &Request) -> Duration {
 #[derive(Debug)]
 pub(crate) struct Requests {
     net: Arc<Net>,
-    batch: Batch<Delivery>,
+    batch: Batch<RoundResult>,
     /// The requests that are not decided, by number: when to stop waiting, and the verb.
     limits: HashMap<usize, (Time, Verb)>,
 }
@@ -165,14 +162,13 @@ impl Requests {
     /// Waits until a request is decided or its deadline has passed, and calls `each` with the
     /// number and the outcome of each such request. Must be called again without delay while any
     /// request is undecided.
-    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, Delivery)) {
+    pub(crate) fn collect(&mut self, mut each: impl FnMut(usize, RoundResult)) {
         let Self { net, batch, limits } = self;
         let Some(first) = limits.values().map(|(limit, _)| *limit).min() else { return };
-        let is_any =
-            batch.collect(&net.event_loop, first.since(clock::now()), |number, delivery| {
-                limits.remove(&number);
-                each(number, delivery);
-            });
+        let is_any = batch.collect(&net.event_loop, first.since(clock::now()), |number, result| {
+            limits.remove(&number);
+            each(number, result);
+        });
         if is_any {
             return;
         }

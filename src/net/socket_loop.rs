@@ -8,7 +8,7 @@ use super::leader_followers::EventLoop;
 use super::resolver::Resolver;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node, Request};
-use crate::node::{NodeStatus, Returns, Rounds};
+use crate::node::{RoundResult, Rounds};
 use crate::node_url::Address;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
@@ -31,22 +31,13 @@ const POLL_CURRENT_FOR: Duration = Duration::from_millis(1);
 /// connection has no room at once take several rounds.
 pub(super) const LINGER_ROUNDS: u32 = 10;
 
-/// The result of a request.
-#[derive(Debug)]
-pub(crate) struct Delivery {
-    /// The votes.
-    pub(crate) returns: Returns,
-    /// The status of each node, if the request was a ping.
-    pub(crate) statuses: Vec<NodeStatus>,
-}
-
 /// The sockets, and the rounds that run over them.
 #[derive(Debug)]
 pub(super) struct SocketLoop {
     poll: Poll,
     events: Events,
     connections: Vec<Connection>,
-    rounds: Rounds<Arc<Follower<Delivery>>>,
+    rounds: Rounds<Arc<Follower<RoundResult>>>,
     resolver: Resolver,
     buffer: Box<[u8]>,
     /// When the last poll returned.
@@ -62,7 +53,7 @@ impl SocketLoop {
     /// An event loop whose connections are not open yet, and its waker.
     pub(super) fn new(
         connections: Vec<Connection>,
-        rounds: Rounds<Arc<Follower<Delivery>>>,
+        rounds: Rounds<Arc<Follower<RoundResult>>>,
         patience: Duration,
         changes: Option<Arc<ChangeQueue>>,
     ) -> io::Result<(Self, Arc<Waker>)> {
@@ -173,11 +164,8 @@ impl SocketLoop {
                 changes.push(change);
             }
         }
-        while let Some((follower, returns)) = self.rounds.poll() {
-            // Only a ping reports the status of every node, and only a ping never ends early.
-            let is_ping = returns.is_ping;
-            let statuses = if is_ping { self.rounds.status(clock::now()) } else { Vec::new() };
-            follower.deliver(Delivery { returns, statuses });
+        while let Some((follower, result)) = self.rounds.poll() {
+            follower.deliver(result);
             is_any = true;
         }
         is_any
@@ -186,7 +174,7 @@ impl SocketLoop {
 
 impl EventLoop for SocketLoop {
     type Request = Request;
-    type Outcome = Delivery;
+    type Outcome = RoundResult;
 
     fn catch_up(&mut self) {
         self.poll_sockets(Some(Duration::ZERO));
@@ -198,7 +186,7 @@ impl EventLoop for SocketLoop {
         }
     }
 
-    fn open(&mut self, request: Request, follower: Arc<Follower<Delivery>>) {
+    fn open(&mut self, request: Request, follower: Arc<Follower<RoundResult>>) {
         self.make_room(&request);
         self.read_before(&request);
         self.rounds.open(clock::now(), request, follower);
@@ -237,7 +225,7 @@ impl EventLoop for SocketLoop {
         self.is_poisoned = true;
     }
 
-    fn next_follower(&self) -> Option<&Arc<Follower<Delivery>>> {
+    fn next_follower(&self) -> Option<&Arc<Follower<RoundResult>>> {
         self.rounds.waiters().next()
     }
 }

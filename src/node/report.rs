@@ -95,17 +95,18 @@ pub struct NodeStatus {
 }
 
 impl NodeStatus {
-    /// What is known of a node that cannot be asked.
-    pub(crate) fn unknown(url: Arc<str>, error: NodeError) -> Self {
-        Self {
-            url,
+    /// The statuses of nodes to which no request can be sent.
+    pub(crate) fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
+        let status = |url: &Arc<str>| Self {
+            url: Arc::clone(url),
             is_connected: false,
             server: None,
             version: None,
             uptime: None,
             quarantine: None,
             round_trip: None,
-            last_error: Some(error),
-        }
+            last_error: Some(error.clone()),
+        };
+        urls.iter().map(status).collect()
     }
 }

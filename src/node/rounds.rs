@@ -11,17 +11,18 @@
 mod deadlines;
 mod entry;
 mod restoring;
+mod result;
 mod same_server;
 mod watching;
 
-pub use entry::Returns;
+pub use result::{RoundResult, Votes};
 
 use super::change::ChangeRecorder;
 use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use crate::engine::{Node, Request, Verb, Vote};
 use entry::Entry;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -37,11 +38,8 @@ pub struct Rounds<W> {
     extensions: usize,
     /// Before this none of those ends by its deadline.
     ends_at: Time,
-    finished: VecDeque<(W, Returns)>,
+    finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
-    /// Nodes that are the same server as one before them, and the first such pair.
-    duplicates: NodeSet,
-    twins: Option<(Node, Node)>,
     round_trips: Vec<Option<Duration>>,
     /// What changes about the nodes, if somebody wants to know.
     watch: Option<ChangeRecorder>,
@@ -61,8 +59,6 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            duplicates: NodeSet::EMPTY,
-            twins: None,
             watch: None,
         }
     }
@@ -81,7 +77,7 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
-        let is_pointless = request.verb().is_acquisition() && self.has_living_twins();
+        let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
         self.extensions += usize::from(request.verb() == Verb::Extend);
@@ -138,8 +134,8 @@ impl<W> Rounds<W> {
         self.sessions.iter().any(|session| session.has_removals(now, patience))
     }
 
-    /// The next round that is over.
-    pub fn poll(&mut self) -> Option<(W, Returns)> {
+    /// The result of the next decided round.
+    pub fn poll(&mut self) -> Option<(W, RoundResult)> {
         self.finished.pop_front()
     }
 
@@ -153,8 +149,7 @@ impl<W> Rounds<W> {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
             self.note_greeting(node);
-            self.compare_identities();
-            self.retract_duplicates(now);
+            self.compare_run_ids(now, node);
         }
         self.collect(now, node);
     }
@@ -176,16 +171,10 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// How the client stands with each node.
-    #[must_use]
-    pub fn status(&self, now: Time) -> Vec<NodeStatus> {
+    /// The status of each node.
+    fn status(&self, now: Time) -> Vec<NodeStatus> {
         let with_trips = self.sessions.iter().zip(&self.round_trips);
-        let status = |(index, (session, trip)): (usize, (&Session, &Option<Duration>))| {
-            let mut status = session.status(now, *trip);
-            status.last_error = self.duplication(Node::new(index)).or(status.last_error);
-            status
-        };
-        with_trips.enumerate().map(status).collect()
+        with_trips.map(|(session, trip)| session.status(now, *trip)).collect()
     }
 
     /// Passes on the answers of one node's session.
@@ -197,17 +186,13 @@ impl<W> Rounds<W> {
         self.note_loss(node);
     }
 
-    fn count(&mut self, now: Time, node: Node, mut answer: Answer) {
+    fn count(&mut self, now: Time, node: Node, answer: Answer) {
         let slot = answer.ticket.slot;
         let is_its =
             |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
         if !self.entries.get(slot).is_some_and(is_its) {
             // The answer to a question that nobody asks any more.
             return;
-        }
-        if let Some(problem) = self.duplication(node) {
-            answer.vote = Vote::Failed;
-            answer.problem = Some(problem);
         }
         let took = answer.took;
         let entry = &mut self.entries[slot];
@@ -233,10 +218,15 @@ impl<W> Rounds<W> {
             return;
         }
         entry.close(slot, &mut self.sessions, is_late);
-        let returns = entry.returns(&self.sessions, self.twins);
-        self.finished.extend(entry.waiter.take().map(|waiter| (waiter, returns)));
+        let waiter = entry.waiter.take();
+        let result = match entry.verb() {
+            Some(Verb::Ping) => RoundResult::Ping(self.status(now)),
+            _ => entry.result(&self.sessions),
+        };
+        self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;
 
+        let entry = &self.entries[slot];
         if entry.is_to_restore() {
             let (tally, refused) = (entry.tally, entry.tally.refused);
             refused.iter().for_each(|node| self.restore(now, slot, node));

@@ -43,6 +43,7 @@ use crate::resp::Decoder;
 use least_uptime::LeastUptime;
 use reply_order::ReplyOrder;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The conversation with one node. The module says how it is driven.
@@ -76,6 +77,8 @@ pub struct Session {
     has_greeted: bool,
     least_uptime: LeastUptime,
     problem: Option<NodeError>,
+    /// The URL of an earlier node that is the same server.
+    same_server: Option<Arc<str>>,
 }
 
 #[derive(Debug)]
@@ -114,6 +117,7 @@ impl Session {
             has_greeted: false,
             least_uptime: LeastUptime::NONE,
             problem: None,
+            same_server: None,
         }
     }
 
@@ -287,9 +291,10 @@ impl Session {
         }
     }
 
-    /// The next answer.
+    /// The next answer. It is a failed vote if this node is the same server as an earlier one.
     pub fn poll_answer(&mut self) -> Option<Answer> {
-        self.answers.pop_front()
+        let answer = self.answers.pop_front()?;
+        Some(answer.failed_by(self.same_server()))
     }
 }
 

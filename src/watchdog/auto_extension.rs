@@ -6,7 +6,7 @@ use super::notifier::BackgroundEvent;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
 use crate::error::{ExtendError, LockLost, NoQuorum};
-use crate::net::Delivery;
+use crate::net::Votes;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,14 +71,14 @@ impl AutoExtension {
     /// Takes in the answers of the nodes. With `has_listener` there may be an event to emit.
     pub(super) fn finish(
         mut self,
-        delivery: Delivery,
+        votes: Votes,
         rules: &Rules,
         has_listener: bool,
     ) -> FinishedExtension {
         // After the answer that decided it.
         let now = clock::now();
         let mut extend = self.extend.take().expect("an extension under way has begun");
-        extend.handle(now, Input::Ballot(delivery.returns.ballot));
+        extend.handle(now, Input::Ballot(votes.ballot));
         let Step::Done(outcome) = extend.poll() else {
             unreachable!("an extension is one attempt, without a pause")
         };
@@ -101,7 +101,7 @@ impl AutoExtension {
         let event = has_listener.then(|| {
             let valid_until = kept.lease.held_until(now).filter(|_| kept.is_emitted);
             let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
-            let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(delivery.returns.reports));
+            let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(votes.reports));
             let error = (!is_confirmed).then(no_quorum);
             let key = Arc::clone(&kept.lease.granted().key);
             BackgroundEvent::AutoExtension { key, took, validity: valid_until.since(now), error }

@@ -12,7 +12,7 @@ use super::plan::{Next, SLACK_MAX};
 use super::schedule::Schedule;
 use crate::clock::{self, Time};
 use crate::engine::Rules;
-use crate::net::{Delivery, Net, Requests};
+use crate::net::{Net, Requests, Votes};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -149,7 +149,7 @@ impl KeepAliveLoop {
         }
     }
 
-    fn send_and_collect(&mut self, answered: &mut Vec<(usize, Delivery)>) {
+    fn send_and_collect(&mut self, answered: &mut Vec<(usize, Votes)>) {
         while let Some(mut extension) = self.due.take(UNDER_WAY_MAX - self.units_under_way) {
             let (mut number, requests) = (None, &mut self.requests);
             extension.begin(&self.rules, |request| number = Some(requests.begin(request)));
@@ -160,13 +160,13 @@ impl KeepAliveLoop {
                 self.schedule_next(extension.into_lock());
             }
         }
-        self.requests.collect(|number, delivery| answered.push((number, delivery)));
+        self.requests.collect(|number, result| answered.push((number, result.into_votes())));
     }
 
-    fn finish(&mut self, number: usize, delivery: Delivery) {
+    fn finish(&mut self, number: usize, votes: Votes) {
         let Some(extension) = self.under_way.remove(&number) else { return };
         self.units_under_way -= extension.units;
-        let finished = extension.finish(delivery, &self.rules, self.notifier.has_listener());
+        let finished = extension.finish(votes, &self.rules, self.notifier.has_listener());
         let FinishedExtension { kept, held_until, round, event } = finished;
         round.into_iter().for_each(|round| self.load.record_round(round));
         // First: the events of a lock come before its loss.

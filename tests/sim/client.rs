@@ -265,9 +265,9 @@ impl Client {
 
     /// Delivers the outcomes of decided rounds. Their threads wake up a little later.
     fn deliver(&mut self, context: &mut Context) {
-        while let Some((worker, returns)) = self.rounds.poll() {
+        while let Some((worker, result)) = self.rounds.poll() {
             let delay = context.network.scheduling_delay(&mut context.random);
-            self.workers[worker].hand(returns, delay);
+            self.workers[worker].hand(result, delay);
             let (client, life) = self.name;
             context.queue.after(delay, Event::Work { client, life, worker });
         }

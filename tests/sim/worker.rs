@@ -18,7 +18,7 @@ use crate::queue::Event;
 use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
-use redlatch::internal::node::Returns;
+use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ enum State {
     Waiting,
     /// The outcome was delivered: the votes, and the values on the nodes if the request was an
     /// inspection.
-    Handed(Ballot, Vec<Vec<u8>>),
+    Handed(RoundResult),
     /// A lock is held.
     Holding,
     /// Waits in the queue behind another thread of the client.
@@ -106,10 +106,9 @@ impl Worker {
     }
 
     /// The event loop delivers the outcome of a round.
-    pub(crate) fn hand(&mut self, returns: Returns, scheduling_delay: u64) {
-        let values = returns.snapshots.into_iter().filter_map(|seen| seen?.value);
+    pub(crate) fn hand(&mut self, result: RoundResult, scheduling_delay: u64) {
         self.scheduling_delays += scheduling_delay;
-        self.state = State::Handed(returns.ballot, values.collect());
+        self.state = State::Handed(result);
     }
 
     /// Takes over the outcome that was delivered to its placeholder.
@@ -136,17 +135,29 @@ impl Worker {
                 client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
-            State::Handed(ballot, seen) => {
-                if let Some(Running::Operator(operator)) = &mut self.operation {
-                    operator.see(seen);
-                }
-                let ballot = self.tamper(context, ballot);
-                self.check_votes(context, &ballot);
-                self.handle(now, Input::Ballot(ballot));
+            State::Handed(result) => {
+                self.take_result(now, context, result);
                 self.advance(client, context);
             }
             State::Holding => self.go_on(client, context),
             State::InLine(waiting) => self.look_up(client, context, waiting),
+        }
+    }
+
+    fn take_result(&mut self, now: Time, context: &mut Context, result: RoundResult) {
+        match (result, &mut self.operation) {
+            (RoundResult::Votes(votes), _) => {
+                let ballot = self.tamper(context, votes.ballot);
+                self.check_votes(context, &ballot);
+                self.handle(now, Input::Ballot(ballot));
+            }
+            (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
+                let values = snapshots.into_iter().filter_map(|seen| seen?.value);
+                operator.inspected(now, values.collect());
+            }
+            // The operation ends with these.
+            (RoundResult::Removal { .. } | RoundResult::Ping(_), _) => {}
+            (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
         }
     }
 

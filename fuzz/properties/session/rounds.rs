@@ -4,7 +4,7 @@ use super::{Input, PUSH, REPLIES, pause, reply, request};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Node;
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, Rounds, Session, SessionOptions,
+    DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -77,16 +77,28 @@ fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {
 
 /// Takes the finished rounds, writes the output, and checks both.
 fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
-    while let Some((waiter, returns)) = rounds.poll() {
+    while let Some((waiter, result)) = rounds.poll() {
         assert!(waiting.remove(&waiter).is_some(), "{waiter} gets two results");
-        let tally = returns.ballot.tally;
-        let votes = tally.granted.len() + tally.refused.len() + tally.failed.len();
-        assert_eq!(votes, tally.voted().len(), "a node has one vote");
-        assert!(
-            tally.granted.without(returns.ballot.sent).is_empty(),
-            "granted without being asked"
-        );
-        assert!(returns.reports.is_empty() || returns.reports.len() == NODES);
+        let votes = match result {
+            RoundResult::Votes(votes) => votes,
+            RoundResult::Ping(statuses) => {
+                assert_eq!(statuses.len(), NODES);
+                continue;
+            }
+            RoundResult::Inspection { snapshots, reports } => {
+                assert_eq!((snapshots.len(), reports.len()), (NODES, NODES));
+                continue;
+            }
+            RoundResult::Removal { reports, .. } => {
+                assert!(reports.is_empty() || reports.len() == NODES);
+                continue;
+            }
+        };
+        let tally = votes.ballot.tally;
+        let count = tally.granted.len() + tally.refused.len() + tally.failed.len();
+        assert_eq!(count, tally.voted().len(), "a node has one vote");
+        assert!(tally.granted.without(votes.ballot.sent).is_empty(), "granted without being asked");
+        assert!(votes.reports.is_empty() || votes.reports.len() == NODES);
     }
     for index in 0..NODES {
         let session = rounds.session(Node::new(index));

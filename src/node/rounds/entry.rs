@@ -1,5 +1,6 @@
 //! One round: its request, who waits for it, and the votes so far.
 
+use super::result::{RoundResult, Votes};
 use crate::engine::quorum;
 use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
@@ -8,42 +9,6 @@ use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What a round came to.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Returns {
-    /// The votes.
-    pub ballot: Ballot,
-    /// What each node said. Empty if a majority granted the request, or refused it for no other
-    /// reason than that others hold the lock: then nobody asks.
-    pub reports: Vec<NodeReport>,
-    /// Two nodes that are one server.
-    pub twins: Option<(Arc<str>, Arc<str>)>,
-    /// Was it only about how the nodes are?
-    pub is_ping: bool,
-    /// What each node holds, if they were asked for that.
-    pub snapshots: Vec<Option<KeySnapshot>>,
-}
-
-impl Returns {
-    /// What a round came to of which nothing was heard. Its request may have been written, or be
-    /// written yet.
-    pub(crate) fn silence(names: &[Arc<str>], verb: Verb, problem: &NodeError) -> Self {
-        let all = NodeSet::all(names.len());
-        let mut tally = Tally::new(names.len());
-        tally.failed = all;
-        let mut ballot = Ballot::new(tally);
-        ballot.sent = all;
-        let report = |name: &Arc<str>| NodeReport {
-            url: Arc::clone(name),
-            answer: NodeAnswer::Failed(problem.clone()),
-        };
-        let reports = names.iter().map(report).collect();
-        let snapshots = if verb == Verb::Inspect { vec![None; names.len()] } else { Vec::new() };
-        Self { ballot, reports, twins: None, is_ping: verb == Verb::Ping, snapshots }
-    }
-}
 
 /// A place for a round. It is used for one round after another, so that a round allocates nothing.
 #[derive(Debug)]
@@ -151,23 +116,32 @@ impl<W> Entry<W> {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
         }
         self.problems[node.index()] = answer.problem;
-        // What a server shows by its second name has been seen.
+        // Of two nodes that are one server, one is seen.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         true
     }
 
-    /// A vote that was counted is not the node's own.
-    pub(super) fn retract(&mut self, node: Node, problem: &NodeError) {
-        if self.waiter.is_some() && self.tally.voted().contains(node) {
-            self.tally.granted.remove(node);
-            self.tally.refused.remove(node);
-            self.tally.failed.insert(node);
-            self.counters.nodes.remove(node);
-            self.hopeless.insert(node);
-            self.problems[node.index()] = Some(problem.clone());
-            self.snapshots[node.index()] = None;
+    /// Makes a node's vote a failed vote, if the round is undecided; with `also_later`, also the
+    /// vote that it would still give. Returns whether that changed anything.
+    pub(super) fn withdraw_vote(
+        &mut self,
+        node: Node,
+        error: &NodeError,
+        also_later: bool,
+    ) -> bool {
+        let is_to_fail = also_later || self.tally.voted().contains(node);
+        if self.waiter.is_none() || !is_to_fail {
+            return false;
         }
+        self.tally.granted.remove(node);
+        self.tally.refused.remove(node);
+        self.tally.failed.insert(node);
+        self.counters.nodes.remove(node);
+        self.hopeless.insert(node);
+        self.problems[node.index()] = Some(error.clone());
+        self.snapshots[node.index()] = None;
+        true
     }
 
     /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their
@@ -191,24 +165,34 @@ impl<W> Entry<W> {
         }
     }
 
-    /// What the round came to.
-    pub(super) fn returns(&mut self, sessions: &[Session], twins: Option<(Node, Node)>) -> Returns {
+    /// The result, if the round is not a ping.
+    pub(super) fn result(&mut self, sessions: &[Session]) -> RoundResult {
+        let tally = self.tally;
+        match self.verb() {
+            Some(Verb::Inspect) => {
+                let snapshots = self.snapshots.iter_mut().map(Option::take).collect();
+                RoundResult::Inspection { snapshots, reports: self.reports(sessions) }
+            }
+            Some(Verb::Remove) => {
+                let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
+                RoundResult::Removal { tally, reports }
+            }
+            _ => RoundResult::Votes(self.votes(sessions)),
+        }
+    }
+
+    fn votes(&mut self, sessions: &[Session]) -> Votes {
         let mut ballot = Ballot::new(self.tally);
         ballot.hopeless = self.hopeless;
-        ballot.same_server = twins.is_some();
+        ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
-        let is_ping = self.verb() == Some(Verb::Ping);
-        let sees = self.verb() == Some(Verb::Inspect);
         let mut reports = Vec::new();
-        if sees || !self.is_plain() {
+        if ballot.same_server || !self.is_plain() {
             ballot.quarantine = self.quarantine();
             reports = self.reports(sessions);
         }
-        let name = |node: Node| Arc::clone(sessions[node.index()].name());
-        let twins = twins.map(|(first, second)| (name(first), name(second)));
-        let snapshots = if sees { self.snapshots.clone() } else { Vec::new() };
-        Returns { ballot, reports, twins, is_ping, snapshots }
+        Votes { ballot, reports }
     }
 
     /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
@@ -238,7 +222,7 @@ impl<W> Entry<W> {
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
-            let answer = match problem {
+            let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
                 None if tally.granted.contains(node) => NodeAnswer::Granted,

@@ -1,54 +1,57 @@
-//! Two nodes that are one server: found out by its random name, and given one vote.
+//! Two nodes that are one server. The greetings show it, by the server's `run_id`, and then the
+//! replies of the node that comes second in the configuration do not count.
+//!
+//! No lock command is written before the greeting of its connection was read, so a node whose own
+//! greeting shows it has no votes yet from this server. It has some if a later greeting of the
+//! earlier node shows it: these are withdrawn.
 
 use super::Rounds;
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet};
+use crate::engine::Node;
 use crate::node::node_error::NodeError;
 use crate::node::session::Session;
 use std::sync::Arc;
 
 impl<W> Rounds<W> {
-    /// Finds which nodes are the same server as another one. Names that a node had on an earlier
-    /// connection count as long as no new one is known: better to doubt a node than to count it
-    /// twice.
-    pub(super) fn compare_identities(&mut self) {
-        self.duplicates = NodeSet::EMPTY;
-        self.twins = None;
-        let names: Vec<_> = self.sessions.iter().map(Session::run_id).collect();
-        for (second, name) in names.iter().enumerate() {
-            let first = names[..second].iter().position(|other| name.is_some() && other == name);
-            if let Some(first) = first {
-                let second = Node::new(second);
-                self.duplicates.insert(second);
-                self.twins.get_or_insert((Node::new(first), second));
+    /// A node was greeted: finds the nodes that are the same server as an earlier node. The
+    /// `run_id` of a node's last connection counts as long as there is no new one: that is the safe
+    /// side.
+    pub(super) fn compare_run_ids(&mut self, now: Time, greeted: Node) {
+        for index in 0..self.nodes() {
+            let node = Node::new(index);
+            let run_id = self.sessions[index].run_id();
+            let mut earlier = self.sessions[..index].iter().filter(|_| run_id.is_some());
+            let first = earlier.find(|session| session.run_id() == run_id);
+            let url = first.map(|first| Arc::clone(first.name()));
+            let before = self.sessions[index].set_same_server(url);
+            if let Some(error) = self.sessions[index].same_server() {
+                self.withdraw_votes(now, node, &error, false);
+            } else if let Some(error) = before.filter(|_| node != greeted) {
+                // The earlier node is another server from now on, but may have given this server's
+                // vote in the rounds that are open.
+                self.withdraw_votes(now, node, &error, true);
             }
         }
     }
 
-    /// Are two nodes certainly one server, now? If a connection to either is gone, only a new one
+    /// Are two nodes certainly one server, now? If a connection to either is lost, only a new one
     /// can tell, and that is made when there is something to send.
-    pub(super) fn has_living_twins(&self) -> bool {
-        let is_ready = |node: Node| self.sessions[node.index()].is_ready();
-        self.twins.is_some_and(|(first, second)| is_ready(first) && is_ready(second))
+    pub(super) fn has_connected_twins(&self) -> bool {
+        let is_connected = |url: &str| {
+            self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
+        };
+        let is_twin = |session: &Session| match session.same_server() {
+            Some(NodeError::SameServer { url }) => session.is_ready() && is_connected(&url),
+            _ => false,
+        };
+        self.sessions.iter().any(is_twin)
     }
 
-    /// Why a node has no vote of its own, if it is the same server as one before it.
-    pub(super) fn duplication(&self, node: Node) -> Option<NodeError> {
-        let (first, _) = self.twins.filter(|_| self.duplicates.contains(node))?;
-        let url = Arc::clone(self.sessions[first.index()].name());
-        Some(NodeError::SameServer { url })
-    }
-
-    /// Takes back the votes that a server gave by its second name before it was recognised, in the
-    /// rounds that are not decided yet: it is about to vote by its first.
-    pub(super) fn retract_duplicates(&mut self, now: Time) {
-        let duplicates = self.duplicates.iter();
-        let problems: Vec<_> = duplicates.filter_map(|n| Some((n, self.duplication(n)?))).collect();
+    /// Makes the node's votes in the undecided rounds failed votes; with `also_later`, also the
+    /// votes that it would still give in them.
+    fn withdraw_votes(&mut self, now: Time, node: Node, error: &NodeError, also_later: bool) {
         for slot in 0..self.entries.len() {
-            for (node, problem) in &problems {
-                self.entries[slot].retract(*node, problem);
-            }
-            if !problems.is_empty() {
+            if self.entries[slot].withdraw_vote(node, error, also_later) {
                 self.settle(now, slot, false);
             }
         }

@@ -72,4 +72,12 @@ impl Answer {
         let (counter, snapshot) = (None, None);
         Self { ticket, vote, problem, was_sent: false, took: None, counter, snapshot }
     }
+
+    /// Makes it a failed vote if there is an error.
+    pub(super) fn failed_by(self, error: Option<NodeError>) -> Self {
+        match error {
+            Some(error) => Self { vote: Vote::Failed, problem: Some(error), ..self },
+            None => self,
+        }
+    }
 }

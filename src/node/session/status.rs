@@ -96,6 +96,18 @@ impl Session {
         self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
     }
 
+    /// Why the replies of this node do not count, if it is the same server as an earlier node.
+    pub(in crate::node) fn same_server(&self) -> Option<NodeError> {
+        self.same_server.clone().map(|url| NodeError::SameServer { url })
+    }
+
+    /// Sets the URL of the earlier node that is the same server, if there is one. Returns what
+    /// [`same_server`](Self::same_server) was before.
+    pub(in crate::node) fn set_same_server(&mut self, url: Option<Arc<str>>) -> Option<NodeError> {
+        let before = std::mem::replace(&mut self.same_server, url);
+        before.map(|url| NodeError::SameServer { url })
+    }
+
     /// How the client stands with the node.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = matches!(self.state, State::Ready);
@@ -110,7 +122,7 @@ impl Session {
                 .map(|uptime| uptime.saturating_add(now.since(self.least_uptime.greeted_at))),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
-            last_error: self.problem.clone(),
+            last_error: self.same_server().or_else(|| self.problem.clone()),
         }
     }
 

@@ -2,7 +2,7 @@
 //! as in `src/client/inspect.rs`.
 
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Action, Ballot, Input, Request, Rules, Step};
+use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,16 +32,17 @@ impl Operator {
         Self { rules, key, pause, state: State::Looking(now), seen: Vec::new() }
     }
 
-    /// Records the values on the nodes.
-    pub(super) fn see(&mut self, values: Vec<Vec<u8>>) {
-        self.seen.extend(values);
+    /// Takes in the values on the nodes, and pauses if there are any.
+    pub(super) fn inspected(&mut self, now: Time, values: Vec<Vec<u8>>) {
+        self.state = match values.is_empty() {
+            true => State::Over,
+            false => State::Thinking(now.after(self.pause)),
+        };
+        self.seen = values;
     }
 
     pub(super) fn handle(&mut self, now: Time, input: Input) {
         self.state = match (&self.state, input) {
-            (State::Asked, Input::Ballot(Ballot { .. })) if !self.seen.is_empty() => {
-                State::Thinking(now.after(self.pause))
-            }
             (State::Thinking(_), Input::Attempt(_)) => State::Removing(now),
             _ => State::Over,
         };

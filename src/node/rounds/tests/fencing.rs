@@ -114,10 +114,10 @@ fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed()
     for index in 0..2 {
         nodes.hear(index, "-FENCE a counter of this lock is no number\r\n");
     }
-    let returns = nodes.over();
-    assert_eq!(returns.ballot.hopeless, set(&[0, 1]));
+    let votes = nodes.over();
+    assert_eq!(votes.ballot.hopeless, set(&[0, 1]));
     for index in 0..2 {
-        let problem = returns.reports[index].answer.to_string();
+        let problem = votes.reports[index].answer.to_string();
         assert!(problem.contains("FENCE"), "{problem}");
         assert_eq!(nodes.rounds.session(node(index)).load(), (0, 1), "the lock before is owed");
     }
@@ -136,9 +136,9 @@ fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
     nodes.hear(1, ":-1\r\n");
     assert!(!nodes.is_over());
     nodes.hear(2, ":1\r\n");
-    let returns = nodes.over();
-    assert_eq!(returns.ballot.tally.granted, set(&[0, 2]));
-    assert!(returns.reports.is_empty(), "nobody asks");
+    let votes = nodes.over();
+    assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
+    assert!(votes.reports.is_empty(), "nobody asks");
     // A connection that is lost meanwhile leaves nothing behind.
     open(&mut nodes, Verb::Fence, 2);
     nodes.rounds.closed(nodes.now, node(0), NodeError::Disconnected("gone".to_owned()));

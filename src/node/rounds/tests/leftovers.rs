@@ -1,9 +1,9 @@
 //! What a round leaves behind, and what is said of nodes that had no part in it.
 
 use super::{Nodes, set};
-use crate::engine::{Verb, Verdict};
-use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError, Phase, Returns};
+use crate::engine::{NodeSet, Request, Verb, Verdict};
+use crate::node::fixture::{at, greeting, request};
+use crate::node::{NodeAnswer, NodeError, Phase, RoundResult, Votes};
 use std::time::Duration;
 
 #[test]
@@ -16,9 +16,9 @@ fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
         nodes.open(round, Verb::Extend, 1);
         nodes.hear(0, &format!(":{round}\r\n"));
         nodes.hear(1, &format!(":{round}\r\n"));
-        let returns = nodes.over();
-        assert_eq!(returns.ballot.tally.granted, set(&[0, 1]));
-        assert_eq!(returns.ballot.sent, set(&[0, 1]));
+        let votes = nodes.over();
+        assert_eq!(votes.ballot.tally.granted, set(&[0, 1]));
+        assert_eq!(votes.ballot.sent, set(&[0, 1]));
     }
     let rounds = &nodes.rounds;
     assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "nothing is left to happen");
@@ -40,8 +40,8 @@ fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
         nodes.hear(2, ":-1\r\n");
         nodes.hear(0, ":1\r\n");
         nodes.hear(1, ":1\r\n");
-        let (waiter, returns) = nodes.rounds.poll().expect("the extension is decided");
-        assert_eq!((waiter, returns.ballot.tally.granted), (1, set(&[0, 1])));
+        let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
+        assert_eq!((waiter, result.into_votes().ballot.tally.granted), (1, set(&[0, 1])));
         assert_eq!(nodes.commands(2), [""; 0], "the key would stay there until its ttl has passed");
     }
 }
@@ -83,18 +83,42 @@ fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
 }
 
 #[test]
-fn what_nobody_heard_of_may_have_been_written_to_every_node() {
+fn a_round_without_replies_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
-    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect] {
-        let problem = NodeError::TimedOut(Phase::Queued);
-        let returns = Returns::silence(&names, verb, &problem);
-        // So what is taken back is taken back everywhere.
-        assert_eq!(returns.ballot.sent, set(&[0, 1, 2]), "{verb:?}");
-        assert_eq!(returns.ballot.tally.answered_by_majority(), Verdict::Lost);
-        assert_eq!(returns.is_ping, verb == Verb::Ping);
-        assert_eq!(returns.snapshots.len(), if verb == Verb::Inspect { 3 } else { 0 });
-        let answer = NodeAnswer::Failed(problem);
-        assert!(returns.reports.iter().all(|report| report.answer == answer));
-        assert!(returns.reports.iter().map(|report| &report.url).eq(&names));
+    let error = NodeError::TimedOut(Phase::Queued);
+    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Remove] {
+        let reports = match RoundResult::without_replies(&names, verb, &error) {
+            RoundResult::Votes(Votes { ballot, reports, .. }) => {
+                // So the removal after it goes to every node.
+                assert_eq!((verb, ballot.sent), (Verb::Acquire, set(&[0, 1, 2])));
+                assert_eq!(ballot.tally.answered_by_majority(), Verdict::Lost);
+                reports
+            }
+            RoundResult::Ping(statuses) => {
+                assert_eq!(verb, Verb::Ping);
+                assert!(statuses.iter().all(|status| status.last_error.as_ref() == Some(&error)));
+                assert!(statuses.iter().map(|status| &status.url).eq(&names));
+                continue;
+            }
+            RoundResult::Inspection { snapshots, reports } => {
+                assert_eq!((verb, snapshots), (Verb::Inspect, vec![None; 3]));
+                reports
+            }
+            RoundResult::Removal { tally, reports } => {
+                assert_eq!((verb, tally.answered_by_majority()), (Verb::Remove, Verdict::Lost));
+                reports
+            }
+        };
+        let answer = NodeAnswer::Failed(error.clone());
+        assert!(reports.iter().all(|report| report.answer == answer));
+        assert!(reports.iter().map(|report| &report.url).eq(&names));
     }
+}
+
+#[test]
+fn a_removal_of_an_unknown_node_is_no_removal() {
+    let mut nodes = Nodes::ready(false);
+    let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
+    nodes.rounds.post(nodes.now, &undo);
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }

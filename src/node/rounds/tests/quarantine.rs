@@ -3,7 +3,7 @@
 use super::Nodes;
 use crate::engine::Verb;
 use crate::node::fixture::{greeting, node};
-use crate::node::{NodeAnswer, NodeError, Rounds, Session, SessionOptions};
+use crate::node::{NodeAnswer, NodeError, RoundResult, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
 /// Three nodes that have been up for so many seconds each, and a client that wants 60; without a
@@ -48,9 +48,9 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
                 nodes.hear(index, "+OK\r\n");
             }
         }
-        let returns = nodes.over();
+        let votes = nodes.over();
         let expected = Duration::from_secs(seconds);
-        assert_eq!(returns.ballot.quarantine, expected, "{uptimes:?}: {returns:?}");
+        assert_eq!(votes.ballot.quarantine, expected, "{uptimes:?}: {votes:?}");
     }
 }
 
@@ -59,9 +59,9 @@ fn what_others_hold_is_no_quarantine() {
     let mut nodes = up([Some(1), Some(1), Some(1)]);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
-    let returns = nodes.over();
-    assert_eq!(returns.ballot.quarantine, Duration::ZERO);
-    assert_eq!(returns.ballot.tally.refused.len(), 3);
+    let votes = nodes.over();
+    assert_eq!(votes.ballot.quarantine, Duration::ZERO);
+    assert_eq!(votes.ballot.tally.refused.len(), 3);
 }
 
 #[test]
@@ -77,9 +77,11 @@ fn the_report_says_for_how_long_and_which_setting_it_is() {
         assert!(text.contains(words), "{text}");
     }
     assert_eq!(reports[2].answer, NodeAnswer::Granted);
-    // Not even a look at it is refused.
+    // A quarantined node answers a ping.
     nodes.open(2, Verb::Ping, 2);
     (0..3).for_each(|index| nodes.hear(index, "+PONG\r\n"));
-    assert_eq!(nodes.over().ballot.tally.granted.len(), 3);
+    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    assert!(statuses.iter().all(|status| status.is_connected && status.last_error.is_none()));
+    assert_eq!(statuses[1].quarantine, Some(Duration::from_secs(54)));
     assert!(nodes.rounds.session(node(0)).is_ready());
 }

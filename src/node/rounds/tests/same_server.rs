@@ -3,6 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::greeting;
+use crate::node::{NodeError, RoundResult};
 
 #[test]
 fn two_names_of_one_server_end_every_attempt_and_name_both() {
@@ -16,9 +17,10 @@ fn two_names_of_one_server_end_every_attempt_and_name_both() {
     nodes.hear(0, "+OK\r\n");
     assert!(!nodes.is_over(), "one server has one vote");
     nodes.hear(1, "+OK\r\n");
-    let returns = nodes.over();
-    assert!(returns.ballot.same_server);
-    assert_eq!(returns.twins, Some(("redis://0".into(), "redis://2".into())));
+    let votes = nodes.over();
+    assert!(votes.ballot.same_server);
+    let error = NodeError::SameServer { url: "redis://0".into() };
+    assert_eq!(votes.reports[2].to_string(), format!("redis://2: {error}"));
 
     nodes.open(2, Verb::Acquire, 2);
     assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
@@ -42,6 +44,30 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
         nodes.pass(50);
         assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
     }
+}
+
+#[test]
+fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
+    let mut nodes = Nodes::down(false);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.hear(0, &greeting("same", 1_000));
+    nodes.hear(1, &greeting("other", 1_000));
+    nodes.hear(2, &greeting("same", 1_000));
+    nodes.open(1, Verb::Extend, 1);
+    nodes.hear(0, ":1\r\n");
+    // The URL of the first node leads to another server from now on.
+    nodes.lose(0);
+    nodes.connect(0);
+    nodes.hear(0, &greeting("another", 1));
+    nodes.hear(2, ":1\r\n");
+    assert!(!nodes.is_over(), "a majority of one server");
+    nodes.pass(50);
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
+    // From the next round on it has a vote.
+    nodes.open(2, Verb::Extend, 1);
+    nodes.hear(0, ":2\r\n");
+    nodes.hear(2, ":2\r\n");
+    assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
 #[test]
@@ -73,8 +99,7 @@ fn one_server_is_looked_at_once() {
     nodes.hear(1, &greeting("other", 1_000));
     nodes.hear(2, &greeting("same", 1_000));
     (0..3).for_each(|index| nodes.hear(index, SEEN));
-    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
-    assert_eq!(seen, [true, true, false]);
+    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 
     // Also if it was looked at before it was recognised.
     let mut nodes = Nodes::ready(false);
@@ -86,6 +111,10 @@ fn one_server_is_looked_at_once() {
     nodes.hear(0, &greeting("run 2", 1_000));
     nodes.hear(0, SEEN);
     nodes.hear(1, SEEN);
-    let seen: Vec<_> = nodes.over().snapshots.iter().map(Option::is_some).collect();
-    assert_eq!(seen, [true, true, false]);
+    assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
+}
+
+fn has_snapshot(nodes: &mut Nodes) -> Vec<bool> {
+    let RoundResult::Inspection { snapshots, .. } = nodes.result() else { panic!("an inspection") };
+    snapshots.iter().map(Option::is_some).collect()
 }

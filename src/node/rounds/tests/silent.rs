@@ -34,10 +34,10 @@ fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
         nodes.hear(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
         assert!(!nodes.is_over(), "so far nobody is in the way");
         nodes.hear(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
-        let returns = nodes.over();
-        assert_eq!(returns.ballot.tally.granted, set(&[0]));
-        assert_eq!(returns.ballot.tally.refused, set(&[1]));
-        assert_eq!(returns.ballot.sent, NodeSet::all(3), "it is to be taken back there as well");
+        let votes = nodes.over();
+        assert_eq!(votes.ballot.tally.granted, set(&[0]));
+        assert_eq!(votes.ballot.tally.refused, set(&[1]));
+        assert_eq!(votes.ballot.sent, NodeSet::all(3), "it is to be taken back there as well");
     }
 }
 
@@ -143,9 +143,9 @@ fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
     nodes.lose(1);
     nodes.lose(2);
     nodes.open(1, Verb::Acquire, 1);
-    let returns = nodes.over();
-    assert_eq!(returns.ballot.sent, set(&[0]), "only one was asked");
-    let answers: Vec<_> = returns.reports.into_iter().map(|report| report.answer).collect();
+    let votes = nodes.over();
+    assert_eq!(votes.ballot.sent, set(&[0]), "only one was asked");
+    let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
     assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));
 }

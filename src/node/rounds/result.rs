@@ -1,0 +1,82 @@
+//! The result of a round.
+
+use crate::engine::{Ballot, NodeSet, Tally, Verb};
+use crate::node::node_error::NodeError;
+use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
+use std::sync::Arc;
+
+/// The result of a round: one variant for each kind of request.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are four kinds of request")]
+pub enum RoundResult {
+    /// Of a request for one lock: to take, extend or release it, or to raise its counters.
+    Votes(Votes),
+    /// Of a ping: the state of every node.
+    Ping(Vec<NodeStatus>),
+    /// Of an inspection.
+    Inspection {
+        /// What each node holds. `None` if it gave no reply that counts.
+        snapshots: Vec<Option<KeySnapshot>>,
+        /// What each node replied.
+        reports: Vec<NodeReport>,
+    },
+    /// Of a removal by force.
+    Removal {
+        /// The votes.
+        tally: Tally,
+        /// What each node replied. Empty if a majority removed a value.
+        reports: Vec<NodeReport>,
+    },
+}
+
+/// The votes about a lock.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Votes {
+    /// The votes.
+    pub ballot: Ballot,
+    /// What each node replied. Empty if no error can follow from the votes: a majority granted the
+    /// request, or an attempt to take a lock failed only because it is held. Never empty if two
+    /// nodes are one server.
+    pub reports: Vec<NodeReport>,
+}
+
+impl RoundResult {
+    /// The result of a round without replies. Its request may have been written, or may still be
+    /// written.
+    pub(crate) fn without_replies(names: &[Arc<str>], verb: Verb, error: &NodeError) -> Self {
+        let all = NodeSet::all(names.len());
+        let mut tally = Tally::new(names.len());
+        tally.failed = all;
+        let report = |name: &Arc<str>| NodeReport {
+            url: Arc::clone(name),
+            answer: NodeAnswer::Failed(error.clone()),
+        };
+        let reports = || names.iter().map(report).collect();
+        match verb {
+            Verb::Ping => Self::Ping(NodeStatus::of_unreachable(names, error)),
+            Verb::Inspect => {
+                Self::Inspection { snapshots: vec![None; names.len()], reports: reports() }
+            }
+            Verb::Remove => Self::Removal { tally, reports: reports() },
+            _ => {
+                let mut ballot = Ballot::new(tally);
+                ballot.sent = all;
+                Self::Votes(Votes { ballot, reports: reports() })
+            }
+        }
+    }
+
+    /// The votes of a round about a lock.
+    ///
+    /// # Panics
+    ///
+    /// The request was a ping, an inspection or a removal by force.
+    #[must_use]
+    pub fn into_votes(self) -> Votes {
+        match self {
+            Self::Votes(votes) => votes,
+            other => unreachable!("the request was about a lock, the result is {other:?}"),
+        }
+    }
+}
