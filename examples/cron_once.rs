@@ -7,12 +7,12 @@
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! The lock is named after the job and the time it is due, and it is kept when the job is done: a
-//! machine whose clock is behind asks a moment later, and must not find it free. So it lives for
-//! longer than the machines' clocks differ.
+//! The lock is named after the job and the time it is due, and it stays taken for a while when the
+//! job is done: a machine whose clock is behind asks a moment later, and must not find it free. So
+//! the lock is held for longer than the machines' clocks differ, however quick the job was.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError, LockGuard};
+use redlatch::{LockClient, LockError};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 const MACHINES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// By more than the machines' clocks differ, and shorter than the time from one run to the next.
-const TTL: Duration = Duration::from_secs(30);
+/// More than the machines' clocks differ, and less than the time from one run to the next.
+const HOLD_AT_LEAST: Duration = Duration::from_secs(30);
 
 /// How long a machine asks.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
         // Of one start of this program, so that the next one has a story to tell as well.
         let resource = format!("cron:report:{due}:{}", std::process::id());
         let runs = AtomicUsize::new(0);
-        let kept = thread::scope(|scope| {
+        let results = thread::scope(|scope| {
             let machines: Vec<_> = clients
                 .iter()
                 .zip(MACHINES)
@@ -62,36 +62,33 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
             results.collect::<Result<Vec<_>, _>>()
         })?;
         let runs = runs.into_inner();
-        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", kept.len()));
+        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", results.len()));
         if runs != 1 {
             return Err("it should have run once".into());
         }
-        drop(kept); // the story is over; a machine would leave the lock to its ttl
     }
     Ok(())
 }
 
-/// Does the work if nobody else does. The guard is to be kept until no machine can come late.
+/// Does the work if no other machine does or has just done it. Says whether it did.
 ///
 /// It asks for a while, and not once: machines that ask at the same moment can get some servers
 /// each and a majority none of them.
-fn run_once(
-    client: &LockClient,
-    resource: &str,
-    work: impl FnOnce(),
-) -> Result<Option<LockGuard>, LockError> {
-    let lock = match client.try_lock_for(resource, TTL, PATIENCE) {
-        Err(LockError::NoQuorum(error)) => {
-            // Nobody can know who has it. Better not to run than to run twice.
-            say(&format!("   not run: {error}"));
-            None
-        }
-        answer => answer?,
-    };
-    if lock.is_some() {
+fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, LockError> {
+    let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
+    let ran = request.try_with_lock_for(PATIENCE, |_lock| {
         work();
+        Ok(())
+    });
+    match ran {
+        Err(LockError::NoQuorum(error)) => {
+            // Too few servers know whether another machine has it. Better not to run than to run
+            // twice.
+            say(&format!("   not run: {error}"));
+            Ok(false)
+        }
+        answer => Ok(answer?.is_some()),
     }
-    Ok(lock)
 }
 
 fn job(machine: &str, due: &str, runs: &AtomicUsize) {
