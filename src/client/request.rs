@@ -253,8 +253,9 @@ impl<'a> LockRequest<'a> {
     /// # }
     /// ```
     ///
-    /// A release before that time, also at the end of a body that failed, asks the nodes to end the lock when the time has passed, and not
-    /// to remove it. That may be before or after the end of its ttl. The lock is not handed to
+    /// A release before that time, also at the end of a body that failed, asks the nodes to end the
+    /// lock when the time has passed, and not to remove it. That may be before or after the end of
+    /// its ttl. The lock is not handed to
     /// another thread of this client meanwhile, and its automatic extension stops. After that time
     /// a release is like any other. [`leave`](LockGuard::leave) ends the lock with its ttl as
     /// usual, and an attempt that fails, or that ends in an error, leaves no lock.

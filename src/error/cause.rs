@@ -170,7 +170,8 @@ pub enum TtlError {
         /// For how long the lock may be held.
         max_hold: Duration,
     },
-    /// The lock is to be held for [longer](crate::LockRequest::hold_at_least) than a setting allows.
+    /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than a setting
+    /// allows.
     HoldTooLong {
         /// For how long it is to be held at least.
         hold_at_least: Duration,
