@@ -7,12 +7,12 @@
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! The lock is named after the job and the time it is due, and it is not released when the job is
-//! done: a machine whose clock is behind asks a moment later, and must not find it free. So its ttl
-//! is longer than the machines' clocks differ.
+//! The lock is named after the job and the time it is due, and it stays taken for a while when the
+//! job is done: a machine whose clock is behind asks a moment later, and must not find it free. So
+//! the lock is held for longer than the machines' clocks differ, however quick the job was.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError, LockGuard};
+use redlatch::{LockClient, LockError};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,8 +20,8 @@ use std::time::Duration;
 
 const MACHINES: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// Longer than the machines' clocks differ, and shorter than the time from one run to the next.
-const TTL: Duration = Duration::from_secs(30);
+/// More than the machines' clocks differ, and less than the time from one run to the next.
+const HOLD_AT_LEAST: Duration = Duration::from_secs(30);
 
 /// How long a machine tries to acquire the lock.
 const WAIT: Duration = Duration::from_secs(1);
@@ -44,7 +44,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
         // With the process number, so that a second start of this program runs the jobs again.
         let resource = format!("cron:report:{due}:{}", std::process::id());
         let runs = AtomicUsize::new(0);
-        let kept = thread::scope(|scope| {
+        let results = thread::scope(|scope| {
             let machines: Vec<_> = clients
                 .iter()
                 .zip(MACHINES)
@@ -62,38 +62,33 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
             results.collect::<Result<Vec<_>, _>>()
         })?;
         let runs = runs.into_inner();
-        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", kept.len()));
+        say(&format!("The job of {due} was due on {} machines and ran on {runs}.", results.len()));
         if runs != 1 {
             return Err("it should have run once".into());
         }
-        drop(kept); // only here: a real machine leaves the lock to its ttl (`LockGuard::leave`)
     }
     Ok(())
 }
 
-/// Does the work if no other machine does. Returns the guard, which holds the lock until no machine
-/// can be late.
+/// Does the work if no other machine does or has just done it. Says whether it did.
 ///
-/// It tries for a while, not once: of machines that ask at the same moment, each may get some nodes
-/// and none a majority.
-fn run_once(
-    client: &LockClient,
-    resource: &str,
-    work: impl FnOnce(),
-) -> Result<Option<LockGuard>, LockError> {
-    let lock = match client.try_lock_for(resource, TTL, WAIT) {
-        Err(LockError::NoQuorum(error)) => {
-            // Too few nodes answered to know who holds the lock. Not running is better than
-            // running twice.
-            say(&format!("   not run: {error}"));
-            None
-        }
-        answer => answer?,
-    };
-    if lock.is_some() {
+/// It asks for a while, and not once: machines that ask at the same moment can get some nodes
+/// each and a majority none of them.
+fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, LockError> {
+    let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
+    let ran = request.try_with_lock_for(WAIT, |_lock| {
         work();
+        Ok(())
+    });
+    match ran {
+        Err(LockError::NoQuorum(error)) => {
+            // Too few nodes answered to know who holds the lock. Not running
+            // is better than running twice.
+            say(&format!("   not run: {error}"));
+            Ok(false)
+        }
+        answer => Ok(answer?.is_some()),
     }
-    Ok(lock)
 }
 
 fn job(machine: &str, due: &str, runs: &AtomicUsize) {

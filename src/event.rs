@@ -151,6 +151,10 @@ pub enum Event<'a> {
         /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
         /// nobody waited for their answers.
         outcome: Option<Released>,
+        /// For how much longer the nodes keep it, because the request set
+        /// [`hold_at_least`](crate::LockRequest::hold_at_least): zero without that setting, if that
+        /// time has passed, or if the lock was lost.
+        remaining: Duration,
     },
     /// A lock was [left](crate::LockGuard::leave) to its ttl.
     #[non_exhaustive]

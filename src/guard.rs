@@ -4,16 +4,15 @@ mod events;
 mod extend;
 mod keep_alive;
 mod loss;
+mod release;
 mod reused_lease;
 
-use crate::callback;
 use crate::clock::{self, Time};
 use crate::core::Core;
-use crate::engine::{Lease, NodeSet, Release, ReleaseOutcome};
-use crate::error::{LockLost, NoQuorum, ReleaseError};
+use crate::engine::Lease;
+use crate::error::LockLost;
 use crate::fencing::FencingToken;
 use crate::name::Name;
-use crate::released::Released;
 use crate::wait_queue::QueueHead;
 use crate::watchdog::CapacityShare;
 use reused_lease::ReusedLease;
@@ -35,6 +34,9 @@ use std::time::Duration;
 /// A guard belongs to the process that took the lock. A forked child has a copy, which
 /// [does not hold](LockLost::OtherProcess) the lock; dropping that copy does nothing.
 ///
+/// A lock whose request sets [`hold_at_least`](crate::LockRequest::hold_at_least) stays taken for
+/// that time, even if it is released or its guard is dropped earlier.
+///
 /// Dropping a guard releases the lock as [`release`](Self::release) does, but waits for nothing:
 /// the lock is handed to the next waiting thread of this client, or the release is written to the
 /// nodes at once, and to nodes that are unreachable now with the next call that reaches them.
@@ -46,6 +48,8 @@ pub struct LockGuard {
     share: Option<Arc<CapacityShare>>,
     /// For how long extensions may keep the lock.
     max_hold: Option<Duration>,
+    /// For how long after the request the lock stays taken, even if it is given up earlier.
+    hold_at_least: Duration,
     is_given_up: bool,
     /// Was the loss of the lock emitted, or will the notifier emit it?
     is_loss_emitted: bool,
@@ -62,7 +66,9 @@ impl LockGuard {
         max_hold: Option<Duration>,
     ) -> Self {
         let (lease, share) = (ReusedLease::new(granted), None);
-        Self { core, lease, share, max_hold, is_given_up: false, is_loss_emitted: false, head }
+        let hold_at_least = Duration::ZERO;
+        let (is_given_up, is_loss_emitted) = (false, false);
+        Self { core, lease, share, max_hold, hold_at_least, is_given_up, is_loss_emitted, head }
     }
 
     /// The name of the locked resource; the first of them, if there are
@@ -160,94 +166,6 @@ impl LockGuard {
         self.lease.check(clock::now()).map(|_| ())
     }
 
-    /// Releases the lock, waits for the answers of a majority, and says whether the lock was held
-    /// to the end.
-    ///
-    /// If another thread of this client waits for the lock and its validity has not passed, the
-    /// lock is handed to that thread, which replaces the token on the nodes. Then this waits for
-    /// nothing, and the result goes by the clock alone.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockGuard, Released};
-    /// # fn example(lock: LockGuard) -> Result<(), Box<dyn std::error::Error>> {
-    /// if lock.release()? == Released::TooLate {
-    ///     eprintln!("another client may have worked at the same time");
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// Too few nodes answered. The release is sent to the others when they are reachable again;
-    /// their key expires with its ttl in any case.
-    pub fn release(mut self) -> Result<Released, ReleaseError> {
-        if self.core.is_forked() {
-            return Err(ReleaseError::OtherProcess);
-        }
-        let result = self.release_or_hand_off();
-        self.emit_released(result.as_ref().ok().copied());
-        result
-    }
-
-    fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
-        let lease = self.close();
-        if self.hand_off(&lease) {
-            return Ok(Released::InTime);
-        }
-        let release = Release::new(&self.core.rules, &lease, clock::now());
-        match self.core.run(release) {
-            (ReleaseOutcome::InTime, _) => Ok(Released::InTime),
-            (ReleaseOutcome::TooLate, _) => Ok(Released::TooLate),
-            (ReleaseOutcome::Unanswered, last) => {
-                Err(ReleaseError::NoQuorum(NoQuorum::new(last.reports)))
-            }
-        }
-    }
-
-    /// Leaves the lock to its ttl: nothing is sent, and the lock stays taken until the ttl of the
-    /// last extension, or of the request, has passed.
-    ///
-    /// That makes work rare rather than exclusive. A job that runs on several machines at the same
-    /// minute, by clocks that differ a little, must not run again a second later because the first
-    /// was quick:
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # use std::time::Duration;
-    /// # fn send_the_report() {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// // Started by cron at 03:00 on each of five machines.
-    /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
-    ///     send_the_report();
-    ///     lock.leave(); // no other machine gets it before 03:00:50
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// Automatic extension stops; one that is under way may still be carried out. Threads of this
-    /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
-    /// [`Event::Left`](crate::Event::Left).
-    pub fn leave(mut self) {
-        if !self.core.is_forked() {
-            self.close();
-            self.emit_left();
-        }
-    }
-
-    /// Ends the use of the lock: from here on nothing is sent for it but its release.
-    fn close(&mut self) -> Lease {
-        self.is_given_up = true;
-        self.share.iter().for_each(|share| share.give_back());
-        self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
-    }
-
-    /// Hands the lock to the next waiter of this process, if there is one.
-    fn hand_off(&self, lease: &Lease) -> bool {
-        self.head.as_ref().is_some_and(|head| head.hand_off(lease.clone()).is_ok())
-    }
-
     /// How long ago the lock was asked for.
     pub(crate) fn age(&self, now: Time) -> Duration {
         now.since(self.lease.granted().since)
@@ -258,27 +176,6 @@ impl LockGuard {
     pub(crate) fn bind_to_this_thread(&self) {
         if let Some(head) = &self.head {
             head.handle().bind_to_this_thread();
-        }
-    }
-}
-
-impl Drop for LockGuard {
-    fn drop(&mut self) {
-        if self.is_given_up || self.core.is_forked() {
-            return;
-        }
-        let lease = self.close();
-        let outcome = if self.hand_off(&lease) {
-            Some(Released::InTime)
-        } else {
-            let now = clock::now();
-            self.core.post(lease.undo(now, &self.core.rules));
-            // The clock is all there is to go by: no answer is waited for.
-            (now >= lease.valid_until).then_some(Released::TooLate)
-        };
-        if self.core.has_listener() {
-            // This may run because the thread panics, and a second panic would end the process.
-            callback::contain(|| self.emit_released(outcome));
         }
     }
 }

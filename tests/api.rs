@@ -24,6 +24,7 @@ mod forgotten_scripts;
 mod handoff;
 mod handoff_faults;
 mod harness;
+mod hold_at_least;
 mod inspect;
 mod keep_alive;
 mod keep_callbacks;

@@ -285,14 +285,14 @@ fn a_request_that_does_not_wait_returns_at_once_however_long_the_queue_is() {
 #[test]
 fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let guard = take(&client, "deadline", LONG);
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
     let waiting = client.clone();
     let wait = Duration::from_secs(2);
     let waiting =
-        stand(move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some()));
+        spawn_waiter(move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some()));
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);
     drop(guard);

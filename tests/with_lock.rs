@@ -197,7 +197,7 @@ fn a_thread_may_wait_for_a_lock_whose_guard_it_moved_to_another_thread() {
 #[test]
 fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue() {
     let servers = Servers::start(3);
-    let client = thorough(servers.urls());
+    let client = all_nodes_client(servers.urls());
     let expired = take(&client, "late", Duration::from_millis(100));
     drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
     let own = client.with_lock("late", LONG, |_| {

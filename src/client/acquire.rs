@@ -62,6 +62,7 @@ impl LockClient {
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
+        self.check_hold_at_least(settings).map_err(LockError::Ttl)?;
         let more = extras.iter().flat_map(|extras| &extras.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;

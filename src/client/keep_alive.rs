@@ -36,6 +36,20 @@ impl LockClient {
         self.core.watchdog.start().map_err(LockError::Spawn)
     }
 
+    /// Checks that the lock may be held for as long as the request wants it to be held at least.
+    pub(super) fn check_hold_at_least(&self, settings: &RequestSettings) -> Result<(), TtlError> {
+        let max_hold = self.core.max_hold(settings.max_hold);
+        let max_hold = max_hold.or(settings.keep_alive.then_some(MAX_HOLD));
+        // Not longer than max_ttl: a server that was just started waits for so long before it
+        // grants a lock that it may have forgotten.
+        let longest = max_hold.unwrap_or(Duration::MAX).min(self.core.max_ttl);
+        let hold_at_least = settings.hold_at_least;
+        if hold_at_least > longest {
+            return Err(TtlError::HoldTooLong { hold_at_least, longest });
+        }
+        Ok(())
+    }
+
     /// The guard of a lock that was granted, kept alive if the request asks for that.
     pub(super) fn guard(
         &self,
@@ -44,7 +58,11 @@ impl LockClient {
         settings: &RequestSettings,
     ) -> Result<LockGuard, LockError> {
         let max_hold = self.core.max_hold(settings.max_hold);
-        let guard = LockGuard::new(Arc::clone(&self.core), lease, head, max_hold);
-        if settings.keep_alive { guard.keep_alive() } else { Ok(guard) }
+        let mut guard = LockGuard::new(Arc::clone(&self.core), lease, head, max_hold);
+        if settings.keep_alive {
+            guard = guard.keep_alive()?;
+        }
+        guard.set_hold_at_least(settings.hold_at_least);
+        Ok(guard)
     }
 }

@@ -63,6 +63,7 @@ pub(super) struct RequestSettings {
     pub(super) owner: Vec<u8>,
     pub(super) keep_alive: bool,
     pub(super) max_hold: Option<Duration>,
+    pub(super) hold_at_least: Duration,
 }
 
 impl<'a> LockRequest<'a> {
@@ -74,6 +75,7 @@ impl<'a> LockRequest<'a> {
             owner: Vec::new(),
             keep_alive: false,
             max_hold: None,
+            hold_at_least: Duration::ZERO,
         };
         Self { client, keys, settings }
     }
@@ -227,6 +229,48 @@ impl<'a> LockRequest<'a> {
     /// ```
     pub fn max_hold(mut self, longest: Duration) -> Self {
         self.settings.max_hold = Some(longest);
+        self
+    }
+
+    /// How long the lock stays taken at least, counted from when it was requested, even if it is
+    /// released or its guard is dropped earlier. For a job that starts on several machines at the
+    /// same time, by clocks that differ a little, and must run once:
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn send_the_report() -> Result<(), LockError> { Ok(()) }
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// // Started by cron at 03:00 on each of five machines, whose clocks differ by up to a second.
+    /// let request = client.request("nightly-report").ttl(Duration::from_secs(10));
+    /// let ran = request.hold_at_least(Duration::from_secs(30)).try_with_lock(|_lock| {
+    ///     send_the_report() // may take a moment or an hour: the lock is kept alive meanwhile
+    /// })?;
+    /// if ran.is_none() {
+    ///     eprintln!("another machine runs it, or ran it less than 30 seconds ago");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A release before that time, also at the end of a body that failed, asks the nodes to end the
+    /// lock when the time has passed, and not to remove it. That may be before or after the end of
+    /// its ttl. The lock is not handed to
+    /// another thread of this client meanwhile, and its automatic extension stops. After that time
+    /// a release is like any other. [`leave`](LockGuard::leave) ends the lock with its ttl as
+    /// usual, and an attempt that fails, or that ends in an error, leaves no lock.
+    ///
+    /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl, which
+    /// may be earlier. A lock that expired before its release does not come back.
+    ///
+    /// # Errors
+    ///
+    /// With this setting, acquiring the lock fails with
+    /// [`TtlError::HoldTooLong`](crate::error::TtlError::HoldTooLong) if that time is longer than
+    /// [`Builder::max_ttl`](crate::Builder::max_ttl), for which a restarted server waits before it
+    /// grants locks, or longer than [`max_hold`](Self::max_hold).
+    pub fn hold_at_least(mut self, least: Duration) -> Self {
+        self.settings.hold_at_least = least;
         self
     }
 }

@@ -248,8 +248,9 @@ impl LockRequest<'_> {
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let ttl = self.settings.ttl;
-        let Some(guard) = self.keep_alive().acquire(patience)? else { return Ok(None) };
+        let Some(mut guard) = self.keep_alive().acquire(patience)? else { return Ok(None) };
         if guard.ensure_held().is_err() {
+            guard.set_hold_at_least(Duration::ZERO); // the job did not run
             return Err(LockError::TooSlow { took: guard.age(clock::now()), ttl }.into());
         }
         guard.bind_to_this_thread();

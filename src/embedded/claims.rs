@@ -185,6 +185,22 @@ pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     Ok(if count == words.keys.len() { yes(proof) } else { no(proof) })
 }
 
+/// `leave.lua`
+pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let [ours, _, _] = *words.argv else { return Err(malformed()) };
+    let (rest, proof) = (millis(words, 1)?, proof(words)?);
+    let (now_ms, unconditional) = (call.now_ms, Conditions::default());
+    let mut count = 0;
+    for key in words.keys {
+        if value(call, key, 3).is_ok_and(|value| value.as_deref() == Some(ours)) {
+            set_remaining(call.database(), now_ms, key, rest, "pexpire", &unconditional)
+                .map_err(|failure| (failure, 4))?;
+            count += 1;
+        }
+    }
+    Ok(if count == words.keys.len() { yes(proof) } else { no(proof) })
+}
+
 /// `extend.lua`
 pub(super) fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     extend_keys(call, words, [1, 6])

@@ -104,6 +104,7 @@ fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer
         script if script == script::RELEASE_ALL => claims::release_all,
         script if script == script::EXTEND_ALL => claims::extend_all,
         script if script == script::REMOVE => claims::remove_seen,
+        script if script == script::LEAVE => claims::leave,
         _ => claims::inspect,
     };
     run(call, words).map_err(|(failure, line)| failure.in_script(script.sha1, line))

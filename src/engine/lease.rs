@@ -3,6 +3,7 @@
 use super::{Action, Extras, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, extras};
 use crate::clock::Time;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A lock that was granted.
 #[derive(Clone, Debug)]
@@ -42,7 +43,7 @@ impl Lease {
 
     /// The removal of its key, which stays worth sending for as long as the key may live.
     pub(super) fn removal(&self) -> Removal {
-        Removal { lock: self.id(), ttl: self.ttl_longest }
+        Removal { lock: self.id(), ttl: self.ttl_longest, linger: None }
     }
 
     /// A request about this lock, to the nodes that may hold it.
@@ -60,6 +61,20 @@ impl Lease {
     /// The removal that nobody waits for.
     #[must_use]
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
-        self.request(Action::Undo(self.removal()), now, rules)
+        self.undo_after(None, now, rules)
+    }
+
+    /// The same, but the key stays for `linger` from now on, if that is given.
+    #[must_use]
+    pub fn undo_after(&self, linger: Option<Ttl>, now: Time, rules: &Rules) -> Request {
+        self.request(Action::Undo(Removal { linger, ..self.removal() }), now, rules)
+    }
+
+    /// How long the key must stay from now on so that the lock was held for `hold_at_least` since
+    /// it was requested, rounded up to whole milliseconds. `None` if that time has passed.
+    #[must_use]
+    pub fn linger(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
+        let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
+        Ttl::from_duration(left?.saturating_add(Duration::from_nanos(999_999)))
     }
 }

@@ -1,13 +1,14 @@
 //! Giving a lock back: compare and delete, on every node that may hold it.
 
-use super::{Action, Ballot, Input, Lease, Operation, Request, Rules, Step, Verdict, judge};
+use super::judge;
+use super::{Action, Ballot, Input, Lease, Operation, Removal, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 
 /// What releasing a lock came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum ReleaseOutcome {
-    /// A majority held it to the end, and has deleted it.
+    /// A majority held it to the end, and has deleted it or lets it end later.
     InTime,
     /// Its validity had passed, or no majority held it any more.
     TooLate,
@@ -27,8 +28,15 @@ impl Release {
     /// Releases `lease`.
     #[must_use]
     pub fn new(rules: &Rules, lease: &Lease, now: Time) -> Self {
-        // Late or not, the key may still be there, and nobody is served by letting it stay.
-        let request = lease.request(Action::Release(lease.removal()), now, rules);
+        Self::after(None, rules, lease, now)
+    }
+
+    /// The same, but the key stays for `linger` from now on, if that is given.
+    #[must_use]
+    pub fn after(linger: Option<Ttl>, rules: &Rules, lease: &Lease, now: Time) -> Self {
+        // Late or not, the key may still be there, and nobody is served by letting it stay longer.
+        let removal = Removal { linger, ..lease.removal() };
+        let request = lease.request(Action::Release(removal), now, rules);
         Self { is_late: now >= lease.valid_until, request: Some(request), outcome: None }
     }
 
@@ -74,6 +82,7 @@ mod tests {
     use super::super::Verb;
     use super::super::fixture::{Script, ballot, lease, rules};
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn the_answers_say_whether_the_lock_was_held_to_the_end() {
@@ -102,5 +111,32 @@ mod tests {
             assert_eq!(script.request().verb(), Verb::Release);
             assert_eq!(script.answer(990, ballot(votes)).done(), ReleaseOutcome::TooLate);
         }
+    }
+
+    #[test]
+    fn a_release_before_the_least_time_lets_the_key_stay_for_the_rest_of_it() {
+        let lease = lease(2_000, 1_000);
+        let least = Duration::from_millis(30_000);
+        let table = [
+            (2_000, Some(30_000)),
+            (2_400, Some(29_600)),
+            (31_999, Some(1)),
+            (32_000, None),
+            (40_000, None),
+        ];
+        for (now, left) in table {
+            let now = Time::from_millis(now);
+            let linger = lease.linger(least, now);
+            assert_eq!(linger.map(Ttl::as_millis), left);
+            let release = Release::after(linger, &rules(5), &lease, now);
+            let request = Script::new(release).request();
+            let removal = Removal { linger, ..lease.removal() };
+            assert_eq!(request.action, Action::Release(removal.clone()));
+            assert_eq!(lease.undo_after(linger, now, &rules(5)).action, Action::Undo(removal));
+            assert_eq!(lease.undo(now, &rules(5)).action, Action::Undo(lease.removal()));
+        }
+        let almost = lease.since.after(Duration::from_nanos(29_999_000_001));
+        assert_eq!(lease.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
+        assert_eq!(lease.linger(Duration::ZERO, lease.since), None);
     }
 }

@@ -71,6 +71,9 @@ pub struct Removal {
     /// How long the key may live if the removal does not arrive, which is how long the removal
     /// stays worth sending.
     pub ttl: Ttl,
+    /// For how long from now on the key stays, if it still holds the token, instead of being
+    /// removed at once.
+    pub linger: Option<Ttl>,
 }
 
 /// What to do, with what is needed for it.

@@ -137,7 +137,7 @@ impl fmt::Display for ResourceError {
 
 impl Error for ResourceError {}
 
-/// Why a ttl cannot be used.
+/// Why a ttl, or the least time for which a lock is to be held, cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TtlError {
@@ -170,6 +170,15 @@ pub enum TtlError {
         /// For how long the lock may be held.
         max_hold: Duration,
     },
+    /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than a setting
+    /// allows.
+    HoldTooLong {
+        /// For how long it is to be held at least.
+        hold_at_least: Duration,
+        /// The longest that [`max_ttl`](crate::Builder::max_ttl) and
+        /// [`max_hold`](crate::LockRequest::max_hold) allow.
+        longest: Duration,
+    },
 }
 
 impl fmt::Display for TtlError {
@@ -188,6 +197,11 @@ impl fmt::Display for TtlError {
             Self::BeyondHold { ttl, max_hold } => {
                 write!(f, "a ttl of {ttl:?} is longer than the lock may be held: {max_hold:?}")
             }
+            Self::HoldTooLong { hold_at_least, longest } => write!(
+                f,
+                "hold_at_least of {hold_at_least:?} is longer than max_ttl and max_hold allow: \
+                 {longest:?}"
+            ),
         }
     }
 }

@@ -42,13 +42,17 @@ impl fmt::Display for Event<'_> {
                 write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
             Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
-            Self::Released { held, outcome, .. } => {
+            Self::Released { held, outcome, remaining, .. } => {
                 let how = match outcome {
                     Some(Released::InTime) => ", in time",
                     Some(Released::TooLate) => ", too late",
                     None => "",
                 };
-                write!(f, "released: held {held:.1?}{how}")
+                write!(f, "released: held {held:.1?}{how}")?;
+                if !remaining.is_zero() {
+                    write!(f, ", stays taken for {remaining:.1?}")?;
+                }
+                Ok(())
             }
             Self::Left { held, remaining, .. } => {
                 write!(f, "left to its ttl: held {held:.1?}, valid for {remaining:.1?}")

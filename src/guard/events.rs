@@ -54,8 +54,12 @@ impl LockGuard {
                 }
             }
         }
-        let (resource, held) = (self.resource(), self.age(clock::now()));
-        self.core.emit(|| Event::Released { resource, held, outcome });
+        let now = clock::now();
+        let is_lost = outcome == Some(Released::TooLate);
+        let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
+        let remaining = least.saturating_sub(self.age(now));
+        let (resource, held) = (self.resource(), self.age(now));
+        self.core.emit(|| Event::Released { resource, held, outcome, remaining });
     }
 
     /// Emits that the lock was left to its ttl.

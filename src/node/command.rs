@@ -10,7 +10,7 @@ pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Acquisition, Action, Extras, LockId, Request, Token, Ttl};
+use crate::engine::{Acquisition, Action, Extras, LockId, Removal, Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -66,6 +66,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Restore { lock, .. } => lock.has_more_keys().then_some(script::CLAIM),
         Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
         Action::Extend { .. } => Some(script::EXTEND),
+        Action::Release(it) | Action::Undo(it) if it.linger.is_some() => Some(script::LEAVE),
         Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
             Some(script::RELEASE_ALL)
         }
@@ -112,6 +113,10 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             let mut digits = [0; 20];
             let ttl = decimal(ttl.as_millis(), &mut digits);
             encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
+        }
+        Action::Release(Removal { lock, linger: Some(linger), .. })
+        | Action::Undo(Removal { lock, linger: Some(linger), .. }) => {
+            call(script::LEAVE).leave(lock, *linger, out);
         }
         Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
             call(script::RELEASE_ALL).release(&it.lock, out);

@@ -44,8 +44,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             Action::Handoff { new, predecessor, ttl_longest: ttl }
         }
         Verb::Extend => Action::Extend { lock, ttl },
-        Verb::Release => Action::Release(Removal { lock, ttl }),
-        Verb::Undo => Action::Undo(Removal { lock, ttl }),
+        Verb::Release => Action::Release(Removal { lock, ttl, linger: None }),
+        Verb::Undo => Action::Undo(Removal { lock, ttl, linger: None }),
         Verb::Restore => Action::Restore { lock, ttl },
         Verb::Fence => Action::Fence { lock, fence: 50 },
         Verb::Inspect => Action::Inspect { key },

@@ -32,7 +32,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         Action::Handoff { new, predecessor, ttl_longest } => {
             let Predecessor { token, extras, .. } = predecessor;
             let lock = LockId { key: new.lock.key, token, extras };
-            Action::Undo(Removal { lock, ttl: ttl_longest })
+            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None })
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
         Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,

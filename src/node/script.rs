@@ -117,9 +117,16 @@ pub const INSPECT: Script = Script {
 pub const REMOVE: Script =
     Script { source: include_str!("remove.lua"), sha1: "fb7e7ce4478e1283a564cc76dda97cd8679ed6cf" };
 
+/// Sets how long a lock that was given up early stays taken: `KEYS` the lock's keys, `ARGV[1]` our
+/// value, `ARGV[2]` the time to live in milliseconds, `ARGV[3]` the number. It sets the time to
+/// live of each key that holds our value, shorter or longer than it was, and removes none. Answers
+/// yes if all keys held our value.
+pub const LEAVE: Script =
+    Script { source: include_str!("leave.lua"), sha1: "c57c773b866370d48b250720662967109a071325" };
+
 /// Every script of this library.
-pub const ALL: [Script; 9] =
-    [RELEASE, EXTEND, HANDOFF, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE];
+pub const ALL: [Script; 10] =
+    [RELEASE, EXTEND, HANDOFF, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE, LEAVE];
 
 #[cfg(test)]
 mod tests {

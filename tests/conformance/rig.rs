@@ -132,13 +132,14 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 9] = [
+const SCRIPTS: [(&str, script::Script); 10] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
     ("handoff", script::HANDOFF),
     ("claim", script::CLAIM),
     ("fence", script::FENCE),
     ("release_all", script::RELEASE_ALL),
+    ("leave", script::LEAVE),
     ("extend_all", script::EXTEND_ALL),
     ("inspect", script::INSPECT),
     ("remove", script::REMOVE),

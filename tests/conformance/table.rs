@@ -17,6 +17,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("counters", include_str!("sequences/counters.txt")),
     ("fence", include_str!("sequences/fence.txt")),
     ("release_all", include_str!("sequences/release_all.txt")),
+    ("leave", include_str!("sequences/leave.txt")),
     ("extend_all", include_str!("sequences/extend_all.txt")),
     ("inspect", include_str!("sequences/inspect.txt")),
     ("remove", include_str!("sequences/remove.txt")),

@@ -45,8 +45,8 @@ impl Entry {
                 Self { span: took, validity, ..entry }
             }
             Event::Lost { held, .. } => Self { span: held, ..entry },
-            Event::Released { held, outcome, .. } => {
-                Self { span: held, released: outcome, ..entry }
+            Event::Released { held, outcome, remaining, .. } => {
+                Self { span: held, validity: remaining, released: outcome, ..entry }
             }
             Event::Left { held, remaining, .. } => {
                 Self { span: held, validity: remaining, ..entry }

@@ -27,7 +27,7 @@ impl Acquire {
         let is_split = Self::is_split(request, ballot);
         self.failure = Some(failure.clone());
         self.undo = request.lock().map(|lock| {
-            let removal = Removal { lock: lock.clone(), ttl: self.ttl };
+            let removal = Removal { lock: lock.clone(), ttl: self.ttl, linger: None };
             let Request { started, deadline, .. } = *request;
             Request { action: Action::Undo(removal), started, deadline, nodes }
         });

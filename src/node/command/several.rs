@@ -59,6 +59,13 @@ impl Call<'_> {
         self.run(lock, &[], &[&value_of(lock)], out);
     }
 
+    /// Sets how long all keys that are the lock's stay.
+    pub(super) fn leave(self, lock: &LockId, linger: Ttl, out: &mut Vec<u8>) {
+        let mut millis = [0; 20];
+        let linger = decimal(linger.as_millis(), &mut millis);
+        self.run(lock, &[], &[&value_of(lock), linger], out);
+    }
+
     /// Runs the script with the keys of a lock, those of its counters, and these arguments.
     fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
         let mut all = [0; 20];

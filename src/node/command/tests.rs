@@ -58,6 +58,27 @@ fn each_verb_is_one_command() {
 }
 
 #[test]
+fn a_release_of_a_lock_that_stays_taken_names_the_time_that_is_left() {
+    let leave = script::LEAVE;
+    let token = &[7; 20][..];
+    for verb in [Verb::Release, Verb::Undo] {
+        let mut release = request(verb, 7, at(0));
+        let (Action::Release(it) | Action::Undo(it)) = &mut release.action else {
+            panic!("{release:?}")
+        };
+        it.linger = Some(ttl(29_000));
+        let expected: &[&[u8]] =
+            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"57"];
+        assert_eq!(KnownScripts(u16::MAX).form(&release), Form::Source);
+        assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
+        for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
+            let reply = Reply::Integer(reply);
+            assert_eq!(meaning(&release, NUMBER, &reply, None), Meaning::Vote(vote));
+        }
+    }
+}
+
+#[test]
 fn a_removal_by_force_names_what_was_seen() {
     let remove = script::REMOVE;
     let mut removal = request(Verb::Remove, 7, at(0));
@@ -258,7 +279,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         }
     }
     let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
-    let all = scripts.into_iter().chain(["release_all", "extend_all"]);
+    let all = scripts.into_iter().chain(["release_all", "extend_all", "leave"]);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
 }

@@ -20,6 +20,10 @@ impl Session {
             // longer.
             if let Action::Release(removal) | Action::Undo(removal) = &mut debt.request.action {
                 removal.ttl = removal.ttl.at_most(debt.until.since(now));
+                // The time for which the lock stays taken has gone on.
+                let linger = removal.linger;
+                removal.linger = linger.and_then(|linger| linger.left(debt.request.started, now));
+                debt.request.started = now;
             }
             self.write(now, ticket, debt.request);
         }

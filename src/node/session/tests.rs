@@ -2,6 +2,7 @@
 
 mod former;
 mod handoff;
+mod leave;
 mod limits;
 mod quarantine;
 mod refusals;
@@ -223,7 +224,7 @@ fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
     let mut short = request(Verb::Release, 1, talk.now);
-    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5) });
+    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5), linger: None });
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));
