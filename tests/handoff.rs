@@ -1,5 +1,4 @@
-//! Handoffs: threads of one client wait in a queue, and the lock passes from one to the next in one
-//! round.
+//! Handoffs: the lock passes from one thread of a client to the next waiter in one round.
 
 use crate::support;
 
@@ -289,10 +288,9 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let guard = take(&client, "deadline", LONG);
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
-    let waiting = client.clone();
-    let wait = Duration::from_secs(2);
-    let waiting =
-        spawn_waiter(move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some()));
+    let (waiting, wait) = (client.clone(), Duration::from_secs(2));
+    let wait_for = move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some());
+    let waiting = spawn_waiter(wait_for);
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);
     drop(guard);
