@@ -146,11 +146,8 @@ impl fmt::Display for NodeUrl {
 
 impl fmt::Debug for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Url({self}")?;
-        if self.password.is_some() {
-            write!(f, " with a password")?;
-        }
-        write!(f, ")")
+        let password = if self.password.is_some() { " with a password" } else { "" };
+        write!(f, "Url({self}{password})")
     }
 }
 
@@ -170,9 +167,10 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
     }
 }
 
-/// Does this text begin with a scheme, known or not?
+/// Does this text begin with a scheme of a server, be it supported or not?
 pub(crate) fn has_scheme(text: &str) -> bool {
-    split_scheme(text).is_some()
+    let scheme = split_scheme(text).map(|(scheme, _)| scheme.to_ascii_lowercase());
+    matches!(scheme.as_deref(), Some("redis" | "rediss" | "valkey" | "valkeys" | "unix"))
 }
 
 /// The scheme and what follows its `://`; `None` if there is nothing that could be a scheme.

@@ -92,7 +92,7 @@ impl NodeSource {
         }
         let entries = list.split(',').map(|text| Entry { text: text.trim(), source: self });
         let entries: Vec<_> = entries.collect();
-        // Before any URL is parsed and perhaps shown: what has no scheme may be the part of a
+        // Before any URL is parsed and perhaps shown: what has no known scheme may be the part of a
         // password that follows a comma, and then the entry before it is another part of it.
         for (index, entry) in entries.iter().enumerate() {
             let number = index + 1;
@@ -228,6 +228,7 @@ mod tests {
             "1,,Zq7x",
             "Zq7x#",
             "1?Zq7x,x",
+            "1,Zq7x://x",
         ];
         for password in passwords {
             for url in [
