@@ -132,7 +132,7 @@ impl LockClient {
     /// attempts was split, when the nodes take about half of `node_timeout` to answer and there is
     /// no time for a second attempt, or when an attempt was lost before a grant of a node had
     /// arrived. So `None` says that another client or thread asked for the lock or holds it, not
-    /// that work is done under it. To be sure that somebody does the work, ask again or
+    /// that it works under the lock. To be sure that one of them does the work, ask again or
     /// [wait](Self::try_lock_for).
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl LockClient {
     /// # fn example(client: &LockClient) -> Result<(), LockError> {
     /// let (ttl, wait) = (Duration::from_secs(10), Duration::from_millis(500));
     /// let Some(lock) = client.try_lock_for("orders:42", ttl, wait)? else {
-    ///     return Ok(()); // somebody else is busy with this order
+    ///     return Ok(()); // another client works on this order
     /// };
     /// # drop(lock);
     /// # Ok(())
@@ -283,9 +283,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// A setting that makes no sense, no node or too many, a URL that cannot be used, the same
-    /// server twice, or an operating system without a poll to give, or without a thread if one was
-    /// [asked for](Self::io_thread).
+    /// A setting is out of range, there is no node or too many, a URL cannot be used, two URLs are
+    /// the same server, or the operating system provides no poll, or no thread for
+    /// [`io_thread`](Self::io_thread).
     pub fn build(self) -> Result<LockClient, ConfigError> {
         Ok(LockClient { core: Arc::new(Core::new(self.check()?)?) })
     }

@@ -161,7 +161,8 @@ impl Builder {
     /// a ttl that leaves some validity after drift and the least validity (3 ms by default).
     ///
     /// It catches a ttl in the wrong unit, and limits how long a resource is blocked by a client
-    /// that died holding it. It is also how long the grants of a restarted node do not count (see
+    /// that died holding it. It also limits [`hold_at_least`](crate::LockRequest::hold_at_least),
+    /// and is how long the grants of a restarted node do not count (see
     /// [`restart_guard`](Self::restart_guard)). A good value is little more than the longest ttl in
     /// use. All clients that share locks must set the same: one with a shorter `max_ttl` would
     /// trust a restarted node while a longer lock of another client, which the node has forgotten,
@@ -242,9 +243,9 @@ impl Builder {
     /// and further ones are left out, but no loss is. Without such locks, nothing is reported while
     /// no call is made.
     ///
-    /// The callback may use this client, with three things to know. Its own calls emit no events.
-    /// They do not wait in the client's wait queues, but ask the nodes. And while it is called with
-    /// a lock that was acquired, that lock is held. A callback that owns a clone of its own client
+    /// The callback may use this client. Its own calls emit no events, and they ask the nodes
+    /// without waiting in the client's wait queues. While it is called for
+    /// [`Event::Acquired`], that lock is held. A callback that owns a clone of its own client
     /// keeps the client from ever being dropped; give it a [`Weak`](std::sync::Weak) reference.
     ///
     /// If it panics, so does the call, and a lock that the call had just acquired is released;

@@ -157,7 +157,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options
 }
 
-/// The reports of an operation's last round, for the error that it may end with.
+/// The reports of an operation's last round, for the error that the operation may end with.
 #[derive(Default)]
 pub(crate) struct LastRound {
     pub(crate) reports: Vec<NodeReport>,

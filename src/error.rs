@@ -1,6 +1,6 @@
-//! Errors: what went wrong, who can fix it, and on which node.
+//! Errors: what went wrong, on which node, and how it can be fixed.
 //!
-//! | error | of | who can fix it |
+//! | error | of | fixed by |
 //! |---|---|---|
 //! | [`ConfigError`] | building a client | the author of the configuration |
 //! | [`LockError`] | acquiring a lock | its variants say |
@@ -128,7 +128,7 @@ pub enum LockError {
         ttl: Duration,
     },
     /// Two nodes are the same server (equal `run_id`), so there is no majority of independent
-    /// nodes. Nothing can be locked until the configuration is fixed.
+    /// nodes. No lock is granted until the configuration is fixed.
     SameServer {
         /// The URL of the node that comes first in the configuration.
         first: Arc<str>,
@@ -150,9 +150,9 @@ pub enum LockError {
     /// The thread that keeps the lock alive could not be started.
     Spawn(SpawnError),
     /// The client keeps so many locks alive already that with this one it could not extend all of
-    /// them in time. The nodes were not asked. What helps is a longer ttl, nearer nodes, or another
-    /// client, which has connections of its own.
-    TooManyKept {
+    /// them in time. The nodes were not asked. Use a longer ttl, nearer nodes, or another client,
+    /// which has connections of its own.
+    TooManyKeptAlive {
         /// How many locks it keeps alive.
         kept: usize,
         /// How many locks like this one it could keep alive if there were no others.
@@ -188,7 +188,7 @@ impl fmt::Display for LockError {
             ),
             Self::NoEntropy => f.write_str("the operating system has no random numbers"),
             Self::Spawn(error) => error.fmt(f),
-            Self::TooManyKept { kept, most, ttl, round } => write!(
+            Self::TooManyKeptAlive { kept, most, ttl, round } => write!(
                 f,
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
                  {round:.1?} at most {most} can be extended in time"
@@ -227,7 +227,7 @@ pub enum ExtendError {
     HeldTooLong {
         /// For how long it would be held.
         held: Duration,
-        /// What is allowed.
+        /// For how long it may be held.
         max_hold: Duration,
     },
     /// This is a forked child of the process that acquired the lock. Only that one can extend it.
@@ -263,7 +263,7 @@ impl std::error::Error for ExtendError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// Too few nodes confirmed the release. The others are sent it as soon as they can be reached
+    /// Too few nodes confirmed the release. It is sent to the others as soon as they can be reached
     /// again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
     /// This is a forked child of the process that acquired the lock. Only that one can release it,

@@ -1,7 +1,7 @@
 //! Events that a client reports while it works: see [`Builder::on_event`].
 //!
 //! Events are for counters, histograms and logs. A program that has to act on a result finds it in
-//! the return values of its calls; an event repeats it for those who operate the program.
+//! the return values of its calls; an event repeats it for metrics and logs.
 //!
 //! ```
 //! use redlatch::{Event, LockClient};
@@ -128,20 +128,20 @@ pub enum Event<'a> {
         /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again.
         is_automatic: bool,
     },
-    /// A lock was lost while there still was a guard. Of one that is
-    /// [kept alive](crate::LockRequest::keep_alive) it is told when it happens, of others when it
-    /// is noticed: when the lock was to be extended or released. Reported once for each guard.
+    /// A lock was lost while its guard still existed. Reported once for each guard: when it happens
+    /// if the lock is [kept alive](crate::LockRequest::keep_alive), otherwise when the client
+    /// notices, because the lock is extended or released.
     #[non_exhaustive]
     Lost {
         /// The resource.
         resource: Name<'a>,
-        /// From the request for it to now, so for longer than it was really held.
+        /// From the request for it to now, so more than it was really held.
         held: Duration,
         /// How it was lost.
         lost: LockLost,
     },
-    /// A lock was given back: by a release or by dropping its guard, to the nodes or to another
-    /// thread of this client that waited for it.
+    /// A lock was released, by a call or because its guard was dropped: on the nodes, or by a
+    /// handoff to another thread of this client that waited for it.
     #[non_exhaustive]
     Released {
         /// The resource.
@@ -149,7 +149,7 @@ pub enum Event<'a> {
         /// From the request for it to now.
         held: Duration,
         /// Whether it was held to the end. `None` if that is not known: too few nodes answered, or
-        /// nobody waited for their answers.
+        /// no call waited for their answers.
         outcome: Option<Released>,
         /// For how much longer the nodes keep it, because the request set
         /// [`hold_at_least`](crate::LockRequest::hold_at_least): zero without that setting, if that

@@ -15,7 +15,7 @@ use std::fmt;
 ///
 /// ```sql
 /// UPDATE orders SET state = 'charged', fence = :token
-///  WHERE id = 42 AND fence <= :token;   -- no row updated: the lock was lost, and another has it
+///  WHERE id = 42 AND fence <= :token;   -- no row updated: another client has a newer token
 /// ```
 ///
 /// In a script for a Redis server that has the data (it need not be one of the lock's nodes):
@@ -66,11 +66,11 @@ use std::fmt;
 ///   extensions do not lengthen that. If a lock is held for longer, its counters are gone before
 ///   it is granted again, and then only the wall clocks make the next token larger. Keep
 ///   [`max_hold`] below `fencing_expiry`, or the clocks in agreement.
-/// * If somebody sets a counter to more than the largest token, that node grants nothing, and the
-///   lock is acquired from the other nodes. If that happens on a majority, nobody can acquire the
-///   lock until the counters have expired or are removed. If a counter is set a little below the
-///   largest token, the others follow it, with the same effect once so many grants have been
-///   counted up to it.
+/// * If another program sets a counter to more than the largest token, that node grants nothing,
+///   and the lock is acquired from the other nodes. If that happens on a majority, no client can
+///   acquire the lock until the counters have expired or are removed. If a counter is set a little
+///   below the largest token, the others follow it, with the same effect once so many grants have
+///   been counted up to it.
 /// * Tokens are not consecutive. Tokens of resources that were never locked in one set are
 ///   unrelated.
 /// * All clients that lock a resource must ask for tokens: a lock that is acquired without one is

@@ -1,4 +1,4 @@
-//! What the nodes hold for a resource, for people and programs that look without locking.
+//! What the nodes hold for a resource, read without locking it.
 
 use crate::engine::{Token, quorum};
 use crate::name::Name;
@@ -81,14 +81,14 @@ pub enum LockState {
     Undecided,
 }
 
-/// Who holds a lock, on one node or on a majority of them.
+/// The holder of a lock, on one node or on a majority of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
     owner: Option<Label>,
     /// How long until the key expires, and with it the lock unless it is extended; for a majority,
-    /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl, which
-    /// no lock of this library lacks.
+    /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl; every
+    /// lock of this library has one.
     pub remaining: Option<Duration>,
 }
 
@@ -100,7 +100,8 @@ impl Holder {
     /// # use redlatch::{LockClient, LockState};
     /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
     /// if let LockState::Held(holder) = client.inspect("orders:42")?.state {
-    ///     let owner = holder.owner().map_or("nobody known".to_owned(), |name| name.to_string());
+    ///     let owner = holder.owner().map(|name| name.to_string());
+    ///     let owner = owner.unwrap_or("an unknown owner".to_owned());
     ///     eprintln!("held by {owner} for another {:?}", holder.remaining);
     /// }
     /// # Ok(())
@@ -128,7 +129,7 @@ impl fmt::Debug for Label {
 pub struct NodeView {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// Who holds the lock there, if anybody does, or why that is not known.
+    /// The lock's holder on this node, if there is one, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
     /// Whether it has the value that a majority has.
     pub agrees: bool,

@@ -178,7 +178,7 @@ impl AsRef<SharedLease> for KeptLock {
 
 impl Drop for KeptLock {
     fn drop(&mut self) {
-        self.share.give_back();
+        self.share.free();
     }
 }
 

@@ -69,6 +69,7 @@ fn a_thread_that_pauses_between_attempts_returns_at_once() {
     assert!(!waiting.is_finished());
     let start = Instant::now();
     client.cancel_handle().cancel();
+    assert!(eventually(LIMIT, || waiting.is_finished()), "it goes on pausing");
     assert_cancelled(waiting.join().unwrap());
     assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
     assert_eq!(holders(&servers, "held"), 3, "another client's lock is not touched");

@@ -72,13 +72,13 @@ impl LockClient {
             .map_err(|reports| InspectError::NoQuorum(NoQuorum::new(reports)))
     }
 
-    /// Releases a lock by force, no matter who holds it: removes the values that were
-    /// [seen](Self::inspect) under its key. `true` if any node still had one of them.
+    /// Releases a lock of any holder by force: removes the values that [`inspect`](Self::inspect)
+    /// found under its key. `true` if any node still had one of them.
     ///
     /// ```no_run
     /// # let client = redlatch::LockClient::new(["redis://10.0.0.1"]).unwrap();
     /// let seen = client.inspect("orders:42")?;
-    /// println!("held: {:?}", seen.state); // the moment to think again
+    /// println!("held: {:?}", seen.state); // check this first
     /// client.force_release(&seen)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

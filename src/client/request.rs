@@ -203,10 +203,11 @@ impl<'a> LockRequest<'a> {
     /// With this setting, acquiring the lock fails if three rounds of
     /// [`node_timeout`](crate::Builder::node_timeout) do not fit into the validity of the ttl (it
     /// must be about 154 ms by default), if the ttl is longer than `max_hold`, if the thread cannot
-    /// be started, or if the client keeps too many locks alive ([`LockError::TooManyKept`]): 320
-    /// extensions are under way at a time, so with rounds of 50 ms a client keeps about 12,600
-    /// locks with a ttl of 3 s alive, and ten times as many with rounds of 5 ms or a ttl of 30 s.
-    /// The rounds of the last while count. If they take longer afterwards, locks can be lost.
+    /// be started, or if the client keeps too many locks alive
+    /// ([`LockError::TooManyKeptAlive`]): 320 extensions are under way at a time, so with rounds of
+    /// 50 ms a client keeps about 12,600 locks with a ttl of 3 s alive, and ten times as many with
+    /// rounds of 5 ms or a ttl of 30 s. The rounds of the last while count. If they take longer
+    /// afterwards, locks can be lost.
     pub fn keep_alive(mut self) -> Self {
         self.settings.keep_alive = true;
         self
@@ -245,10 +246,8 @@ impl<'a> LockRequest<'a> {
     /// let request = client.request("nightly-report").ttl(Duration::from_secs(10));
     /// let ran = request.hold_at_least(Duration::from_secs(30)).try_with_lock(|_lock| {
     ///     send_the_report() // may take a moment or an hour: the lock is kept alive meanwhile
-    /// })?;
-    /// if ran.is_none() {
-    ///     eprintln!("another machine runs it, or ran it less than 30 seconds ago");
-    /// }
+    /// })?; // `None`: another machine runs it, or ran it less than 30 seconds ago
+    /// # let _ = ran;
     /// # Ok(())
     /// # }
     /// ```
@@ -258,10 +257,10 @@ impl<'a> LockRequest<'a> {
     /// its ttl. The lock is not handed to
     /// another thread of this client meanwhile, and its automatic extension stops. After that time
     /// a release is like any other. [`leave`](LockGuard::leave) ends the lock with its ttl as
-    /// usual, and an attempt that fails, or that ends in an error, leaves no lock.
+    /// usual, and an attempt that fails leaves no lock.
     ///
-    /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl, which
-    /// may be earlier. A lock that expired before its release does not come back.
+    /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl, perhaps
+    /// earlier. A lock that expired before its release does not come back.
     ///
     /// # Errors
     ///

@@ -44,7 +44,7 @@ impl Cancellation {
     }
 
     /// Pauses until `time`. Returns early, and `true`, if the waits are cancelled. Without a pause
-    /// it is `false`: what needs none is not at rest, and goes on.
+    /// it is `false`: the operation has no failed attempt before it that was undone, and goes on.
     pub(crate) fn pause_until(&self, time: Time) -> bool {
         let mut pause = time.since(clock::now());
         if pause.is_zero() {

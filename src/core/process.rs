@@ -22,7 +22,7 @@ impl Core {
 impl Drop for Core {
     fn drop(&mut self) {
         if self.owner_process.is_forked() {
-            // References that are never given back, so that none of this is dropped here. The child
+            // References that are leaked, so that none of this is dropped here. The child
             // shares the poll with its parent: removing a socket here removes it there. And a
             // thread of the parent may have been half way through a change.
             let queues = (self.wait_queues.clone(), self.set_wait_queues.clone());

@@ -77,7 +77,7 @@ fn locking() -> Vec<Box<dyn Error>> {
         Box::new(no_thread.clone()),
         Box::new(LockError::Spawn(no_thread)),
         Box::new(SpawnError::elsewhere()),
-        Box::new(LockError::TooManyKept { kept: 2, most: 2, ttl, round: took }),
+        Box::new(LockError::TooManyKeptAlive { kept: 2, most: 2, ttl, round: took }),
         Box::new(LockError::Cancelled),
         Box::new(LockError::OtherProcess),
     ]
@@ -110,7 +110,7 @@ fn the_others() -> Vec<Box<dyn Error>> {
     ]
 }
 
-/// What those print who print all causes of an error.
+/// The texts of an error and all its causes, as programs print them.
 fn chain(error: &dyn Error) -> Vec<String> {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();

@@ -1,10 +1,10 @@
 //! The listener of a client: the callback for its events, and how it is called.
 //!
-//! What must stay true: no mutex of the client is held during a callback, and nothing is half done.
-//! A callback may use the client, and it may panic. So events are emitted by the
-//! thread whose call they belong to, when what they are about is complete: a lock that was granted
-//! is in its guard, and what a failed attempt left behind has been removed. What belongs to no call
-//! is emitted by the watchdog's notifier.
+//! What must stay true: no mutex of the client is held during a callback, and no change is half
+//! done, since a callback may use the client and may panic. So an event is emitted by the thread
+//! whose call caused it, when the change is complete: a lock that was granted is in its guard, and
+//! the undo of a failed attempt was sent. The watchdog's notifier emits the events that no call
+//! caused.
 
 use super::Event;
 use crate::net::ChangeQueue;

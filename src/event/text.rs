@@ -76,7 +76,7 @@ fn automatically(is_automatic: bool) -> &'static str {
     if is_automatic { " automatically" } else { "" }
 }
 
-/// As its text: resources are bytes, and lists of numbers help nobody.
+/// As its text: resources are bytes, and a list of numbers is hard to read.
 impl fmt::Debug for Event<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Event({self})")

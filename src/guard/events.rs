@@ -46,7 +46,7 @@ impl LockGuard {
             let now = clock::now();
             match self.lease.check(now) {
                 Err(lost) => self.emit_lost(lost),
-                // It was not lost when it was given up, so nobody has emitted this.
+                // It was not lost when it was given up, so this was not emitted yet.
                 Ok(valid_until) => {
                     self.is_loss_emitted = false;
                     let is_expired = now >= valid_until;

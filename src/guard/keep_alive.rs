@@ -14,8 +14,8 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// The watchdog has no capacity left, or there is no thread to be had. The guard is dropped,
-    /// which gives the lock up.
+    /// The watchdog has no capacity left, or its thread cannot be started. The guard is dropped,
+    /// which releases the lock.
     pub(crate) fn keep_alive(mut self) -> Result<Self, LockError> {
         // If there are no random numbers now, extensions are less spread out.
         let seed = draw().map_or(0, |draw| draw.seed);

@@ -89,7 +89,7 @@ impl LockGuard {
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
     pub(super) fn close(&mut self) -> Lease {
         self.is_given_up = true;
-        self.share.iter().for_each(|share| share.give_back());
+        self.share.iter().for_each(|share| share.free());
         self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
     }
 

@@ -68,7 +68,7 @@ impl AutoExtension {
         self.kept
     }
 
-    /// Takes in the answers of the nodes. With `has_listener` there may be an event to emit.
+    /// Handles the answers of the nodes. With `has_listener` there may be an event to emit.
     pub(super) fn finish(
         mut self,
         votes: Votes,

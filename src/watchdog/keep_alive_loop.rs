@@ -127,7 +127,7 @@ impl KeepAliveLoop {
         Some((next, valid_until))
     }
 
-    /// Sends the due extensions that there is room for, and takes in answers: waits for those if
+    /// Sends the due extensions that there is room for, and handles answers: waits for those if
     /// anything is under way.
     fn extend_due(&mut self) {
         if self.is_cut_off {

@@ -47,12 +47,12 @@ pub(crate) struct Demand {
     rate: u64,
 }
 
-/// The capacity that is reserved for one lock, until it is given back.
+/// The capacity that is reserved for one lock, until it is freed.
 #[derive(Debug)]
 pub(crate) struct CapacityShare {
     load: Arc<Load>,
     demand: Demand,
-    is_given_back: AtomicBool,
+    is_freed: AtomicBool,
 }
 
 /// How many units an extension counts whose keys have so many bytes.
@@ -91,10 +91,10 @@ impl Load {
         state.admit(demand)?;
         state.kept += 1;
         state.rate = state.rate.saturating_add(demand.rate);
-        Ok(CapacityShare { load: Arc::clone(self), demand, is_given_back: AtomicBool::new(false) })
+        Ok(CapacityShare { load: Arc::clone(self), demand, is_freed: AtomicBool::new(false) })
     }
 
-    /// Takes in how long a round took.
+    /// Records how long a round took.
     pub(crate) fn record_round(&self, round: Duration) {
         let mut state = self.lock();
         let before = if state.round.is_zero() { round } else { state.round };
@@ -115,7 +115,7 @@ impl State {
             return Ok(());
         }
         let most = usize::try_from(most / demand.rate.max(1)).unwrap_or(usize::MAX);
-        Err(LockError::TooManyKept { kept, most, ttl: demand.ttl, round })
+        Err(LockError::TooManyKeptAlive { kept, most, ttl: demand.ttl, round })
     }
 }
 
@@ -127,8 +127,8 @@ fn capacity(round: Duration) -> Option<u64> {
 
 impl CapacityShare {
     /// The lock is not kept alive any more. A second call changes nothing.
-    pub(crate) fn give_back(&self) {
-        if !self.is_given_back.swap(true, Ordering::Relaxed) {
+    pub(crate) fn free(&self) {
+        if !self.is_freed.swap(true, Ordering::Relaxed) {
             let mut state = self.load.lock();
             state.kept -= 1;
             state.rate = state.rate.saturating_sub(self.demand.rate);
@@ -168,12 +168,14 @@ mod tests {
         let (shares, error) = fill(&load, demand(20));
         // 320 in a round, 20 rounds a second, and 1.978 s for each: two thirds of the validity.
         assert_eq!(shares.len(), 12_659);
-        let LockError::TooManyKept { kept, most, ttl, round } = error else { panic!("{error}") };
+        let LockError::TooManyKeptAlive { kept, most, ttl, round } = error else {
+            panic!("{error}")
+        };
         assert_eq!((kept, most), (12_659, 12_659));
         assert_eq!((ttl, round), (3_000 * MILLISECOND, 50 * MILLISECOND));
-        // Capacity that is given back makes room, once.
-        shares[0].give_back();
-        shares[0].give_back();
+        // Freed capacity makes room, once.
+        shares[0].free();
+        shares[0].free();
         let (more, _) = fill(&load, demand(20));
         assert_eq!(more.len(), 1);
         assert!(load.admit(Demand::new(60_000 * MILLISECOND, u32::MAX * MILLISECOND, 1)).is_ok());
@@ -184,7 +186,7 @@ mod tests {
         let load = Arc::<Load>::default();
         load.record_round(50 * MILLISECOND);
         let (mut shares, _) = fill(&load, demand(20));
-        shares.drain(1..4).for_each(|share| share.give_back());
+        shares.drain(1..4).for_each(|share| share.free());
         let all = Barrier::new(16);
         let kept = thread::scope(|scope| {
             let try_it = || {
@@ -204,7 +206,7 @@ mod tests {
         load.record_round(Duration::from_secs(24 * 3600));
         let share = load.reserve(demand(20)).expect("there is no other");
         assert!(load.admit(demand(20)).is_err());
-        share.give_back();
+        share.free();
         assert!(load.admit(demand(20)).is_ok());
     }
 

@@ -164,7 +164,7 @@ impl SharedLease {
         Ok(())
     }
 
-    /// Takes in the outcome of an extension, and says until when the lock is held now.
+    /// Records the outcome of an extension, and says until when the lock is held now.
     pub(crate) fn finish_extension(&self, now: Time, outcome: Extended) -> Result<Time, LockLost> {
         let mut state = self.lock();
         state.extensions -= 1;
