@@ -1,11 +1,11 @@
-//! Taking a lock: attempts, each with a token of its own, until one wins or patience ends.
+//! Taking a lock: attempts, each with a token of its own, until one wins or the wait is over.
 //!
 //! ```text
 //!              Attempt            majority, in time
 //!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
 //!      ▲                    │
 //!      │ Send(Undo), Wait   │ no majority, or too late
-//!      └────────────────────┴── patience over, or hopeless ──▶ Send(Undo), Done(…)
+//!      └────────────────────┴──── wait over, or hopeless ──▶ Send(Undo), Done(…)
 //! ```
 
 mod failing;
@@ -18,25 +18,25 @@ use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a caller is ready to wait for its turn.
+/// How long a caller waits for a lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth kind of patience")]
-pub enum Patience {
-    /// One attempt; a few more within `node_timeout` if the votes are split between several who
-    /// asked at once.
-    Once,
-    /// Attempts until this time, and none beyond it. A time that has come means the same as `Once`.
+#[expect(clippy::exhaustive_enums, reason = "there are three ways to wait")]
+pub enum Wait {
+    /// One attempt; a few more within `node_timeout` if the votes are split between several clients
+    /// that asked at once.
+    No,
+    /// Attempts until this time, and none beyond it. A time that has come means the same as `No`.
     Until(Time),
     /// As long as it takes.
     Forever,
 }
 
-impl Patience {
+impl Wait {
     /// Until when to wait: a time that has passed for one attempt, `None` without an end.
     #[must_use]
     pub fn deadline(self) -> Option<Time> {
         match self {
-            Self::Once => Some(Time::ZERO),
+            Self::No => Some(Time::ZERO),
             Self::Until(deadline) => Some(deadline),
             Self::Forever => None,
         }
@@ -69,7 +69,7 @@ pub struct Acquire {
     key: Arc<[u8]>,
     extras: Option<Arc<Extras>>,
     ttl: Ttl,
-    patience: Patience,
+    wait: Wait,
     min_validity: Duration,
     backoff: Option<Backoff>,
     /// When the first attempt began.
@@ -100,16 +100,16 @@ enum State {
 }
 
 impl Acquire {
-    /// Takes `key` for `ttl`, with as much patience as is given.
+    /// Takes `key` for `ttl`. Waits for it as `wait` says.
     #[must_use]
-    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
+    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, wait: Wait) -> Self {
         Self {
             min_validity: rules.min_validity,
             rules,
             key,
             extras: None,
             ttl,
-            patience,
+            wait,
             backoff: None,
             began: None,
             attempts: 0,
@@ -185,10 +185,10 @@ impl Acquire {
     /// When a round that begins now ends, of an attempt that was begun at `started`.
     fn deadline(&self, now: Time, started: Time) -> Time {
         let round_end = now.after(self.rules.node_timeout);
-        match self.patience {
+        match self.wait {
             // The caller's own deadline ends the round as well. One that had passed before is a
             // caller who wants one attempt, and an attempt with no time to be answered is none.
-            Patience::Until(time) if time > started => round_end.min(time),
+            Wait::Until(time) if time > started => round_end.min(time),
             _ => round_end,
         }
     }

@@ -33,7 +33,7 @@ mod request;
 mod token;
 mod validity;
 
-pub use acquire::{Acquire, Acquired, Patience};
+pub use acquire::{Acquire, Acquired, Wait};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
 pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, LockId, Predecessor};

@@ -9,7 +9,7 @@ use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Extend, Extended, Extras, Lease, Patience, Release, Request, Ttl,
+    Acquire, Acquired, Extend, Extended, Extras, Lease, Release, Request, Ttl, Wait,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,17 +47,17 @@ impl Worker {
         let ttl = self.ttl(context);
         let wait = Duration::from_millis(context.random.below(context.options.ttl.1));
         let round = round * if extras.is_some() { ROUNDS_MAX } else { 1 };
-        let (patience, limit) = if context.random.chance(context.options.patient_permille) {
-            (Patience::Forever, None)
+        let (wait, limit) = if context.random.chance(context.options.patient_permille) {
+            (Wait::Forever, None)
         } else if context.random.chance(500) {
-            (Patience::Once, Some(now.after(round)))
+            (Wait::No, Some(now.after(round)))
         } else {
-            (Patience::Until(now.after(wait)), Some(now.after(wait.max(round))))
+            (Wait::Until(now.after(wait)), Some(now.after(wait.max(round))))
         };
-        let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, patience).with(extras);
+        let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, wait).with(extras);
         context
             .trace(|| format!("client {:?}.{} wants {:?}", client.name, self.index, self.wanted));
-        self.join(client, context, acquire, limit, patience != Patience::Once);
+        self.join(client, context, acquire, limit, wait != Wait::No);
     }
 
     /// The resources that it wants next: one, or several at once.
