@@ -5,7 +5,7 @@ use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{LastRound, draw};
-use crate::engine::{Acquire, Acquired, Extras, Jitter, Wait};
+use crate::engine::{Acquire, Acquired, Jitter, LockAttributes, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
@@ -23,7 +23,7 @@ impl LockClient {
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
-        extras: Option<Arc<Extras>>,
+        attributes: Option<Arc<LockAttributes>>,
         settings: &RequestSettings,
         wait: Wait,
     ) -> Result<Option<LockGuard>, LockError> {
@@ -35,11 +35,11 @@ impl LockClient {
         }
         if !self.core.has_listener() {
             let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
-            return self.take(key, extras, (settings, wait), run);
+            return self.take(key, attributes, (settings, wait), run);
         }
         let mut recorder =
             EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, extras, (settings, wait), |acquire| recorder.run(acquire));
+        let result = self.take(key, attributes, (settings, wait), |acquire| recorder.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
@@ -55,21 +55,21 @@ impl LockClient {
     fn take(
         &self,
         key: &Arc<[u8]>,
-        extras: Option<Arc<Extras>>,
+        attributes: Option<Arc<LockAttributes>>,
         (settings, wait): (&RequestSettings, Wait),
         run: impl FnOnce(Acquire) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
-        let more = extras.iter().flat_map(|extras| &extras.more_keys);
+        let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, wait);
-        let acquire = acquire.leaving(least).with(extras.clone());
-        let enqueued = match extras.filter(|extras| !extras.more_keys.is_empty()) {
-            Some(extras) => {
-                let name = name_of_set(key, &extras.more_keys);
+        let acquire = acquire.leaving(least).with(attributes.clone());
+        let enqueued = match attributes.filter(|attributes| !attributes.more_keys.is_empty()) {
+            Some(attributes) => {
+                let name = name_of_set(key, &attributes.more_keys);
                 self.enqueue(&self.core.set_wait_queues, &name, wait, acquire)
             }
             None => self.enqueue(&self.core.wait_queues, key, wait, acquire),

@@ -4,7 +4,7 @@
 use super::LockRequest;
 use super::request::OWNER_MAX;
 use crate::clock;
-use crate::engine::{Extras, Wait};
+use crate::engine::{LockAttributes, Wait};
 use crate::error::{LockError, ResourceError};
 use crate::guard::LockGuard;
 use std::sync::Arc;
@@ -236,9 +236,10 @@ impl LockRequest<'_> {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
         let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let extras = Extras { more_keys: keys.more, owner: self.settings.owner.clone(), fence };
-        let extras = (extras != Extras::default()).then(|| Arc::new(extras));
-        self.client.acquire(&keys.first, extras, &self.settings, wait)
+        let attributes =
+            LockAttributes { more_keys: keys.more, owner: self.settings.owner.clone(), fence };
+        let attributes = (attributes != LockAttributes::default()).then(|| Arc::new(attributes));
+        self.client.acquire(&keys.first, attributes, &self.settings, wait)
     }
 
     /// All ways to run something under the lock.

@@ -12,7 +12,9 @@ mod failing;
 mod fencing;
 mod split;
 
-use super::{Acquisition, Action, Backoff, Ballot, Entropy, Extras, Input, Jitter, Lease, LockId};
+use super::{
+    Acquisition, Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes, LockId,
+};
 use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
@@ -67,7 +69,7 @@ pub enum Acquired {
 pub struct Acquire {
     rules: Arc<Rules>,
     key: Arc<[u8]>,
-    extras: Option<Arc<Extras>>,
+    attributes: Option<Arc<LockAttributes>>,
     ttl: Ttl,
     wait: Wait,
     min_validity: Duration,
@@ -107,7 +109,7 @@ impl Acquire {
             min_validity: rules.min_validity,
             rules,
             key,
-            extras: None,
+            attributes: None,
             ttl,
             wait,
             backoff: None,
@@ -123,8 +125,8 @@ impl Acquire {
 
     /// Takes a lock that has more to it than a key and a token.
     #[must_use]
-    pub fn with(mut self, extras: Option<Arc<Extras>>) -> Self {
-        self.extras = extras;
+    pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
+        self.attributes = attributes;
         self
     }
 
@@ -153,7 +155,7 @@ impl Acquire {
         self
     }
 
-    fn begin(&mut self, now: Time, draw: Entropy) {
+    fn begin(&mut self, now: Time, entropy: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // Whoever was to begin the last attempt has overslept. Another one would not end in
             // time.
@@ -162,18 +164,25 @@ impl Acquire {
             return;
         }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
-        self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
+        self.backoff
+            .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
         self.began.get_or_insert(now);
         self.attempts += 1;
-        let lock =
-            LockId { key: Arc::clone(&self.key), token: draw.token, extras: self.extras.clone() };
-        let fence = if self.is_fenced() { fencing::seed(draw.wall) } else { 0 };
+        let lock = LockId {
+            key: Arc::clone(&self.key),
+            token: entropy.token,
+            attributes: self.attributes.clone(),
+        };
+        let fence = if self.is_fenced() { fencing::seed(entropy.wall) } else { 0 };
         let new = Acquisition { lock, ttl: self.ttl, fence };
         let action = match &self.predecessor {
             None => Action::Acquire(new),
             Some(before) => Action::Handoff {
                 new,
-                predecessor: Predecessor { token: before.token, extras: before.extras.clone() },
+                predecessor: Predecessor {
+                    token: before.token,
+                    attributes: before.attributes.clone(),
+                },
                 ttl_longest: self.ttl.max(before.ttl_longest),
             },
         };
@@ -203,7 +212,7 @@ impl Acquire {
             let lease = Lease {
                 key: Arc::clone(&lock.key),
                 token: lock.token,
-                extras: lock.extras.clone(),
+                attributes: lock.attributes.clone(),
                 fence: None,
                 valid_until,
                 since: started,
@@ -231,7 +240,7 @@ impl Operation for Acquire {
 
     fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
-            (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
+            (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
             (State::Resting(_), Input::NoEntropy) => {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.state = State::Over(Some(Acquired::NoEntropy));

@@ -35,7 +35,7 @@ fn lease(token: u8, valid_until: Time) -> Lease {
     Lease {
         key: key(),
         token: Token::new([token; Token::LEN]),
-        extras: None,
+        attributes: None,
         fence: None,
         valid_until,
         since: clock::now(),

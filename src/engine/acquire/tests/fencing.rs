@@ -4,15 +4,15 @@ use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, r
 use super::*;
 use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
-fn extras() -> Arc<Extras> {
+fn attributes() -> Arc<LockAttributes> {
     let week = Ttl::from_duration(Duration::from_secs(7 * 24 * 60 * 60)).unwrap();
-    Arc::new(Extras { fence: Some(week), ..Extras::default() })
+    Arc::new(LockAttributes { fence: Some(week), ..LockAttributes::default() })
 }
 
 /// A fenced lock of five nodes, for a second.
 fn fenced(wait: Wait) -> Acquire {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait).with(Some(extras()))
+    Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait).with(Some(attributes()))
 }
 
 /// One that was asked for at 1,000 and granted 5 ms later, with counters that differ: its second
@@ -69,8 +69,8 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
         );
         assert_eq!((token_of(&request), request.key()), (token_of(&claim), claim.key()));
         assert_eq!(
-            (request.lock().unwrap().extras.clone(), request.predecessor()),
-            (claim.lock().unwrap().extras.clone(), None)
+            (request.lock().unwrap().attributes.clone(), request.predecessor()),
+            (claim.lock().unwrap().attributes.clone(), None)
         );
         assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
         assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
@@ -235,14 +235,14 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
     for (wall, expected) in table {
         let request = Script::new(fenced(Wait::No)).attempt(1_000, draw(1).at(wall));
         assert_eq!(
-            (request.fence().unwrap(), request.lock().unwrap().extras.clone()),
-            (expected, Some(extras())),
+            (request.fence().unwrap(), request.lock().unwrap().attributes.clone()),
+            (expected, Some(attributes())),
             "{wall}"
         );
     }
     let plain = acquire(Wait::No).attempt(1_000, draw(1).at(50));
-    let extras = &plain.lock().unwrap().extras;
-    assert_eq!((plain.fence(), extras), (Some(0), &None));
+    let attributes = &plain.lock().unwrap().attributes;
+    assert_eq!((plain.fence(), attributes), (Some(0), &None));
     let mut plain = acquire(Wait::No);
     plain.attempt(1_000, draw(1));
     assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);

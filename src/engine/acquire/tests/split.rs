@@ -131,10 +131,10 @@ fn what_the_last_attempt_saw_counts() {
 
 #[test]
 fn a_token_that_was_not_confirmed_is_no_split_vote() {
-    let extras = Extras { fence: Some(Ttl::SHORTEST), ..Extras::default() };
+    let attributes = LockAttributes { fence: Some(Ttl::SHORTEST), ..LockAttributes::default() };
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
-    let mut script = Script::new(acquire.with(Some(Arc::new(extras))));
+    let mut script = Script::new(acquire.with(Some(Arc::new(attributes))));
     script.attempt(1_000, draw(1));
     let counters = [7, 9, 7, 0, 0];
     let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);
