@@ -6,7 +6,7 @@
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquire, Acquired, Acquisition, Action, Ballot, Drift, Entropy, Input, Node, Operation,
-    Patience, Removal, Request, Rules, Step, Tally, Ttl, Vote,
+    Removal, Request, Rules, Step, Tally, Ttl, Vote, Wait,
 };
 use redlatch::internal::node::command::{Form, encode};
 use redlatch::internal::node::{Phase, Rounds, Session, SessionOptions};
@@ -131,7 +131,7 @@ fn key() -> Arc<[u8]> {
 /// An acquisition whose request is about to be sent.
 fn begin(rules: &Arc<Rules>, key: &Arc<[u8]>) -> (Acquire, Request) {
     let ttl = Ttl::from_duration(Duration::from_secs(10)).expect("ten seconds are a ttl");
-    let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Patience::Once);
+    let mut acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, Wait::No);
     assert!(matches!(acquire.poll(), Step::Wait(_)));
     let draw = Entropy::from_bytes([7; Entropy::LEN]);
     acquire.handle(Time::from_millis(1_000), Input::Attempt(draw));

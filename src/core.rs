@@ -114,8 +114,8 @@ impl Core {
                     if let Some(outcome) = pause(&mut operation, &last, until) {
                         return (outcome, last);
                     }
-                    let draw = draw().map(|draw| draw.at(clock::wall_micros()));
-                    let input = draw.map_or(Input::NoEntropy, Input::Attempt);
+                    let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
+                    let input = entropy.map_or(Input::NoEntropy, Input::Attempt);
                     // Before the first byte is written: a lock must not look longer than it is.
                     operation.handle(clock::now(), input);
                 }

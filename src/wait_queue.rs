@@ -22,7 +22,7 @@ mod joined;
 mod waiter;
 
 use crate::clock::{self, Time};
-use crate::engine::{Lease, Patience};
+use crate::engine::{Lease, Wait};
 use crate::owner_process::OwnerProcess;
 pub(crate) use head_handle::HeadHandle;
 pub(crate) use joined::Joined;
@@ -87,13 +87,8 @@ impl WaitQueues {
 
     /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
     /// the nodes.
-    pub(crate) fn join(
-        self: &Arc<Self>,
-        key: &Arc<[u8]>,
-        patience: Patience,
-        round: Duration,
-    ) -> Joined {
-        let deadline = patience.deadline();
+    pub(crate) fn join(self: &Arc<Self>, key: &Arc<[u8]>, wait: Wait, round: Duration) -> Joined {
+        let deadline = wait.deadline();
         let mut queues = self.lock();
         let queue = queues.entry(Arc::clone(key)).or_default();
         if queue.is_empty() {
@@ -107,10 +102,10 @@ impl WaitQueues {
         }
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
-        let wait = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
+        let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
         let waiter = Arc::new(Waiter::default());
         queue.waiters.push_back(Arc::clone(&waiter));
-        let latest = deadline.map(|deadline| deadline.before(round.min(wait / 4)));
+        let latest = deadline.map(|deadline| deadline.before(round.min(left / 4)));
         self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
     }
 

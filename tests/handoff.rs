@@ -289,8 +289,7 @@ fn a_handoff_to_another_thread_does_not_delay_a_deadline() {
     let next = stand_for(&client, "deadline");
     let start = Instant::now();
     let (waiting, wait) = (client.clone(), Duration::from_secs(2));
-    let wait_for = move || waiting.try_lock_for("deadline", LONG, wait).map(|got| got.is_some());
-    let waiting = spawn_waiter(wait_for);
+    let waiting = spawn_waiter(move || Ok(waiting.try_lock_for("deadline", LONG, wait)?.is_some()));
     // The nodes do not reply to the thread that takes the lock over.
     pause(&servers, 3);
     drop(guard);

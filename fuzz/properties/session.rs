@@ -65,7 +65,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
-    let lock = LockId { key, token: token(serial), extras: None };
+    let lock = LockId { key, token: token(serial), attributes: None };
     let action = match kind % 6 {
         0 if kind / 64 == 1 => Action::Handoff {
             new: Acquisition { lock, ttl, fence: 0 },

@@ -5,7 +5,7 @@ use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
 use crate::core::{LastRound, draw};
-use crate::engine::{Acquire, Acquired, Extras, Jitter, Patience};
+use crate::engine::{Acquire, Acquired, Jitter, LockAttributes, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
@@ -23,9 +23,9 @@ impl LockClient {
     pub(super) fn acquire(
         &self,
         key: &Arc<[u8]>,
-        extras: Option<Arc<Extras>>,
+        attributes: Option<Arc<LockAttributes>>,
         settings: &RequestSettings,
-        patience: Patience,
+        wait: Wait,
     ) -> Result<Option<LockGuard>, LockError> {
         if self.core.is_forked() {
             return Err(LockError::OtherProcess);
@@ -35,11 +35,11 @@ impl LockClient {
         }
         if !self.core.has_listener() {
             let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
-            return self.take(key, extras, (settings, patience), run);
+            return self.take(key, attributes, (settings, wait), run);
         }
         let mut recorder =
             EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, extras, (settings, patience), |acquire| recorder.run(acquire));
+        let result = self.take(key, attributes, (settings, wait), |acquire| recorder.run(acquire));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
@@ -55,25 +55,25 @@ impl LockClient {
     fn take(
         &self,
         key: &Arc<[u8]>,
-        extras: Option<Arc<Extras>>,
-        (settings, patience): (&RequestSettings, Patience),
+        attributes: Option<Arc<LockAttributes>>,
+        (settings, wait): (&RequestSettings, Wait),
         run: impl FnOnce(Acquire) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
         let ttl = self.core.ttl(settings.ttl, least).map_err(LockError::Ttl)?;
         self.check_hold_at_least(settings).map_err(LockError::Ttl)?;
-        let more = extras.iter().flat_map(|extras| &extras.more_keys);
+        let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
-        let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, patience);
-        let acquire = acquire.leaving(least).with(extras.clone());
-        let enqueued = match extras.filter(|extras| !extras.more_keys.is_empty()) {
-            Some(extras) => {
-                let name = name_of_set(key, &extras.more_keys);
-                self.enqueue(&self.core.set_wait_queues, &name, patience, acquire)
+        let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, wait);
+        let acquire = acquire.leaving(least).with(attributes.clone());
+        let enqueued = match attributes.filter(|attributes| !attributes.more_keys.is_empty()) {
+            Some(attributes) => {
+                let name = name_of_set(key, &attributes.more_keys);
+                self.enqueue(&self.core.set_wait_queues, &name, wait, acquire)
             }
-            None => self.enqueue(&self.core.wait_queues, key, patience, acquire),
+            None => self.enqueue(&self.core.wait_queues, key, wait, acquire),
         };
         let Some((head, acquire)) = enqueued? else {
             return Ok(None);
@@ -114,7 +114,7 @@ impl LockClient {
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
-        patience: Patience,
+        wait: Wait,
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
@@ -122,14 +122,14 @@ impl LockClient {
             return Ok(Some((None, acquire)));
         }
         let node_timeout = self.core.rules.node_timeout;
-        let (head, lease) = match wait_queues.join(key, patience, node_timeout) {
+        let (head, lease) = match wait_queues.join(key, wait, node_timeout) {
             Joined::Head(head, lease) => (head, lease),
             Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
             Joined::HeldByThisThread => return Err(LockError::HeldByThisThread),
             Joined::Cancelled => return Err(LockError::Cancelled),
         };
-        let deadline = patience.deadline();
+        let deadline = wait.deadline();
         if let Some(lease) = lease {
             let now = clock::now();
             if self.core.cancellation.is_cancelled() {

@@ -4,7 +4,7 @@
 use super::LockRequest;
 use super::request::OWNER_MAX;
 use crate::clock;
-use crate::engine::{Extras, Patience};
+use crate::engine::{LockAttributes, Wait};
 use crate::error::{LockError, ResourceError};
 use crate::guard::LockGuard;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl LockRequest<'_> {
     /// As [`LockClient::lock`](crate::LockClient::lock), what [`keep_alive`](Self::keep_alive)
     /// refuses, or a label of the [owner](Self::owner) that is too long.
     pub fn lock(self) -> Result<LockGuard, LockError> {
-        let guard = self.acquire(Patience::Forever)?;
+        let guard = self.acquire(Wait::Forever)?;
         Ok(guard.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
@@ -50,7 +50,7 @@ impl LockRequest<'_> {
     ///
     /// As [`LockClient::try_lock`](crate::LockClient::try_lock), and as [`lock`](Self::lock).
     pub fn try_lock(self) -> Result<Option<LockGuard>, LockError> {
-        self.acquire(Patience::Once)
+        self.acquire(Wait::No)
     }
 
     /// Acquires the lock, and waits for it for up to `wait`, as
@@ -76,7 +76,7 @@ impl LockRequest<'_> {
     /// As [`LockClient::try_lock_for`](crate::LockClient::try_lock_for), and as
     /// [`lock`](Self::lock).
     pub fn try_lock_for(self, wait: Duration) -> Result<Option<LockGuard>, LockError> {
-        self.acquire(Patience::Until(clock::now().after(wait)))
+        self.acquire(Wait::Until(clock::now().after(wait)))
     }
 
     /// Acquires the lock, and waits for it until `deadline`, as
@@ -99,7 +99,7 @@ impl LockRequest<'_> {
     /// As [`LockClient::try_lock_for`](crate::LockClient::try_lock_for), and as
     /// [`lock`](Self::lock).
     pub fn try_lock_until(self, deadline: Instant) -> Result<Option<LockGuard>, LockError> {
-        self.acquire(Patience::Until(clock::at(deadline)))
+        self.acquire(Wait::Until(clock::at(deadline)))
     }
 
     /// Waits for the lock as long as it takes, runs `body` under it, and releases it. Meanwhile the
@@ -142,7 +142,7 @@ impl LockRequest<'_> {
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<T, E> {
-        let value = self.run(Patience::Forever, body)?;
+        let value = self.run(Wait::Forever, body)?;
         Ok(value.expect("a call that waits as long as it takes does not end without the lock"))
     }
 
@@ -172,7 +172,7 @@ impl LockRequest<'_> {
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run(Patience::Once, body)
+        self.run(Wait::No, body)
     }
 
     /// Waits for the lock for up to `wait`, and runs `body` under it. `None`, and `body` was not
@@ -198,7 +198,7 @@ impl LockRequest<'_> {
         wait: Duration,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run(Patience::Until(clock::now().after(wait)), body)
+        self.run(Wait::Until(clock::now().after(wait)), body)
     }
 
     /// Waits for the lock until `deadline`, and runs `body` under it. `None`, and `body` was not
@@ -225,30 +225,31 @@ impl LockRequest<'_> {
         deadline: Instant,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
-        self.run(Patience::Until(clock::at(deadline)), body)
+        self.run(Wait::Until(clock::at(deadline)), body)
     }
 
     /// All ways to acquire the lock.
-    fn acquire(self, patience: Patience) -> Result<Option<LockGuard>, LockError> {
+    fn acquire(self, wait: Wait) -> Result<Option<LockGuard>, LockError> {
         let keys = self.keys.map_err(LockError::Resource)?;
         let (length, most) = (self.settings.owner.len(), OWNER_MAX);
         if length > most {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
         let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let extras = Extras { more_keys: keys.more, owner: self.settings.owner.clone(), fence };
-        let extras = (extras != Extras::default()).then(|| Arc::new(extras));
-        self.client.acquire(&keys.first, extras, &self.settings, patience)
+        let attributes =
+            LockAttributes { more_keys: keys.more, owner: self.settings.owner.clone(), fence };
+        let attributes = (attributes != LockAttributes::default()).then(|| Arc::new(attributes));
+        self.client.acquire(&keys.first, attributes, &self.settings, wait)
     }
 
     /// All ways to run something under the lock.
     fn run<T, E: From<LockError>>(
         self,
-        patience: Patience,
+        wait: Wait,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let ttl = self.settings.ttl;
-        let Some(mut guard) = self.keep_alive().acquire(patience)? else { return Ok(None) };
+        let Some(mut guard) = self.keep_alive().acquire(wait)? else { return Ok(None) };
         if guard.ensure_held().is_err() {
             guard.set_hold_at_least(Duration::ZERO); // the job did not run
             return Err(LockError::TooSlow { took: guard.age(clock::now()), ttl }.into());

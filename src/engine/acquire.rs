@@ -1,42 +1,44 @@
-//! Taking a lock: attempts, each with a token of its own, until one wins or patience ends.
+//! Taking a lock: attempts, each with a token of its own, until one wins or the wait is over.
 //!
 //! ```text
 //!              Attempt            majority, in time
 //!   Resting ────────────▶ Asking ───────────────────▶ Done(Held)
 //!      ▲                    │
 //!      │ Send(Undo), Wait   │ no majority, or too late
-//!      └────────────────────┴── patience over, or hopeless ──▶ Send(Undo), Done(…)
+//!      └────────────────────┴──── wait over, or hopeless ──▶ Send(Undo), Done(…)
 //! ```
 
 mod failing;
 mod fencing;
 mod split;
 
-use super::{Acquisition, Action, Backoff, Ballot, Entropy, Extras, Input, Jitter, Lease, LockId};
+use super::{
+    Acquisition, Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes, LockId,
+};
 use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a caller is ready to wait for its turn.
+/// How long a caller waits for a lock that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there is no fourth kind of patience")]
-pub enum Patience {
-    /// One attempt; a few more within `node_timeout` if the votes are split between several who
-    /// asked at once.
-    Once,
-    /// Attempts until this time, and none beyond it. A time that has come means the same as `Once`.
+#[expect(clippy::exhaustive_enums, reason = "there are three ways to wait")]
+pub enum Wait {
+    /// One attempt; a few more within `node_timeout` if the votes are split between several clients
+    /// that asked at once.
+    No,
+    /// Attempts until this time, and none beyond it. A time that has come means the same as `No`.
     Until(Time),
     /// As long as it takes.
     Forever,
 }
 
-impl Patience {
+impl Wait {
     /// Until when to wait: a time that has passed for one attempt, `None` without an end.
     #[must_use]
     pub fn deadline(self) -> Option<Time> {
         match self {
-            Self::Once => Some(Time::ZERO),
+            Self::No => Some(Time::ZERO),
             Self::Until(deadline) => Some(deadline),
             Self::Forever => None,
         }
@@ -67,9 +69,9 @@ pub enum Acquired {
 pub struct Acquire {
     rules: Arc<Rules>,
     key: Arc<[u8]>,
-    extras: Option<Arc<Extras>>,
+    attributes: Option<Arc<LockAttributes>>,
     ttl: Ttl,
-    patience: Patience,
+    wait: Wait,
     min_validity: Duration,
     backoff: Option<Backoff>,
     /// When the first attempt began.
@@ -100,16 +102,16 @@ enum State {
 }
 
 impl Acquire {
-    /// Takes `key` for `ttl`, with as much patience as is given.
+    /// Takes `key` for `ttl`. Waits for it as `wait` says.
     #[must_use]
-    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, patience: Patience) -> Self {
+    pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, wait: Wait) -> Self {
         Self {
             min_validity: rules.min_validity,
             rules,
             key,
-            extras: None,
+            attributes: None,
             ttl,
-            patience,
+            wait,
             backoff: None,
             began: None,
             attempts: 0,
@@ -123,8 +125,8 @@ impl Acquire {
 
     /// Takes a lock that has more to it than a key and a token.
     #[must_use]
-    pub fn with(mut self, extras: Option<Arc<Extras>>) -> Self {
-        self.extras = extras;
+    pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
+        self.attributes = attributes;
         self
     }
 
@@ -153,7 +155,7 @@ impl Acquire {
         self
     }
 
-    fn begin(&mut self, now: Time, draw: Entropy) {
+    fn begin(&mut self, now: Time, entropy: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // Whoever was to begin the last attempt has overslept. Another one would not end in
             // time.
@@ -162,18 +164,25 @@ impl Acquire {
             return;
         }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
-        self.backoff.get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(draw.seed)));
+        self.backoff
+            .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
         self.began.get_or_insert(now);
         self.attempts += 1;
-        let lock =
-            LockId { key: Arc::clone(&self.key), token: draw.token, extras: self.extras.clone() };
-        let fence = if self.is_fenced() { fencing::seed(draw.wall) } else { 0 };
+        let lock = LockId {
+            key: Arc::clone(&self.key),
+            token: entropy.token,
+            attributes: self.attributes.clone(),
+        };
+        let fence = if self.is_fenced() { fencing::seed(entropy.wall) } else { 0 };
         let new = Acquisition { lock, ttl: self.ttl, fence };
         let action = match &self.predecessor {
             None => Action::Acquire(new),
             Some(before) => Action::Handoff {
                 new,
-                predecessor: Predecessor { token: before.token, extras: before.extras.clone() },
+                predecessor: Predecessor {
+                    token: before.token,
+                    attributes: before.attributes.clone(),
+                },
                 ttl_longest: self.ttl.max(before.ttl_longest),
             },
         };
@@ -185,10 +194,10 @@ impl Acquire {
     /// When a round that begins now ends, of an attempt that was begun at `started`.
     fn deadline(&self, now: Time, started: Time) -> Time {
         let round_end = now.after(self.rules.node_timeout);
-        match self.patience {
+        match self.wait {
             // The caller's own deadline ends the round as well. One that had passed before is a
             // caller who wants one attempt, and an attempt with no time to be answered is none.
-            Patience::Until(time) if time > started => round_end.min(time),
+            Wait::Until(time) if time > started => round_end.min(time),
             _ => round_end,
         }
     }
@@ -203,7 +212,7 @@ impl Acquire {
             let lease = Lease {
                 key: Arc::clone(&lock.key),
                 token: lock.token,
-                extras: lock.extras.clone(),
+                attributes: lock.attributes.clone(),
                 fence: None,
                 valid_until,
                 since: started,
@@ -231,7 +240,7 @@ impl Operation for Acquire {
 
     fn handle(&mut self, now: Time, input: Input) {
         match (std::mem::replace(&mut self.state, State::Over(None)), input) {
-            (State::Resting(_), Input::Attempt(draw)) => self.begin(now, draw),
+            (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
             (State::Resting(_), Input::NoEntropy) => {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
                 self.state = State::Over(Some(Acquired::NoEntropy));

@@ -47,7 +47,7 @@ pub(super) fn lease(since: u64, ttl: u64) -> Lease {
     Lease {
         key: Arc::from(&b"key"[..]),
         token: draw(9).token,
-        extras: None,
+        attributes: None,
         fence: None,
         valid_until: since.after(Drift::from_factor(0.01).unwrap().validity(ttl)),
         since,

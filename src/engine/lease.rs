@@ -1,6 +1,8 @@
 //! A lock that is held, and the requests about it.
 
-use super::{Action, Extras, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, extras};
+use super::{
+    Action, LockAttributes, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, attributes,
+};
 use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,7 @@ pub struct Lease {
     /// Whose it is.
     pub token: Token,
     /// What it has beyond that.
-    pub extras: Option<Arc<Extras>>,
+    pub attributes: Option<Arc<LockAttributes>>,
     /// The fencing token, if it is fenced.
     pub fence: Option<u64>,
     /// Until when it may be relied on.
@@ -32,13 +34,17 @@ pub struct Lease {
 impl Lease {
     /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        extras::keys(&self.key, &self.extras)
+        attributes::keys(&self.key, &self.attributes)
     }
 
     /// The lock as the nodes know it.
     #[must_use]
     pub fn id(&self) -> LockId {
-        LockId { key: Arc::clone(&self.key), token: self.token, extras: self.extras.clone() }
+        LockId {
+            key: Arc::clone(&self.key),
+            token: self.token,
+            attributes: self.attributes.clone(),
+        }
     }
 
     /// The removal of its key, which stays worth sending for as long as the key may live.

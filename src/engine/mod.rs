@@ -23,9 +23,9 @@
 //! `node::command`).
 
 mod acquire;
+mod attributes;
 mod backoff;
 mod extend;
-mod extras;
 mod lease;
 mod quorum;
 mod release;
@@ -33,10 +33,10 @@ mod request;
 mod token;
 mod validity;
 
-pub use acquire::{Acquire, Acquired, Patience};
+pub use acquire::{Acquire, Acquired, Wait};
+pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
-pub use extras::{Counters, Extras, FENCE_MAX, FENCE_SEED_MAX, LockId, Predecessor};
 pub use lease::Lease;
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};

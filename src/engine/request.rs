@@ -1,6 +1,6 @@
 //! What is asked of the nodes: one request, the same to every node.
 
-use super::{Extras, LockId, NodeSet, Predecessor, Rules, Ttl};
+use super::{LockAttributes, LockId, NodeSet, Predecessor, Rules, Ttl};
 use crate::clock::Time;
 use std::sync::Arc;
 
@@ -237,14 +237,14 @@ impl Request {
     }
 
     /// What the lock has beyond a key and a token.
-    fn extras(&self) -> Option<&Extras> {
-        self.lock()?.extras.as_deref()
+    fn attributes(&self) -> Option<&LockAttributes> {
+        self.lock()?.attributes.as_deref()
     }
 
     /// How many bytes all keys have.
     #[must_use]
     pub fn key_bytes(&self) -> usize {
-        let more = self.extras().into_iter().flat_map(|extras| &extras.more_keys);
+        let more = self.attributes().into_iter().flat_map(|attributes| &attributes.more_keys);
         self.key().len() + more.map(|key| key.len()).sum::<usize>()
     }
 

@@ -12,7 +12,7 @@ pub(super) fn lease(token: u8) -> Lease {
     Lease {
         key: Arc::from(*b"key"),
         token: Token::new([token; Token::LEN]),
-        extras: None,
+        attributes: None,
         fence: None,
         valid_until: now.after(Duration::from_secs(50)),
         since: now,

@@ -10,7 +10,7 @@ pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Acquisition, Action, Extras, LockId, Removal, Request, Token, Ttl};
+use crate::engine::{Acquisition, Action, LockAttributes, LockId, Removal, Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -94,7 +94,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
         Action::Acquire(new) => call(script::CLAIM).claim(new, &[], out),
         Action::Handoff { new, predecessor, .. } => {
-            let before = value(&predecessor.token, predecessor.extras.as_deref());
+            let before = value(&predecessor.token, predecessor.attributes.as_deref());
             if is_plain(&new.lock) {
                 handoff(name(script::HANDOFF, form), new, &before, proof, out);
             } else {
@@ -163,14 +163,14 @@ fn handoff(
 
 /// What the keys of this lock hold.
 fn value_of(lock: &LockId) -> Cow<'_, [u8]> {
-    value(&lock.token, lock.extras.as_deref())
+    value(&lock.token, lock.attributes.as_deref())
 }
 
 /// What the keys of a lock hold: the token, and behind it whose it is.
-fn value<'a>(token: &'a Token, extras: Option<&Extras>) -> Cow<'a, [u8]> {
-    match extras {
-        Some(extras) if !extras.owner.is_empty() => {
-            Cow::Owned([token.as_bytes(), &extras.owner].concat())
+fn value<'a>(token: &'a Token, attributes: Option<&LockAttributes>) -> Cow<'a, [u8]> {
+    match attributes {
+        Some(attributes) if !attributes.owner.is_empty() => {
+            Cow::Owned([token.as_bytes(), &attributes.owner].concat())
         }
         _ => Cow::Borrowed(token.as_bytes()),
     }

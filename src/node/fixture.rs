@@ -3,7 +3,7 @@
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
-use crate::engine::{Acquisition, Action, Extras, LockId, Node, Predecessor};
+use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor};
 use crate::engine::{Removal, Request, Rules, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
 
 /// The lock `key` of the token that is made of twenty times `owner`.
 pub(super) fn lock(owner: u8) -> LockId {
-    LockId { key: Arc::from(&b"key"[..]), token: Token::new([owner; Token::LEN]), extras: None }
+    LockId { key: Arc::from(&b"key"[..]), token: Token::new([owner; Token::LEN]), attributes: None }
 }
 
 /// A request about this lock, to three nodes, with a ttl of a second. A handoff is from a lock of
@@ -74,8 +74,8 @@ fn taking_over(before: u8, mut request: Request) -> Request {
 
 /// A request about a fenced lock, whose counters live for an hour.
 pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
-    let extras = Extras { fence: Some(ttl(3_600_000)), ..Extras::default() };
-    about(verb, LockId { extras: Some(Arc::new(extras)), ..lock(owner) }, now)
+    let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
+    about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }, now)
 }
 
 /// The removal of a key of so many bytes.

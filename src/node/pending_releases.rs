@@ -30,8 +30,8 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     let action = match request.action {
         removal @ (Action::Release(_) | Action::Undo(_)) => removal,
         Action::Handoff { new, predecessor, ttl_longest } => {
-            let Predecessor { token, extras, .. } = predecessor;
-            let lock = LockId { key: new.lock.key, token, extras };
+            let Predecessor { token, attributes, .. } = predecessor;
+            let lock = LockId { key: new.lock.key, token, attributes };
             Action::Undo(Removal { lock, ttl: ttl_longest, linger: None })
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,

@@ -5,7 +5,7 @@ mod deadlines;
 mod own;
 
 use super::*;
-use crate::engine::Patience::Forever;
+use crate::engine::Wait::Forever;
 use crate::engine::{NodeSet, Token, Ttl};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -35,7 +35,7 @@ fn lease(token: u8, valid_until: Time) -> Lease {
     Lease {
         key: key(),
         token: Token::new([token; Token::LEN]),
-        extras: None,
+        attributes: None,
         fence: None,
         valid_until,
         since: clock::now(),
@@ -82,16 +82,12 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 }
 
 /// Joins in a thread of its own, and returns when that thread waits (or never will).
-fn join_in_thread(
-    queues: &Arc<WaitQueues>,
-    patience: Patience,
-    round: Duration,
-) -> Receiver<Joined> {
+fn join_in_thread(queues: &Arc<WaitQueues>, wait: Wait, round: Duration) -> Receiver<Joined> {
     let (sender, receiver) = mpsc::channel();
     let before = waiting(queues);
     let thread = {
         let queues = Arc::clone(queues);
-        thread::spawn(move || drop(sender.send(queues.join(&key(), patience, round))))
+        thread::spawn(move || drop(sender.send(queues.join(&key(), wait, round))))
     };
     eventually(|| waiting(queues) > before || thread.is_finished());
     receiver
@@ -106,9 +102,9 @@ fn promoted(receiver: &Receiver<Joined>) -> (QueueHead, Option<Lease>) {
 #[test]
 fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
-    let until = Patience::Until;
-    for patience in [Forever, Patience::Once, until(clock::now()), until(from_now(LONG))] {
-        let (head, lease) = queues.join(&key(), patience, ROUND).head();
+    let until = Wait::Until;
+    for wait in [Forever, Wait::No, until(clock::now()), until(from_now(LONG))] {
+        let (head, lease) = queues.join(&key(), wait, ROUND).head();
         assert!(lease.is_none() && !head.is_after_limit());
     }
     assert!(queues.lock().is_empty());
@@ -240,9 +236,9 @@ fn an_empty_queue_takes_no_memory() {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
         let (head, _) = queues.join(&key, Forever, ROUND).head();
         head.set_key_expiry(from_now(LONG));
-        assert!(matches!(queues.join(&key, Patience::Until(Time::ZERO), ROUND), Joined::NotQueued));
+        assert!(matches!(queues.join(&key, Wait::Until(Time::ZERO), ROUND), Joined::NotQueued));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(queues.join(&key, Patience::Until(soon), ROUND), Joined::Head(..)));
+        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND), Joined::Head(..)));
         assert_eq!(queues.lock().len(), 1);
     }
     assert!(queues.lock().is_empty());
@@ -287,8 +283,7 @@ fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
     let leaked = alone(&queues);
     let until = from_now(Duration::from_millis(800));
     leaked.set_key_expiry(until);
-    let first =
-        join_in_thread(&queues, Patience::Until(from_now(Duration::from_millis(300))), ROUND);
+    let first = join_in_thread(&queues, Wait::Until(from_now(Duration::from_millis(300))), ROUND);
     let second = join_in_thread(&queues, Forever, ROUND);
     assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
     assert!(promoted(&second).1.is_none());

@@ -21,7 +21,7 @@ pub(super) fn lease_until(valid_until: Time) -> Arc<SharedLease> {
     let lease = Lease {
         key: Arc::from(*b"key"),
         token: Token::new([1; Token::LEN]),
-        extras: None,
+        attributes: None,
         fence: None,
         valid_until,
         since: Time::ZERO,

@@ -247,7 +247,7 @@ impl SharedLease {
     /// Frees the memory of its keys, so that the rest can be kept for another lock.
     pub(crate) fn clear_keys(&mut self) {
         self.granted.key = Arc::default();
-        self.granted.extras = None;
+        self.granted.attributes = None;
     }
 
     /// The lease as it is now.

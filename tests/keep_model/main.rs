@@ -30,7 +30,7 @@ mod error {
 use clock::Time;
 use engine::{
     Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, Input, Lease, Node, NodeSet,
-    Operation, Patience, Rules, Step, Tally, Ttl, Vote,
+    Operation, Rules, Step, Tally, Ttl, Vote, Wait,
 };
 use error::LockLost;
 use loom::sync::Mutex;
@@ -71,7 +71,7 @@ fn at(millis: u64) -> Time {
 /// A lease that one node granted.
 fn lease() -> Lease {
     let rules = Arc::new(Rules::new(1, Drift::from_factor(0.01).unwrap()));
-    let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Patience::Once);
+    let mut acquire = Acquire::new(rules, Arc::from(*b"key"), ttl(1_000), Wait::No);
     assert!(matches!(acquire.poll(), Step::Wait(_)));
     acquire.handle(at(0), Input::Attempt(Entropy::from_bytes([7; Entropy::LEN])));
     assert!(matches!(acquire.poll(), Step::Send(_)));

@@ -125,8 +125,8 @@ impl Worker {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
             State::Resting => {
-                let draw = self.draw(client, context);
-                self.handle(now, Input::Attempt(draw));
+                let entropy = self.draw(client, context);
+                self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
             State::Submitting(request) => {

@@ -15,8 +15,8 @@ use super::ballot::{ballot, is_majority, token_of, ttl_of};
 use super::{Client, duration};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Patience,
-    Predecessor, Request, Step, Token, Ttl, Verb,
+    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Predecessor,
+    Request, Step, Token, Ttl, Verb, Wait,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use std::time::Duration;
 struct Attempts {
     key: Arc<[u8]>,
     ttl: Ttl,
-    patience: Patience,
+    wait: Wait,
     /// The lock that is to be handed off, until that was tried.
     predecessor: Option<Lease>,
     /// The random numbers of the attempt that has begun, and its time.
@@ -57,14 +57,14 @@ enum Outcome {
 
 pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let (what, ttl) = (client.byte(), client.ttl());
-    let patience = match what % 4 {
-        0 => Patience::Once,
-        1 => Patience::Forever,
-        2 => Patience::Until(client.now.before(Duration::from_nanos(client.byte().into()))),
-        _ => Patience::Until(client.now.after(duration(client.byte()))),
+    let wait = match what % 4 {
+        0 => Wait::No,
+        1 => Wait::Forever,
+        2 => Wait::Until(client.now.before(Duration::from_nanos(client.byte().into()))),
+        _ => Wait::Until(client.now.after(duration(client.byte()))),
     };
     let key: Arc<[u8]> = Arc::from(&b"key"[..]);
-    let mut machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, patience);
+    let mut machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, wait);
     let predecessor = lease.filter(|_| what & 4 != 0);
     if let Some(lease) = &predecessor {
         machine = machine.succeeding(lease.clone());
@@ -77,7 +77,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let mut attempts = Attempts {
         key,
         ttl,
-        patience,
+        wait,
         predecessor,
         begun: None,
         first: None,
@@ -151,18 +151,18 @@ impl Attempts {
 
     /// Does the caller want one attempt?
     fn is_single(&self) -> bool {
-        match self.patience {
-            Patience::Once => true,
-            Patience::Until(time) => self.first.is_some_and(|first| time <= first),
-            Patience::Forever => false,
+        match self.wait {
+            Wait::No => true,
+            Wait::Until(time) => self.first.is_some_and(|first| time <= first),
+            Wait::Forever => false,
         }
     }
 
     /// The caller's deadline.
     fn end(&self, client: &Client<'_>) -> Time {
-        match (self.patience, self.first) {
+        match (self.wait, self.first) {
             (_, Some(first)) if self.is_single() => first.after(client.rules.node_timeout),
-            (Patience::Until(time), _) => time,
+            (Wait::Until(time), _) => time,
             _ => Time::MAX,
         }
     }
@@ -226,7 +226,7 @@ impl Attempts {
             self.is_single() && is_over || ballot.same_server || !is_majority(usable, rules.nodes);
         // The remaining time must suffice for another round like this one.
         let next_end = now.after(took.max(rules.retry_base));
-        let is_until = matches!(self.patience, Patience::Until(_)) && !self.is_single();
+        let is_until = matches!(self.wait, Wait::Until(_)) && !self.is_single();
         self.may_end = is_until && next_end >= self.end(client);
         self.outcome = Some(if ballot.same_server {
             Outcome::SameServer

@@ -1,6 +1,6 @@
 //! Attempts that fail: what is taken back, and whether there is another.
 
-use super::{Acquire, Acquired, Patience, State};
+use super::{Acquire, Acquired, State, Wait};
 use crate::clock::Time;
 use crate::engine::{Action, Ballot, NodeSet, Removal, Request, Verdict, quorum};
 
@@ -80,10 +80,10 @@ impl Acquire {
         // An attempt before then would only be work for the nodes. The random part stays: everyone
         // who waits for the end of a quarantine waits for the same moment.
         let delay = ballot.quarantine.saturating_add(backoff.next_delay(round));
-        match self.patience {
-            Patience::Once => State::Over(Some(failure)),
-            Patience::Forever => State::Resting(now.after(delay)),
-            Patience::Until(time) => {
+        match self.wait {
+            Wait::No => State::Over(Some(failure)),
+            Wait::Forever => State::Resting(now.after(delay)),
+            Wait::Until(time) => {
                 // Shortened so that a last attempt fits in before the caller's deadline, unless
                 // what is left is too little for that: then attempts would only come faster.
                 let left = time.since(now);

@@ -26,7 +26,7 @@ pub(super) fn seed(wall: u64) -> u64 {
 
 impl Acquire {
     pub(super) fn is_fenced(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| extras.fence.is_some())
+        self.attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some())
     }
 
     /// A majority has granted the lock in time.

@@ -12,7 +12,7 @@
 //! reported as fast as before. An attempt that lost so before its own grant had been seen is not
 //! repeated either; one of those that were granted something is.
 
-use super::{Acquire, Acquired, Patience, State};
+use super::{Acquire, Acquired, State, Wait};
 use crate::clock::Time;
 use crate::engine::{Ballot, Request, Verb, Verdict};
 
@@ -34,10 +34,10 @@ impl Acquire {
 
     /// Does the caller want no more than one attempt?
     pub(super) fn is_single(&self) -> bool {
-        match self.patience {
-            Patience::Once => true,
-            Patience::Until(time) => self.began.is_some_and(|began| time <= began),
-            Patience::Forever => false,
+        match self.wait {
+            Wait::No => true,
+            Wait::Until(time) => self.began.is_some_and(|began| time <= began),
+            Wait::Forever => false,
         }
     }
 
@@ -49,10 +49,10 @@ impl Acquire {
         }
     }
 
-    /// When the caller's patience ends, whoever has answered by then.
+    /// When the caller's wait ends, with or without replies.
     pub(super) fn end(&self) -> Time {
-        match self.patience {
-            Patience::Until(time) if !self.is_single() => time,
+        match self.wait {
+            Wait::Until(time) if !self.is_single() => time,
             _ => self.end_of_single(),
         }
     }

@@ -9,14 +9,14 @@ use super::super::Verb;
 use super::super::fixture::{Script, ballot, draw, lease, rules, token_of};
 use super::*;
 
-fn acquire(patience: Patience) -> Script<Acquire> {
+fn acquire(wait: Wait) -> Script<Acquire> {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience))
+    Script::new(Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait))
 }
 
 #[test]
 fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
-    let mut acquire = acquire(Patience::Once);
+    let mut acquire = acquire(Wait::No);
     let request = acquire.attempt(1_000, draw(1));
     assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
     assert_eq!(request.deadline, Time::from_millis(1_050));
@@ -38,7 +38,7 @@ fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_
         ("n----", "n----", false),
     ];
     for (before, last, is_contended) in table {
-        let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+        let mut acquire = acquire(Wait::Until(Time::from_millis(1_100)));
         acquire.attempt(1_000, draw(1));
         acquire.answer(1_010, ballot(before)).undo();
         let request = acquire.attempt(1_090, draw(2));
@@ -52,7 +52,7 @@ fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_
 #[test]
 fn a_majority_that_comes_too_late_is_undone() {
     for (now, late) in [(1_987, false), (1_988, true), (5_000, true)] {
-        let mut acquire = acquire(Patience::Once);
+        let mut acquire = acquire(Wait::No);
         acquire.attempt(1_000, draw(1));
         let rest = acquire.answer(now, ballot("yyyyy"));
         if late {
@@ -76,7 +76,7 @@ fn what_is_missing_decides_between_contended_and_unanswered() {
         ("nnfff", false),
     ];
     for (votes, contended) in table {
-        let mut acquire = acquire(Patience::Once);
+        let mut acquire = acquire(Wait::No);
         acquire.attempt(0, draw(1));
         let rest = acquire.answer(1, ballot(votes));
         assert_eq!(rest.undo().verb(), Verb::Undo);
@@ -98,7 +98,7 @@ fn what_is_missing_decides_between_contended_and_unanswered() {
 
 #[test]
 fn the_undo_goes_wherever_the_request_was_written() {
-    let mut acquire = acquire(Patience::Once);
+    let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("ynnn-");
     ballot.sent.remove(super::super::Node::new(3));
@@ -107,7 +107,7 @@ fn the_undo_goes_wherever_the_request_was_written() {
 
 #[test]
 fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
-    let mut acquire = acquire(Patience::Forever);
+    let mut acquire = acquire(Wait::Forever);
     let mut now = 0;
     for attempt in 1..200 {
         let request = acquire.attempt(now, draw(attempt));
@@ -125,7 +125,7 @@ fn every_attempt_has_a_token_of_its_own_and_a_random_pause_before_it() {
 fn attempts_end_in_time_for_the_callers_deadline() {
     for seed in 0..100 {
         let deadline = Time::from_millis(300);
-        let mut acquire = acquire(Patience::Until(deadline));
+        let mut acquire = acquire(Wait::Until(deadline));
         let (mut now, mut attempts) = (Time::ZERO, 0);
         loop {
             attempts += 1;
@@ -152,7 +152,7 @@ fn attempts_end_in_time_for_the_callers_deadline() {
 
 #[test]
 fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
-    let mut acquire = acquire(Patience::Until(Time::from_millis(5)));
+    let mut acquire = acquire(Wait::Until(Time::from_millis(5)));
     let request = acquire.attempt(10, draw(1));
     assert_eq!(request.deadline, Time::from_millis(60));
     let rest = acquire.answer(11, ballot("nnnnn"));
@@ -164,12 +164,12 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
 fn a_lock_is_handed_off_in_one_round() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+    let acquire = Acquire::new(rules(5), key, ttl, Wait::No).succeeding(lease(0, 500));
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
     let before = request.predecessor().expect("the lock before");
-    assert_eq!((before.token, before.extras.clone()), (lease(0, 500).token, None));
+    assert_eq!((before.token, before.attributes.clone()), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
     let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
     assert_eq!(lease.token, draw(1).token);
@@ -180,7 +180,7 @@ fn a_lock_is_handed_off_in_one_round() {
 fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let acquire = Acquire::new(rules(5), key, ttl, Patience::Forever).succeeding(lease(0, 500));
+    let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).succeeding(lease(0, 500));
     let mut script = Script::new(acquire);
     script.attempt(100, draw(1));
     let rest = script.answer(110, ballot("yynnn"));
@@ -195,7 +195,7 @@ fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
 fn without_random_numbers_the_lock_before_is_taken_back() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let mut acquire = Acquire::new(rules(5), key, ttl, Patience::Once).succeeding(lease(0, 500));
+    let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).succeeding(lease(0, 500));
     acquire.handle(Time::from_millis(100), Input::NoEntropy);
     let mut script = Script::new(acquire);
     assert_eq!(token_of(&script.undo()), lease(0, 500).token);
@@ -205,7 +205,7 @@ fn without_random_numbers_the_lock_before_is_taken_back() {
 #[test]
 fn who_oversleeps_the_deadline_gets_no_further_attempt() {
     for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
-        let mut acquire = acquire(Patience::Until(Time::from_millis(1_100)));
+        let mut acquire = acquire(Wait::Until(Time::from_millis(1_100)));
         acquire.attempt(1_000, draw(1));
         let rest = acquire.answer(1_001, ballot(before));
         rest.undo();
@@ -218,7 +218,7 @@ fn who_oversleeps_the_deadline_gets_no_further_attempt() {
 
 #[test]
 fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
-    let mut acquire = acquire(Patience::Forever);
+    let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyfff");
     ballot.hopeless = ballot.tally.failed;
@@ -229,7 +229,7 @@ fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
 
 #[test]
 fn nodes_that_are_one_server_grant_nothing() {
-    let mut acquire = acquire(Patience::Forever);
+    let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyyyy");
     ballot.same_server = true;
@@ -243,7 +243,7 @@ fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let mut before = lease(0, 5_000);
     before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
-    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Patience::Once);
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
     let mut script = Script::new(acquire.succeeding(before));
     let request = script.attempt(100, draw(1));
     script.answer(110, ballot);
@@ -276,7 +276,7 @@ fn a_handoff_says_for_how_long_the_lock_before_may_stay() {
 
 #[test]
 fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_lock() {
-    let deadline = Patience::Until(Time::from_millis(101));
+    let deadline = Wait::Until(Time::from_millis(101));
     let start = || {
         let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
         let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, deadline);

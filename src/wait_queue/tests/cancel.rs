@@ -7,8 +7,8 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     let queues = queues(9, LONG);
     let head = alone(&queues);
     head.set_key_expiry(from_now(LONG));
-    let waits = [Forever, Patience::Until(from_now(LONG)), Forever];
-    let waiters = waits.map(|patience| join_in_thread(&queues, patience, ROUND));
+    let waits = [Forever, Wait::Until(from_now(LONG)), Forever];
+    let waiters = waits.map(|wait| join_in_thread(&queues, wait, ROUND));
     assert_eq!(waiting(&queues), 3);
     queues.cancel();
     for waiter in waiters {

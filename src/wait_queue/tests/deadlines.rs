@@ -11,10 +11,7 @@ fn a_caller_that_does_not_wait_asks_the_nodes_itself() {
             head.set_key_expiry(from_now(LONG));
         }
         for deadline in [Time::ZERO, clock::now()] {
-            assert!(matches!(
-                queues.join(&key(), Patience::Until(deadline), ROUND),
-                Joined::NotQueued
-            ));
+            assert!(matches!(queues.join(&key(), Wait::Until(deadline), ROUND), Joined::NotQueued));
         }
     }
     assert_eq!(waiting(&queues), 0);
@@ -28,7 +25,7 @@ fn behind_a_lock_that_is_held_a_wait_ends_at_its_deadline() {
     // A round may be shorter or longer than the wait.
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
-        assert!(matches!(queues.join(&key(), Patience::Until(deadline), round), Joined::TimedOut));
+        assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::TimedOut));
         assert!(clock::now() >= deadline);
     }
     assert_eq!(waiting(&queues), 0);
@@ -42,10 +39,7 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     let (deadline, round) = (from_now(LONG), Duration::from_millis(50));
     let asked_long_ago = clock::now().before(LONG);
     queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
-    assert!(matches!(
-        queues.join(&key(), Patience::Until(deadline), LONG - round),
-        Joined::NotQueued
-    ));
+    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG - round), Joined::NotQueued));
     assert!(clock::now() < deadline.before(LONG / 2));
     assert_eq!(waiting(&queues), 0);
 }
@@ -56,7 +50,7 @@ fn a_wait_shorter_than_a_round_keeps_its_place_behind_a_head_that_asks() {
     let asking = alone(&queues);
     // Leaving because no round fits into the wait would give up a place for nothing: the head has
     // only begun to ask.
-    let next = join_in_thread(&queues, Patience::Until(from_now(Duration::from_secs(10))), LONG);
+    let next = join_in_thread(&queues, Wait::Until(from_now(Duration::from_secs(10))), LONG);
     assert_eq!(waiting(&queues), 1);
     asking.set_key_expiry(from_now(LONG));
     assert!(asking.hand_off(lease(1, from_now(LONG))).is_ok());
@@ -68,7 +62,7 @@ fn a_wait_shorter_than_a_round_still_ends() {
     let queues = queues(9, LONG);
     let _asking = alone(&queues);
     let deadline = from_now(Duration::from_millis(50));
-    assert!(matches!(queues.join(&key(), Patience::Until(deadline), LONG), Joined::NotQueued));
+    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG), Joined::NotQueued));
     // With a quarter of it left, for asking the nodes.
     assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&queues), 0);
@@ -85,7 +79,7 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
             let mut heads = 0_u64;
             for round in 0..2_000 {
                 let wait = Duration::from_micros((round * 7 + thread * 13) % 90);
-                let joined = queues.join(&key(), Patience::Until(from_now(wait)), Duration::ZERO);
+                let joined = queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO);
                 let Joined::Head(head, _) = joined else { continue };
                 heads += 1;
                 head.set_key_expiry(from_now(LONG));
@@ -111,7 +105,7 @@ fn a_wait_behind_a_lock_that_is_handed_off_ends_at_its_deadline() {
     first.set_key_expiry(from_now(LONG));
     let next = join_in_thread(&queues, Forever, round);
     let deadline = from_now(wait);
-    let waiting = join_in_thread(&queues, Patience::Until(deadline), round);
+    let waiting = join_in_thread(&queues, Wait::Until(deadline), round);
     // After the time at which it would leave to ask the nodes.
     thread::sleep(deadline.before(round / 2).since(clock::now()));
     first.hand_off(lease(1, from_now(LONG))).expect("there is a waiter");

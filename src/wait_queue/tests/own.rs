@@ -6,19 +6,19 @@ use super::*;
 fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     let queues = queues(10, LONG);
     let head = alone(&queues);
-    let again = |patience| queues.join(&key(), patience, ROUND);
+    let again = |wait| queues.join(&key(), wait, ROUND);
     head.handle().bind_to_this_thread();
     // As long as it holds no lock, it does not wait for itself.
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
     head.set_key_expiry(from_now(LONG));
-    assert!(matches!(again(Patience::Until(from_now(ROUND))), Joined::HeldByThisThread));
+    assert!(matches!(again(Wait::Until(from_now(ROUND))), Joined::HeldByThisThread));
     assert!(matches!(again(Forever), Joined::HeldByThisThread));
-    assert!(matches!(again(Patience::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
+    assert!(matches!(again(Wait::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
     assert!(matches!(queues.join(&other, Forever, ROUND), Joined::Head(..)));
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| again(Patience::Until(from_now(5 * ROUND))));
+        let waiting = scope.spawn(|| again(Wait::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
     });
     // When the key has expired, the lock may be taken again.
@@ -41,7 +41,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         let next = next.join().unwrap();
         next.set_key_expiry(from_now(LONG));
         drop(first);
-        let soon = Patience::Until(from_now(5 * ROUND));
+        let soon = Wait::Until(from_now(5 * ROUND));
         assert!(matches!(queues.join(&key(), soon, ROUND), Joined::TimedOut));
     });
 }

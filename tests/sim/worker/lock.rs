@@ -9,7 +9,7 @@ use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Extend, Extended, Extras, Lease, Patience, Release, Request, Ttl,
+    Acquire, Acquired, Extend, Extended, Lease, LockAttributes, Release, Request, Ttl, Wait,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,21 +43,21 @@ impl Worker {
         }
         let mut keys = self.wanted.iter().map(|resource| key(*resource));
         let first = keys.next().expect("at least one is wanted");
-        let extras = self.extras(context, keys.collect());
+        let attributes = self.attributes(context, keys.collect());
         let ttl = self.ttl(context);
         let wait = Duration::from_millis(context.random.below(context.options.ttl.1));
-        let round = round * if extras.is_some() { ROUNDS_MAX } else { 1 };
-        let (patience, limit) = if context.random.chance(context.options.patient_permille) {
-            (Patience::Forever, None)
+        let round = round * if attributes.is_some() { ROUNDS_MAX } else { 1 };
+        let (wait, limit) = if context.random.chance(context.options.patient_permille) {
+            (Wait::Forever, None)
         } else if context.random.chance(500) {
-            (Patience::Once, Some(now.after(round)))
+            (Wait::No, Some(now.after(round)))
         } else {
-            (Patience::Until(now.after(wait)), Some(now.after(wait.max(round))))
+            (Wait::Until(now.after(wait)), Some(now.after(wait.max(round))))
         };
-        let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, patience).with(extras);
+        let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, wait).with(attributes);
         context
             .trace(|| format!("client {:?}.{} wants {:?}", client.name, self.index, self.wanted));
-        self.join(client, context, acquire, limit, patience != Patience::Once);
+        self.join(client, context, acquire, limit, wait != Wait::No);
     }
 
     /// The resources that it wants next: one, or several at once.
@@ -71,12 +71,17 @@ impl Worker {
     }
 
     /// The parts of the lock besides one key and a token.
-    fn extras(&self, context: &mut Context, more_keys: Vec<Arc<[u8]>>) -> Option<Arc<Extras>> {
+    fn attributes(
+        &self,
+        context: &mut Context,
+        more_keys: Vec<Arc<[u8]>>,
+    ) -> Option<Arc<LockAttributes>> {
         let is_fenced = context.random.chance(context.options.fence_permille);
-        let mut extras = Extras::default();
-        extras.fence = is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
-        extras.more_keys = more_keys;
-        (extras != Extras::default()).then(|| Arc::new(extras))
+        let mut attributes = LockAttributes::default();
+        attributes.fence =
+            is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
+        attributes.more_keys = more_keys;
+        (attributes != LockAttributes::default()).then(|| Arc::new(attributes))
     }
 
     /// Inspects a lock, and force-releases it.

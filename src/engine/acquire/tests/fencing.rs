@@ -4,21 +4,21 @@ use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, r
 use super::*;
 use crate::engine::{FENCE_MAX, FENCE_SEED_MAX, Node};
 
-fn extras() -> Arc<Extras> {
+fn attributes() -> Arc<LockAttributes> {
     let week = Ttl::from_duration(Duration::from_secs(7 * 24 * 60 * 60)).unwrap();
-    Arc::new(Extras { fence: Some(week), ..Extras::default() })
+    Arc::new(LockAttributes { fence: Some(week), ..LockAttributes::default() })
 }
 
 /// A fenced lock of five nodes, for a second.
-fn fenced(patience: Patience) -> Acquire {
+fn fenced(wait: Wait) -> Acquire {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, patience).with(Some(extras()))
+    Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait).with(Some(attributes()))
 }
 
 /// One that was asked for at 1,000 and granted 5 ms later, with counters that differ: its second
 /// round.
-fn unconfirmed(patience: Patience) -> (Script<Acquire>, Request) {
-    let mut script = Script::new(fenced(patience));
+fn unconfirmed(wait: Wait) -> (Script<Acquire>, Request) {
+    let mut script = Script::new(fenced(wait));
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0]));
     let request = script.request();
@@ -41,7 +41,7 @@ fn a_counter_that_a_majority_has_answered_with_is_the_token() {
         ("yyyff", [FENCE_MAX; 5], FENCE_MAX),
     ];
     for (votes, counters, expected) in table {
-        let mut script = Script::new(fenced(Patience::Once));
+        let mut script = Script::new(fenced(Wait::No));
         script.attempt(1_000, draw(1));
         let held = script.answer(1_005, fenced_ballot(votes, counters)).done();
         assert_eq!(token(held), Some(expected), "{votes} {counters:?}");
@@ -59,7 +59,7 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
         ("yyyff", [9, 9, 7, 9, 9]),
     ];
     for (votes, counters) in table {
-        let mut script = Script::new(fenced(Patience::Once));
+        let mut script = Script::new(fenced(Wait::No));
         let claim = script.attempt(1_000, draw(1));
         let request = script.answer(1_005, fenced_ballot(votes, counters)).request();
         assert_eq!(
@@ -69,8 +69,8 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
         );
         assert_eq!((token_of(&request), request.key()), (token_of(&claim), claim.key()));
         assert_eq!(
-            (request.lock().unwrap().extras.clone(), request.predecessor()),
-            (claim.lock().unwrap().extras.clone(), None)
+            (request.lock().unwrap().attributes.clone(), request.predecessor()),
+            (claim.lock().unwrap().attributes.clone(), None)
         );
         assert_eq!(request.nodes, NodeSet::all(5), "it may be granted where it is still under way");
         assert_eq!(request.deadline, Time::from_millis(1_055), "a round of its own");
@@ -80,7 +80,7 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
 
 #[test]
 fn what_is_held_is_what_the_first_round_granted() {
-    let (mut script, _) = unconfirmed(Patience::Once);
+    let (mut script, _) = unconfirmed(Wait::No);
     let Acquired::Held(lease) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
     assert_eq!(lease.since, Time::from_millis(1_000));
     assert_eq!(lease.valid_until, Time::from_millis(1_988), "the second takes from its validity");
@@ -89,15 +89,14 @@ fn what_is_held_is_what_the_first_round_granted() {
 
 #[test]
 fn the_second_round_ends_with_the_validity_and_with_the_callers_patience() {
-    let mut script = Script::new(fenced(Patience::Once));
+    let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
     let late = script.answer(1_960, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
     assert_eq!(late.deadline, Time::from_millis(1_988));
-    let until = |millis| Patience::Until(Time::from_millis(millis));
-    for (patience, deadline) in [(until(1_020), 1_020), (until(1_500), 1_055), (until(999), 1_055)]
-    {
-        let (_, request) = unconfirmed(patience);
-        assert_eq!(request.deadline, Time::from_millis(deadline), "{patience:?}");
+    let until = |millis| Wait::Until(Time::from_millis(millis));
+    for (wait, deadline) in [(until(1_020), 1_020), (until(1_500), 1_055), (until(999), 1_055)] {
+        let (_, request) = unconfirmed(wait);
+        assert_eq!(request.deadline, Time::from_millis(deadline), "{wait:?}");
     }
     // The first round's answers were looked at when the caller's time was over.
     let mut script = Script::new(fenced(until(1_020)));
@@ -109,7 +108,7 @@ fn the_second_round_ends_with_the_validity_and_with_the_callers_patience() {
 #[test]
 fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
     for (now, is_late) in [(1_987, false), (1_988, true), (5_000, true)] {
-        let (mut script, _) = unconfirmed(Patience::Once);
+        let (mut script, _) = unconfirmed(Wait::No);
         script.answer(now, ballot("yyy--"));
         if is_late {
             let undo = script.undo();
@@ -121,7 +120,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
         }
     }
     // What is left must be worth handing out, after the second round as after the first.
-    let mut script = Script::new(fenced(Patience::Once).leaving(Duration::from_millis(900)));
+    let mut script = Script::new(fenced(Wait::No).leaving(Duration::from_millis(900)));
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
     script.answer(1_089, ballot("yyy--")).undo();
@@ -139,7 +138,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
         ("fffff", false),
     ];
     for (votes, is_contended) in table {
-        let (mut script, _) = unconfirmed(Patience::Once);
+        let (mut script, _) = unconfirmed(Wait::No);
         let undo = script.answer(1_020, ballot(votes)).undo();
         assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
         let outcome = script.done();
@@ -148,7 +147,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
         assert!(is_contended || matches!(outcome, Acquired::Unanswered), "{votes}: {outcome:?}");
     }
     // It is undone wherever either request was written.
-    let mut script = Script::new(fenced(Patience::Once));
+    let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
     let mut claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
     claims.sent.remove(Node::new(4));
@@ -160,7 +159,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
 
 #[test]
 fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
-    let (mut script, _) = unconfirmed(Patience::Forever);
+    let (mut script, _) = unconfirmed(Wait::Forever);
     script.answer(1_020, ballot("yynnn")).undo();
     assert!(script.wait() > Time::from_millis(1_020));
     let request = script.attempt(1_200, draw(2).at(50));
@@ -176,7 +175,7 @@ fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
 fn no_patience_outlasts_counters_that_are_no_numbers() {
     // In the first round, and in the second.
     for is_second in [false, true] {
-        let mut script = Script::new(fenced(Patience::Forever));
+        let mut script = Script::new(fenced(Wait::Forever));
         script.attempt(1_000, draw(1));
         if is_second {
             script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
@@ -190,7 +189,7 @@ fn no_patience_outlasts_counters_that_are_no_numbers() {
 
 #[test]
 fn nodes_that_turn_out_to_be_one_server_confirm_nothing() {
-    let (mut script, _) = unconfirmed(Patience::Forever);
+    let (mut script, _) = unconfirmed(Wait::Forever);
     let mut ballot = ballot("yyyyy");
     ballot.same_server = true;
     script.answer(1_010, ballot).undo();
@@ -202,7 +201,7 @@ fn a_second_round_that_the_deadline_cuts_short_does_not_hide_that_others_held_th
     // The caller's deadline, before and after the time that the first round had.
     for (deadline, is_cut_short) in [(1_130, true), (1_145, true), (1_160, false)] {
         for (before, is_contended) in [("nnn--", is_cut_short), ("fff--", false)] {
-            let mut script = Script::new(fenced(Patience::Until(Time::from_millis(deadline))));
+            let mut script = Script::new(fenced(Wait::Until(Time::from_millis(deadline))));
             script.attempt(1_000, draw(1));
             script.answer(1_001, ballot(before)).undo();
             assert!(script.wait() < Time::from_millis(1_090));
@@ -234,17 +233,17 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
         (u64::MAX, FENCE_SEED_MAX),
     ];
     for (wall, expected) in table {
-        let request = Script::new(fenced(Patience::Once)).attempt(1_000, draw(1).at(wall));
+        let request = Script::new(fenced(Wait::No)).attempt(1_000, draw(1).at(wall));
         assert_eq!(
-            (request.fence().unwrap(), request.lock().unwrap().extras.clone()),
-            (expected, Some(extras())),
+            (request.fence().unwrap(), request.lock().unwrap().attributes.clone()),
+            (expected, Some(attributes())),
             "{wall}"
         );
     }
-    let plain = acquire(Patience::Once).attempt(1_000, draw(1).at(50));
-    let extras = &plain.lock().unwrap().extras;
-    assert_eq!((plain.fence(), extras), (Some(0), &None));
-    let mut plain = acquire(Patience::Once);
+    let plain = acquire(Wait::No).attempt(1_000, draw(1).at(50));
+    let attributes = &plain.lock().unwrap().attributes;
+    assert_eq!((plain.fence(), attributes), (Some(0), &None));
+    let mut plain = acquire(Wait::No);
     plain.attempt(1_000, draw(1));
     assert_eq!(token(plain.answer(1_005, ballot("yyy--")).done()), None);
 }
@@ -252,7 +251,7 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
 #[test]
 fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
-        let mut script = Script::new(fenced(Patience::Once).succeeding(lease(0, 5_000)));
+        let mut script = Script::new(fenced(Wait::No).succeeding(lease(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
         assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
         script

@@ -12,7 +12,7 @@ fn a_lock_with_less_left_than_is_wanted_is_undone() {
     // Asked for at 1,000 and valid until 1,988.
     for (now, is_enough) in [(1_088, true), (1_089, false)] {
         let key = Arc::from(&b"key"[..]);
-        let mut acquire = Script::new(Acquire::new(Arc::clone(&rules), key, ttl, Patience::Once));
+        let mut acquire = Script::new(Acquire::new(Arc::clone(&rules), key, ttl, Wait::No));
         acquire.attempt(1_000, draw(1));
         let rest = acquire.answer(now, ballot("yyyyy"));
         if is_enough {
@@ -26,7 +26,7 @@ fn a_lock_with_less_left_than_is_wanted_is_undone() {
 
 #[test]
 fn a_lock_is_to_be_released_wherever_the_request_was_written() {
-    let mut acquire = acquire(Patience::Once);
+    let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
     // The fourth will plant the key as well, for all that is known.
     let mut ballot = ballot("yyy-f");

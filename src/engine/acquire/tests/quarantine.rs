@@ -3,14 +3,14 @@
 use super::acquire;
 use crate::clock::Time;
 use crate::engine::fixture::{ballot, draw};
-use crate::engine::{Acquired, Ballot, Patience};
+use crate::engine::{Acquired, Ballot, Wait};
 use std::time::Duration;
 
 #[test]
 fn nothing_is_asked_before_a_quarantine_ends_that_no_majority_can_do_without() {
     let quarantined = |votes| Ballot { quarantine: Duration::from_secs(40), ..ballot(votes) };
     for seed in 0..20 {
-        let mut script = acquire(Patience::Forever);
+        let mut script = acquire(Wait::Forever);
         script.attempt(1_000, draw(seed));
         script.answer(1_002, quarantined("fff--")).undo();
         let until = script.wait();
@@ -21,13 +21,13 @@ fn nothing_is_asked_before_a_quarantine_ends_that_no_majority_can_do_without() {
         assert!(script.wait() <= until.after(Duration::from_millis(100)));
     }
     // Who waits for less than that asks once more, just before the deadline.
-    let mut script = acquire(Patience::Until(Time::from_millis(3_000)));
+    let mut script = acquire(Wait::Until(Time::from_millis(3_000)));
     script.attempt(1_000, draw(1));
     script.answer(1_002, quarantined("fff--")).undo();
     let until = script.wait();
     assert!(until > Time::from_millis(2_900) && until < Time::from_millis(3_000));
     // And who does not wait is told at once.
-    let mut script = acquire(Patience::Once);
+    let mut script = acquire(Wait::No);
     script.attempt(1_000, draw(1));
     script.answer(1_002, quarantined("fff--")).undo();
     assert!(matches!(script.done(), Acquired::Unanswered));

@@ -8,7 +8,7 @@ const ROUND: Duration = Duration::from_millis(50);
 #[test]
 fn an_attempt_that_is_split_is_undone_and_made_again_within_one_round() {
     for seed in 0..100 {
-        let mut script = acquire(Patience::Once);
+        let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(seed));
         let rest = script.answer(1_002, ballot("yynnn"));
         assert_eq!(token_of(&rest.undo()), draw(seed).token);
@@ -38,9 +38,9 @@ fn only_grants_beside_refusals_are_a_split_vote() {
         ("yyf--", false),
     ];
     // A deadline that has passed is one attempt as well.
-    for patience in [Patience::Once, Patience::Until(Time::from_millis(1_000))] {
+    for wait in [Wait::No, Wait::Until(Time::from_millis(1_000))] {
         for (votes, is_split) in table {
-            let mut script = acquire(patience);
+            let mut script = acquire(wait);
             script.attempt(1_000, draw(1));
             let rest = script.answer(1_001, ballot(votes));
             rest.undo();
@@ -52,7 +52,7 @@ fn only_grants_beside_refusals_are_a_split_vote() {
 #[test]
 fn a_split_vote_is_not_put_again_without_end() {
     for seed in 0..100 {
-        let mut script = acquire(Patience::Once);
+        let mut script = acquire(Wait::No);
         let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
         loop {
             attempts += 1;
@@ -77,7 +77,7 @@ fn no_attempt_begins_that_would_not_end_within_the_round() {
     // Rounds of this many milliseconds: how often there is time for one more.
     for (took, most) in [(24, 2), (25, 1), (26, 1), (50, 1), (500, 1)] {
         for seed in 0..50 {
-            let mut script = acquire(Patience::Once);
+            let mut script = acquire(Wait::No);
             let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
             let outcome = loop {
                 attempts += 1;
@@ -103,7 +103,7 @@ fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
     // Cut down to what is left, all who asked at once would come back at once.
     let pauses: std::collections::BTreeSet<Time> = (0..100)
         .map(|seed| {
-            let mut script = acquire(Patience::Once);
+            let mut script = acquire(Wait::No);
             script.attempt(1_000, draw(seed));
             let rest = script.answer(1_020, ballot("yynnn"));
             rest.undo();
@@ -116,7 +116,7 @@ fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
 #[test]
 fn what_the_last_attempt_saw_counts() {
     let second = |votes: &str| {
-        let mut script = acquire(Patience::Once);
+        let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(1));
         script.answer(1_001, ballot("yynnn")).undo();
         script.attempt(1_010, draw(2));
@@ -131,10 +131,10 @@ fn what_the_last_attempt_saw_counts() {
 
 #[test]
 fn a_token_that_was_not_confirmed_is_no_split_vote() {
-    let extras = Extras { fence: Some(Ttl::SHORTEST), ..Extras::default() };
+    let attributes = LockAttributes { fence: Some(Ttl::SHORTEST), ..LockAttributes::default() };
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Patience::Once);
-    let mut script = Script::new(acquire.with(Some(Arc::new(extras))));
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
+    let mut script = Script::new(acquire.with(Some(Arc::new(attributes))));
     script.attempt(1_000, draw(1));
     let counters = [7, 9, 7, 0, 0];
     let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);

@@ -11,8 +11,9 @@ const LIFE: &[u8] = b"3600000";
 /// A fenced lock with these keys behind its first.
 fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
     let lock = fenced(Verb::Acquire, 7, at(0)).lock().expect("a lock is taken").clone();
-    let extras = lock.extras.map(|extras| Extras { more_keys, ..(*extras).clone() });
-    LockId { extras: extras.map(Arc::new), ..lock }
+    let attributes =
+        lock.attributes.map(|attributes| LockAttributes { more_keys, ..(*attributes).clone() });
+    LockId { attributes: attributes.map(Arc::new), ..lock }
 }
 
 fn read(request: &Request, bytes: &str) -> Meaning {

@@ -1,6 +1,6 @@
 //! Handoffs that a node does not take: nothing of either lock may stay there.
 
-use crate::engine::{Action, Extras, Request, Token, Verb, Vote};
+use crate::engine::{Action, LockAttributes, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
 use crate::node::fixture::{self, ScriptedSession, greeting, ticket, ttl};
 use std::sync::Arc;
@@ -118,10 +118,10 @@ fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
         let mut talk = ScriptedSession::ready();
         let mut request = handoff(4, 5, &talk);
         let more_keys = vec![Arc::from(&b"more"[..])];
-        let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
+        let attributes = Some(Arc::new(LockAttributes { more_keys, ..LockAttributes::default() }));
         let Action::Handoff { new, predecessor, .. } = &mut request.action else { panic!() };
-        predecessor.extras.clone_from(&extras);
-        new.lock.extras = extras;
+        predecessor.attributes.clone_from(&attributes);
+        new.lock.attributes = attributes;
         talk.session.send(talk.now, Some(ticket(1)), &request);
         assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
         talk.hear(refusal);

@@ -1,6 +1,6 @@
 //! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
 
-use crate::engine::{Extras, LockId, Request, Verb, Vote};
+use crate::engine::{LockAttributes, LockId, Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, lock, ticket};
 use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
     let name = |number: usize| format!("{number:0length$}").into_bytes().into();
     let more_keys = (0..more).map(name).collect();
-    let extras = Some(Arc::new(Extras { more_keys, ..Extras::default() }));
-    fixture::about(verb, LockId { extras, ..lock(owner) }, at(0))
+    let attributes = Some(Arc::new(LockAttributes { more_keys, ..LockAttributes::default() }));
+    fixture::about(verb, LockId { attributes, ..lock(owner) }, at(0))
 }
 
 fn send(talk: &mut ScriptedSession, serial: u64, verb: Verb) {

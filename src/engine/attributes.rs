@@ -20,7 +20,7 @@ pub const FENCE_MAX: u64 = FENCE_SEED_MAX + (1 << 40);
 /// What a lock has beyond one key and a token. Most have nothing of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Extras {
+pub struct LockAttributes {
     /// Keys that are locked together with the first: all of them, or none.
     pub more_keys: Vec<Arc<[u8]>>,
     /// What follows the token in the keys' value, to say whose the lock is.
@@ -38,34 +38,34 @@ pub struct LockId {
     /// Whose lock it is.
     pub token: Token,
     /// What the lock has beyond that.
-    pub extras: Option<Arc<Extras>>,
+    pub attributes: Option<Arc<LockAttributes>>,
 }
 
 impl LockId {
     /// The keys that are locked.
     pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
-        keys(&self.key, &self.extras)
+        keys(&self.key, &self.attributes)
     }
 
     /// Are there several keys?
     #[must_use]
     pub fn has_more_keys(&self) -> bool {
-        self.extras.as_ref().is_some_and(|extras| !extras.more_keys.is_empty())
+        self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
 
     /// How long the counters live, if the lock is fenced.
     #[must_use]
     pub fn counters_ttl(&self) -> Option<Ttl> {
-        self.extras.as_ref()?.fence
+        self.attributes.as_ref()?.fence
     }
 }
 
 /// All keys of a lock: the first, and those that are locked together with it.
 pub(super) fn keys<'a>(
     first: &'a Arc<[u8]>,
-    extras: &'a Option<Arc<Extras>>,
+    attributes: &'a Option<Arc<LockAttributes>>,
 ) -> impl Iterator<Item = &'a [u8]> {
-    let more = extras.iter().flat_map(|extras| &extras.more_keys);
+    let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
     std::iter::once(first).chain(more).map(|key| &**key)
 }
 
@@ -76,14 +76,14 @@ pub struct Predecessor {
     /// Whose it was.
     pub token: Token,
     /// What it had beyond that.
-    pub extras: Option<Arc<Extras>>,
+    pub attributes: Option<Arc<LockAttributes>>,
 }
 
 impl Predecessor {
     /// A lock with no more to it than a key and a token.
     #[must_use]
     pub fn new(token: Token) -> Self {
-        Self { token, extras: None }
+        Self { token, attributes: None }
     }
 }
 
