@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use super::options::Options;
@@ -14,6 +15,11 @@ use super::server::Server;
 /// lock may live, because a restart may have lost keys. Nodes that were just started for a test
 /// never lost a key, so they report a long uptime.
 const UPTIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+/// How often a restarted node tries to open its port, and the pause between two attempts: five
+/// seconds in all.
+const BIND_ATTEMPTS: u32 = 100;
+const BIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// The settings of nodes that are to be started: see [`Nodes::builder`].
 ///
@@ -208,15 +214,28 @@ impl Nodes {
     /// # Errors
     ///
     /// The node could not start, for instance because another process has taken the port while the
-    /// node was down. The node stays down.
+    /// node was down, and has kept it for five seconds. The node stays down.
     pub fn restart(&self, node: usize) -> io::Result<()> {
         let Node { port, .. } = self.nodes[node];
         let mut server = self.nodes[node].server();
         // The old server must close the port before the new one opens it.
         drop(server.take());
-        let options = self.settings.options(self.settings.uptime_after_restart);
-        *server = Some(Server::start(port, options)?);
+        for _ in 1..BIND_ATTEMPTS {
+            match self.start_again(port) {
+                // While the port was closed, the system may have lent it to an outgoing connection.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse => thread::sleep(BIND_PAUSE),
+                started => {
+                    *server = Some(started?);
+                    return Ok(());
+                }
+            }
+        }
+        *server = Some(self.start_again(port)?);
         Ok(())
+    }
+
+    fn start_again(&self, port: u16) -> io::Result<Server> {
+        Server::start(port, self.settings.options(self.settings.uptime_after_restart))
     }
 
     /// Makes a node silent, like a process that got SIGSTOP: connections and bytes are still
