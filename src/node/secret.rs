@@ -1,8 +1,8 @@
-//! Where a text from outside quotes the password, and what may be shown of such a text.
+//! Finds quotations of the password in a server's text, and decides which part of it may be shown.
 //!
-//! Two things are to be avoided: showing a password, or a part of it; and blotting out letters of
-//! the server's own words because a short password occurs in them, which helps nobody and shows
-//! what the password is by what is missing.
+//! Two errors must be avoided: showing a password, or a part of it; and hiding letters of the
+//! server's own words because a short password occurs in them, which makes the text unreadable and
+//! reveals the password by the missing letters.
 //!
 //! * A password that may be an ordinary word (printable characters, letters or digits but not both)
 //!   is looked for as a word of its own, and inside of words only if it is long. A text that
@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-/// What is said in place of a text, or of what follows its code.
+/// The replacement of a text, or of its part after the code.
 pub(super) const WITHHELD: &str = "(not shown: it may quote a secret)";
 
 /// From here on, ordinary passwords are looked for inside of words as well: few words are longer.
@@ -88,7 +88,7 @@ fn quote_at(text: &[u8], at: usize, secret: &[u8], code: usize) -> Option<Quote>
     (is_beginning && (ends || is_no_word)).then_some(Quote::Whole)
 }
 
-/// Could this be a word of any text?
+/// Could this be an ordinary word?
 fn is_ordinary(secret: &[u8]) -> bool {
     let is_printable = secret.iter().all(|byte| matches!(byte, b' '..=b'~'));
     let has_letter = secret.iter().any(u8::is_ascii_alphabetic);

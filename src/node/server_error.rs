@@ -1,4 +1,4 @@
-//! The errors that a server answers with: what they mean, and what may be shown of them.
+//! Server errors: their meaning, and how their texts are shown.
 
 use super::secret;
 use std::{error, fmt};
@@ -7,19 +7,18 @@ use std::{error, fmt};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// What it means.
+    /// Its meaning.
     pub kind: ServerErrorKind,
-    /// The server's words, its code included. Control characters, marks of bidirectional text and
+    /// The server's text, including the code. Control characters, marks of bidirectional text and
     /// characters of no width are escaped: `\n`, `\u{202e}`.
     pub text: String,
 }
 
 impl ServerError {
-    /// Where the server's words are cut off, in bytes, escapes included.
+    /// The length at which the server's text is cut off, in bytes, escapes included.
     pub const TEXT_MAX: usize = 256;
 
-    /// Reads an error reply. Wherever it quotes `secret`, there are stars, or nothing of it is
-    /// shown but its code.
+    /// Reads an error reply. Stars replace quotations of `secret`, or only the code is shown.
     #[must_use]
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);
@@ -36,20 +35,20 @@ impl fmt::Display for ServerError {
 
 impl error::Error for ServerError {}
 
-/// A text from outside as it may be shown: no secret, no character that changes how the text around
-/// it is seen, not too long. Every text that a server sent goes through here.
+/// A server's text as it may be shown: without the secret, without characters that change how the
+/// text around them is displayed, and not too long. Every text from a server goes through here.
 pub(super) fn presentable(text: &[u8], secret: Option<&[u8]>) -> String {
     escaped(text, secret, &[])
 }
 
-/// The same between quotation marks, with those inside it escaped.
+/// As [`presentable`], between quotation marks, with quotation marks inside the text escaped.
 pub(super) fn quoted(text: &[u8], secret: Option<&[u8]>) -> String {
     format!("\"{}\"", escaped(text, secret, &['"', '\\']))
 }
 
 fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
-    // It is long enough for what is shown: no character becomes shorter when it is, and one that is
-    // cut off here begins behind all that is shown.
+    // This length suffices: no character becomes shorter when shown, and a character that is cut
+    // off here begins behind the shown part.
     let length = ServerError::TEXT_MAX + char::MAX.len_utf8();
     let code = ServerErrorKind::code(text);
     let text = secret::without(text, secret.unwrap_or_default(), code.len(), length);
@@ -74,8 +73,8 @@ fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
     shown
 }
 
-/// Would this character act on a terminal or a log, turn the order of the text around it, or not be
-/// seen at all? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
+/// Does this character act on a terminal or a log, change the order of the text around it, or
+/// stay invisible? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
 /// bidirectional text, and characters of no width.
 pub(crate) fn is_unseen(character: char) -> bool {
     character.is_control()
@@ -151,7 +150,7 @@ pub enum ServerErrorKind {
     Other,
 }
 
-/// The codes that begin an error reply, and what they mean.
+/// The codes at the beginning of an error reply, and their meaning.
 const CODES: [(&str, ServerErrorKind); 22] = [
     ("NOAUTH", ServerErrorKind::AuthenticationRequired),
     ("WRONGPASS", ServerErrorKind::WrongPassword),
@@ -177,7 +176,7 @@ const CODES: [(&str, ServerErrorKind); 22] = [
     ("WRONGTYPE", ServerErrorKind::WrongType),
 ];
 
-/// How errors without a code of their own begin, and what they mean.
+/// The beginnings of errors without a code of their own, and their meaning.
 const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
@@ -189,13 +188,13 @@ const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
-    // The user may run the script, but not what is in it. Version 7.0, and later ones.
+    // The user may run the script, but not the commands in it. Version 7.0, and later ones.
     ("ERR The user executing the script can't", ServerErrorKind::NoPermission),
     ("ERR ACL failure in script", ServerErrorKind::NoPermission),
 ];
 
 impl ServerErrorKind {
-    /// The code that an error begins with; nothing if it is none of those that are known.
+    /// The code at the beginning of an error; empty if the code is unknown.
     fn code(text: &[u8]) -> &[u8] {
         let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
         let is_code = first == b"ERR" || CODES.iter().any(|(code, _)| code.as_bytes() == first);
@@ -218,7 +217,7 @@ impl ServerErrorKind {
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
             }
-            // The same of a right that is missing there, which has no code.
+            // A missing right inside the script has no code.
             if text.contains(": The user executing the script can't") {
                 return Self::NoPermission;
             }
