@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_to_be_released_wherever_an_extension_was_sent() {
+    fn a_lock_is_released_on_every_node_that_got_an_extension() {
         // The last two never had the key; if it is restored there, it must be removed again.
         let mut before = lease(0, 1_000);
         before.nodes = ballot("yyy--").tally.granted;

@@ -18,8 +18,8 @@ use crate::resp::{Reply, encode_command};
 /// late commands are carried out.
 pub const FORMER_MAX: usize = 16;
 
-/// After this many invalid answers in a row, a server is not asked again to end connections, because
-/// it could never be used otherwise. A few invalid answers may be strays.
+/// After this many invalid answers in a row, a server is not asked again to end connections: it
+/// could never be used otherwise. A few invalid answers may be strays.
 const MISUNDERSTOOD_MAX: u32 = 10;
 
 /// Connections to one node that were given up and may still deliver commands.

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_really_say_is_recognised() {
+    fn the_errors_of_real_servers_are_recognised() {
         let table = [
             ("ERR max number of clients reached", ServerErrorKind::TooManyClients),
             (
