@@ -204,7 +204,7 @@ impl Acquire {
     }
 
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
-        let lock = request.lock().expect("a lock is asked for").clone();
+        let lock = request.lock().expect("an acquisition names a lock").clone();
         let started = request.started;
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;

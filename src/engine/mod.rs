@@ -125,7 +125,7 @@ pub enum Input {
 
 /// The next step of an operation.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the loop that drives an operation must know all")]
+#[expect(clippy::exhaustive_enums, reason = "the loop that runs an operation must know all")]
 pub enum Step<O> {
     /// Send this request to the nodes.
     Send(Request),

@@ -137,7 +137,7 @@ pub fn judge(nodes: usize, yes: usize, no: usize) -> Verdict {
     }
 }
 
-/// What one node's answer means for the operation.
+/// The meaning of one node's answer for the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "yes, no, or no answer")]
 pub enum Vote {

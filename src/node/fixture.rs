@@ -72,7 +72,7 @@ fn taking_over(before: u8, mut request: Request) -> Request {
     request
 }
 
-/// A request about a fenced lock, whose counters live for an hour.
+/// A request about a fenced lock, whose counters have a ttl of an hour.
 pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
     let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
     about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }, now)
@@ -101,7 +101,7 @@ pub(super) fn greeting(run_id: &str, uptime: u64) -> String {
     format!("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}", info(run_id, uptime))
 }
 
-/// The same of a server that says what it calls the connection.
+/// As `greeting`, from a server that reports the connection's id.
 pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
     let hello = format!("%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:{connection}\r\n");
     format!("{hello}{}", info(run_id, 1_000))

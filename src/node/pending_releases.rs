@@ -44,7 +44,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
 /// The pending removals of one node.
 #[derive(Debug)]
 pub(super) struct PendingReleases {
-    owed: TicketQueue<PendingRelease>,
+    queue: TicketQueue<PendingRelease>,
     bytes: usize,
     /// The most that is kept, in number and bytes, if the node does not answer.
     most: (usize, usize),
@@ -55,7 +55,7 @@ pub(super) struct PendingReleases {
 impl Default for PendingReleases {
     fn default() -> Self {
         Self {
-            owed: TicketQueue::default(),
+            queue: TicketQueue::default(),
             bytes: 0,
             most: (DEBTS_MAX, DEBT_BYTES_MAX),
             expires_at: Time::ZERO,
@@ -74,19 +74,19 @@ impl PendingReleases {
         request: Request,
         is_well: bool,
     ) -> Vec<Ticket> {
-        let lives = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
-        let until = now.after(lives);
+        let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
+        let until = now.after(lifetime);
         self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
         self.bytes += request.key_bytes();
-        self.owed.push(ticket, PendingRelease { request, until });
+        self.queue.push(ticket, PendingRelease { request, until });
         if is_well {
             // If the node stops answering, the removals in flight become pending too.
-            let number = self.owed.len() + IN_FLIGHT_MAX;
+            let number = self.queue.len() + IN_FLIGHT_MAX;
             let bytes = self.bytes + 2 * IN_FLIGHT_BYTES_MAX;
             self.most = (self.most.0.max(number), self.most.1.max(bytes));
         }
         let mut given_up = Vec::new();
-        while self.owed.len() > self.most.0 || self.bytes > self.most.1 {
+        while self.queue.len() > self.most.0 || self.bytes > self.most.1 {
             given_up.extend(self.take().and_then(|(ticket, _)| ticket));
         }
         given_up
@@ -94,15 +94,15 @@ impl PendingReleases {
 
     /// Removes and returns the oldest, with its ticket if a caller still waits for the answer.
     pub(super) fn take(&mut self) -> Option<(Option<Ticket>, PendingRelease)> {
-        let (ticket, debt) = self.owed.pop()?;
-        self.bytes -= debt.request.key_bytes();
+        let (ticket, pending) = self.queue.pop()?;
+        self.bytes -= pending.request.key_bytes();
         self.forget_peak();
-        Some((ticket, debt))
+        Some((ticket, pending))
     }
 
     /// Has `flight` room for the oldest removal?
     pub(super) fn is_payable(&self, flight: &Flight) -> bool {
-        self.owed.first().is_some_and(|debt| flight.has_room(&debt.request))
+        self.queue.first().is_some_and(|pending| flight.has_room(&pending.request))
     }
 
     /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
@@ -110,9 +110,9 @@ impl PendingReleases {
         if self.is_empty() || now < self.expires_at {
             return Vec::new();
         }
-        let given_up = self.owed.retain(|debt| debt.until > now);
-        self.bytes = self.owed.iter().map(|debt| debt.request.key_bytes()).sum();
-        let next = self.owed.iter().map(|debt| debt.until).min();
+        let given_up = self.queue.retain(|pending| pending.until > now);
+        self.bytes = self.queue.iter().map(|pending| pending.request.key_bytes()).sum();
+        let next = self.queue.iter().map(|pending| pending.until).min();
         self.expires_at = next.unwrap_or(self.expires_at);
         self.forget_peak();
         given_up
@@ -120,20 +120,20 @@ impl PendingReleases {
 
     /// Marks the removal of `ticket` as not waited for. The removal stays pending.
     pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
-        self.owed.unwait(ticket)
+        self.queue.unwait(ticket)
     }
 
     /// Returns all tickets that wait for an answer, which will not arrive on this connection.
     pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
-        self.owed.unwait_all()
+        self.queue.unwait_all()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.owed.len()
+        self.queue.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.queue.is_empty()
     }
 
     /// Resets the limits when no removal is pending.
@@ -156,7 +156,7 @@ mod tests {
             for _ in 0..2 * DEBTS_MAX {
                 pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
-                    pending_releases.owed.iter().map(|debt| debt.request.key().len()).sum();
+                    pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.bytes);
                 assert!(bytes <= DEBT_BYTES_MAX && pending_releases.len() <= DEBTS_MAX);
                 assert!(!pending_releases.is_empty(), "the latest is kept");
@@ -168,19 +168,19 @@ mod tests {
     fn pending_releases_of_an_answering_node_are_kept_when_it_stops_answering() {
         let mut pending_releases = PendingReleases::default();
         let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
-        let owe = |pending_releases: &mut PendingReleases, count, is_well| {
+        let add = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count)
                 .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
         };
-        owe(&mut pending_releases, many, true);
+        add(&mut pending_releases, many, true);
         assert_eq!(pending_releases.len(), many);
         // The removals in flight become pending. Beyond that the number does not grow.
-        owe(&mut pending_releases, IN_FLIGHT_MAX, false);
+        add(&mut pending_releases, IN_FLIGHT_MAX, false);
         assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
-        owe(&mut pending_releases, more, false);
+        add(&mut pending_releases, more, false);
         assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
         while pending_releases.take().is_some() {}
-        owe(&mut pending_releases, more, false);
+        add(&mut pending_releases, more, false);
         assert_eq!(pending_releases.len(), DEBT_BYTES_MAX / 1_000);
     }
 

@@ -35,8 +35,8 @@ enum Quote {
 }
 
 /// The first bytes of `text`, `length` of them or a few more, with stars for each `secret` in them.
-/// `None` if nothing of it may be shown. What is quoted within the first `code` bytes, which are
-/// one of the codes that servers use, is no quotation.
+/// `None` if nothing of it may be shown. A match within the first `code` bytes, which are an error
+/// code of servers, is no quotation.
 pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) -> Option<Vec<u8>> {
     // Some servers write this in place of bytes that are no UTF-8.
     let lossy = String::from_utf8_lossy(secret);
@@ -119,8 +119,8 @@ fn is_quotation_end(rest: &[u8]) -> bool {
     marks.iter().any(|mark| rest.starts_with(mark)) || rest.iter().all(is_punctuation)
 }
 
-/// How many bytes at the beginning of both are the same, or what a server makes of the secret's so
-/// that its reply stays one line: blanks in place of line breaks.
+/// How many bytes at the beginning of both are the same. A blank equals a line break of the secret,
+/// because servers replace line breaks to keep a reply on one line.
 fn common_length(text: &[u8], secret: &[u8]) -> usize {
     let is_same = |(seen, secret): &(&u8, &u8)| {
         seen == secret || **seen == b' ' && matches!(secret, b'\r' | b'\n')
@@ -202,7 +202,7 @@ mod tests {
         }
         // No ordinary word, so it was the password also where no quotation ends.
         assert_eq!(shown("ERR AUTH s3cr is wrong", "s3cr:et"), None);
-        // Ordinary words, and what is too short.
+        // Ordinary words, and beginnings that are too short.
         for text in ["ERR the password is wrong", "ERR passwords are wrong", "ERR bad 'pa'"] {
             assert_eq!(shown(text, "password-of-mine").as_deref(), Some(text));
         }

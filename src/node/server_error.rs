@@ -136,11 +136,11 @@ pub enum ServerErrorKind {
     ClusterDown,
     /// `NOSCRIPT`: it does not know the script. Handled by sending the script again.
     NoScript,
-    /// `NOPROTO`: it does not speak the version of RESP that was asked for.
+    /// `NOPROTO`: it does not support the requested version of RESP.
     NoProto,
     /// `EXECABORT`: a transaction was discarded.
     ExecAbort,
-    /// `FENCE`: what should be a lock's fencing counter is no number, or as large as numbers get.
+    /// `FENCE`: the key of a lock's fencing counter holds no number, or one too large to be raised.
     Counter,
     /// `WRONGTYPE`: the key holds something that is not a lock's.
     WrongType,
@@ -401,7 +401,7 @@ mod tests {
         assert_eq!(text(b"ERR 'p  w\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
         assert_eq!(text(b"ERR 'p  w ' is odd", b"p\r\nw\n"), "ERR '***' is odd");
         assert_eq!(text(b"ERR 'p\r\nw\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
-        // What is no UTF-8 is found also where it would be read together with its neighbours.
+        // Invalid UTF-8 is found even if it would be decoded together with its neighbours.
         assert_eq!(text(b"ERR pw\xc3\xa9", b"pw\xc3"), "ERR ***\u{fffd}");
         assert_eq!(text("ERR pw\u{fffd}".as_bytes(), b"pw\xc3"), "ERR ***");
         let secret = b"4, with args beginning with b";

@@ -1,4 +1,4 @@
-//! Attempts that fail: what is taken back, and whether there is another.
+//! Failed attempts: the removals they send, and whether there is another attempt.
 
 use super::{Acquire, Acquired, State, Wait};
 use crate::clock::Time;

@@ -168,7 +168,7 @@ fn a_lock_is_handed_off_in_one_round() {
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
-    let before = request.predecessor().expect("the lock before");
+    let before = request.predecessor().expect("a handoff names its predecessor");
     assert_eq!((before.token, before.attributes.clone()), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
     let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };

@@ -30,21 +30,21 @@ impl Call<'_> {
 
     fn set(self, new: &Acquisition, counters: &[Vec<u8>], before: &[u8], out: &mut Vec<u8>) {
         let Acquisition { lock, ttl, fence } = new;
-        let [mut locks, mut millis, mut first, mut life] = [[0; 20]; 4];
+        let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
-        let life = decimal(counters_life(lock), &mut life);
-        self.run(lock, counters, &[locks, before, &value_of(lock), ttl, first, life], out);
+        let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
+        self.run(lock, counters, &[locks, before, &value_of(lock), ttl, first, counters_ttl], out);
     }
 
     /// Raises the counters of a lock.
     pub(super) fn fence(self, lock: &LockId, fence: u64, out: &mut Vec<u8>) {
-        let [mut locks, mut first, mut life] = [[0; 20]; 3];
+        let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let first = decimal(fence, &mut first);
-        let life = decimal(counters_life(lock), &mut life);
-        self.run(lock, &counters(lock), &[locks, &value_of(lock), first, life], out);
+        let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
+        self.run(lock, &counters(lock), &[locks, &value_of(lock), first, counters_ttl], out);
     }
 
     /// Extends the ttl of all keys.
@@ -87,6 +87,6 @@ fn counters(lock: &LockId) -> Vec<Vec<u8>> {
 }
 
 /// The ttl of the counters, in milliseconds.
-fn counters_life(lock: &LockId) -> u64 {
+fn ttl_of_counters(lock: &LockId) -> u64 {
     lock.counters_ttl().map_or(0, Ttl::as_millis)
 }

@@ -106,10 +106,10 @@ fn a_shorter_extension_is_encoded_like_any_other() {
 #[test]
 fn keys_and_tokens_are_any_bytes() {
     let lock = LockId { key: b"\r\n*1\r\n\0\xff"[..].into(), ..lock(b'\n') };
-    let plant = about(Verb::Acquire, lock, at(0));
+    let acquire = about(Verb::Acquire, lock, at(0));
     let token = &[b'\n'; 20][..];
     let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
-    assert_eq!(encoded(&plant, Form::Digest), expected);
+    assert_eq!(encoded(&acquire, Form::Digest), expected);
 }
 
 #[derive(Debug, PartialEq)]
@@ -166,10 +166,10 @@ fn each_reply_has_the_expected_meaning_for_each_verb() {
         (b"-\r\n", [Failed, Failed, Failed]),
         (b"!8\r\nERR what\r\n", [Failed, Failed, Failed]),
     ];
-    for (bytes, [plant, script, ping]) in table {
+    for (bytes, [acquire, script, ping]) in table {
         let text = String::from_utf8_lossy(bytes);
         for verb in [Verb::Acquire, Verb::Restore] {
-            assert_eq!(kind(verb, bytes), plant, "{verb:?} {text:?}");
+            assert_eq!(kind(verb, bytes), acquire, "{verb:?} {text:?}");
         }
         for verb in [Verb::Extend, Verb::Release, Verb::Undo] {
             assert_eq!(kind(verb, bytes), script, "{verb:?} {text:?}");

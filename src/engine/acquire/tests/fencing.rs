@@ -114,7 +114,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
             let undo = script.undo();
             assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
             let Acquired::TooSlow(took) = script.done() else { panic!() };
-            assert_eq!(took, Duration::from_millis(now - 1_000), "since it was asked for");
+            assert_eq!(took, Duration::from_millis(now - 1_000), "since the request");
         } else {
             assert_eq!(token(script.done()), Some(9));
         }
