@@ -96,9 +96,9 @@ pub(crate) fn is_unseen(character: char) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerErrorKind {
-    /// `NOAUTH`: it wants a password and was given none.
+    /// `NOAUTH`: the server requires a password, and none was sent.
     AuthenticationRequired,
-    /// `WRONGPASS`: user or password are wrong, or it knows no passwords.
+    /// `WRONGPASS`: user or password are wrong, or the server has no password set.
     WrongPassword,
     /// `NOPERM`: the user may not do this.
     NoPermission,
@@ -108,41 +108,41 @@ pub enum ServerErrorKind {
     NoSuchDatabase,
     /// The command does not exist there, for instance because it was renamed.
     UnknownCommand,
-    /// `LOADING`: it is reading its data after a start.
+    /// `LOADING`: the server is reading its data after a start.
     Loading,
-    /// `MISCONF`: it cannot write to its disk, and so refuses to change anything.
+    /// `MISCONF`: the server cannot write to its disk, and refuses writes.
     Misconf,
-    /// `READONLY`: it is a replica.
+    /// `READONLY`: the server is a replica.
     ReadOnly,
-    /// `MASTERDOWN`: it is a replica that has lost its master.
+    /// `MASTERDOWN`: the server is a replica that has lost its master.
     MasterDown,
-    /// `NOREPLICAS`: it has too few replicas to change anything.
+    /// `NOREPLICAS`: the server has too few replicas to accept writes.
     NoReplicas,
-    /// `OOM`: it has no memory left.
+    /// `OOM`: the server has no memory left.
     OutOfMemory,
     /// `BUSY`: a script keeps it busy.
     Busy,
     /// `UNKILLABLE`: a script that cannot be stopped keeps it busy.
     Unkillable,
-    /// `MOVED`: it is a node of a cluster, and the key is another's.
+    /// `MOVED`: the server is a node of a cluster, and the key belongs to another node.
     Moved,
-    /// `ASK`: it is a node of a cluster, and the key is on its way to another.
+    /// `ASK`: the server is a node of a cluster, and the key is moving to another node.
     Ask,
-    /// `TRYAGAIN`: it is a node of a cluster that is being changed.
+    /// `TRYAGAIN`: the server is a node of a cluster that is being changed.
     TryAgain,
-    /// `CROSSSLOT`: it is a node of a cluster, and the keys are not all in one place.
+    /// `CROSSSLOT`: the server is a node of a cluster, and the keys are not all in one slot.
     CrossSlot,
-    /// `CLUSTERDOWN`: it is a node of a cluster that does not work.
+    /// `CLUSTERDOWN`: the server is a node of a cluster that does not work.
     ClusterDown,
-    /// `NOSCRIPT`: it does not know the script. Handled by sending the script again.
+    /// `NOSCRIPT`: the server does not know the script. Handled by sending the script again.
     NoScript,
-    /// `NOPROTO`: it does not support the requested version of RESP.
+    /// `NOPROTO`: the server does not support the requested version of RESP.
     NoProto,
     /// `EXECABORT`: a transaction was discarded.
     ExecAbort,
     /// `FENCE`: the key of a lock's fencing counter holds no number, or one too large to be raised.
     Counter,
-    /// `WRONGTYPE`: the key holds something that is not a lock's.
+    /// `WRONGTYPE`: the key holds a value that is not a lock.
     WrongType,
     /// `ERR max number of clients reached`.
     TooManyClients,
