@@ -8,7 +8,7 @@ use crate::clock::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum ReleaseOutcome {
-    /// A majority held the key until the release, and deleted it or shortened its ttl.
+    /// A majority held the key until the release, and deleted it or set how long it stays.
     InTime,
     /// The validity had passed, or no majority held the key any more.
     TooLate,

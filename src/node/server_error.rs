@@ -110,7 +110,7 @@ pub enum ServerErrorKind {
     UnknownCommand,
     /// `LOADING`: the server is reading its data after a start.
     Loading,
-    /// `MISCONF`: the server cannot write to its disk, and refuses writes.
+    /// `MISCONF`: the server cannot write to its disk, so it refuses all writes.
     Misconf,
     /// `READONLY`: the server is a replica.
     ReadOnly,
