@@ -34,7 +34,7 @@ pub enum Wait {
 }
 
 impl Wait {
-    /// Until when to wait: a time that has passed for one attempt, `None` without an end.
+    /// When the wait ends: a time in the past for one attempt, `None` for a wait without an end.
     #[must_use]
     pub fn deadline(self) -> Option<Time> {
         match self {
@@ -45,20 +45,20 @@ impl Wait {
     }
 }
 
-/// What trying to take a lock came to.
+/// The outcome of trying to take a lock.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum Acquired {
-    /// It is ours.
+    /// The lock was granted to this client.
     Held(Lease),
-    /// A majority answered, and others hold it.
+    /// A majority answered, and other clients hold the lock.
     Contended,
     /// Too few nodes answered to know.
     Unanswered,
-    /// A majority granted it, but only when this much time had passed since it was asked for, and
-    /// too little validity was left.
+    /// A majority granted it, but this much time had passed since the request, and too little
+    /// validity was left.
     TooSlow(Duration),
-    /// Two of the nodes are one server, so there is no majority to be had.
+    /// Two of the nodes are one server, so no majority is possible.
     SameServer,
     /// There were no random numbers for a token.
     NoEntropy,
@@ -78,13 +78,13 @@ pub struct Acquire {
     began: Option<Time>,
     /// How many attempts have been made.
     attempts: u32,
-    /// What the last attempt came to.
+    /// The outcome of the last attempt.
     failure: Option<Acquired>,
-    /// A failed attempt's undo, which goes out before anything else happens.
+    /// A failed attempt's undo, which is sent before anything else.
     undo: Option<Request>,
-    /// The same for the lock that was to be handed over.
+    /// The undo of the predecessor, if a handoff failed.
     undo_before: Option<Request>,
-    /// The lock that is handed over, until that has been tried.
+    /// The lock to take over in a handoff, until the handoff was tried.
     predecessor: Option<Lease>,
     state: State,
 }
@@ -95,14 +95,14 @@ enum State {
     Resting(Time),
     /// An attempt has begun: its request is to be sent, or has been.
     Asking { request: Request, is_sent: bool },
-    /// It was granted, and its fencing token is to be confirmed by a majority.
+    /// The lock was granted; a majority must still confirm its fencing token.
     Confirming { lease: Lease, request: Request, is_sent: bool },
-    /// Over.
+    /// The operation has an outcome.
     Over(Option<Acquired>),
 }
 
 impl Acquire {
-    /// Takes `key` for `ttl`. Waits for it as `wait` says.
+    /// Takes `key` for `ttl`, and waits for it as `wait` says.
     #[must_use]
     pub fn new(rules: Arc<Rules>, key: Arc<[u8]>, ttl: Ttl, wait: Wait) -> Self {
         Self {
@@ -123,32 +123,33 @@ impl Acquire {
         }
     }
 
-    /// Takes a lock that has more to it than a key and a token.
+    /// Takes a lock that has these attributes besides a key and a token.
     #[must_use]
     pub fn with(mut self, attributes: Option<Arc<LockAttributes>>) -> Self {
         self.attributes = attributes;
         self
     }
 
-    /// Takes the lock over from one who has done with it: with the first attempt, each node gives
-    /// the key of that lock to this one in one step. If that fails, the lock before is taken back
-    /// as well, and the attempts that follow are like any others.
+    /// Takes the lock over from `predecessor`, which its holder has given up: in the first attempt,
+    /// each node replaces the predecessor's token by the new one in one step. If that fails, the
+    /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
     #[must_use]
     pub fn succeeding(mut self, predecessor: Lease) -> Self {
         self.predecessor = Some(predecessor);
-        // So it was until now, which is what counts if the caller's deadline cuts the round short.
+        // The predecessor held the lock until now. This is the outcome if the caller's deadline
+        // cuts the round short.
         self.failure = Some(Acquired::Contended);
         self
     }
 
-    /// Takes the lock only with so much validity left, instead of what the rules say.
+    /// Takes the lock only if this much validity is left, instead of the rules' `min_validity`.
     #[must_use]
     pub fn leaving(mut self, min_validity: Duration) -> Self {
         self.min_validity = min_validity;
         self
     }
 
-    /// Lets `until` come before the first attempt.
+    /// Delays the first attempt until this time.
     #[must_use]
     pub fn pausing(mut self, until: Time) -> Self {
         self.state = State::Resting(until);
@@ -157,8 +158,8 @@ impl Acquire {
 
     fn begin(&mut self, now: Time, entropy: Entropy) {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
-            // Whoever was to begin the last attempt has overslept. Another one would not end in
-            // time.
+            // The thread that should have begun the last attempt woke up too late. Another attempt
+            // would not end in time.
             self.state = State::Over(Some(failure));
             self.give_up_predecessor(now, NodeSet::EMPTY);
             return;
@@ -191,19 +192,19 @@ impl Acquire {
         self.state = State::Asking { request, is_sent: false };
     }
 
-    /// When a round that begins now ends, of an attempt that was begun at `started`.
+    /// The end of a round that begins now, in an attempt that began at `started`.
     fn deadline(&self, now: Time, started: Time) -> Time {
         let round_end = now.after(self.rules.node_timeout);
         match self.wait {
-            // The caller's own deadline ends the round as well. One that had passed before is a
-            // caller who wants one attempt, and an attempt with no time to be answered is none.
+            // The caller's own deadline ends the round as well. A deadline that had passed before
+            // means one attempt, and that attempt must have time for replies.
             Wait::Until(time) if time > started => round_end.min(time),
             _ => round_end,
         }
     }
 
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {
-        let lock = request.lock().expect("a lock is asked for").clone();
+        let lock = request.lock().expect("an acquisition names a lock").clone();
         let started = request.started;
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
@@ -224,12 +225,13 @@ impl Acquire {
             return;
         }
 
-        // Every node the request was written to, granted or not, answered or not: what a node that
-        // did not answer has done is unknown, and the undo follows the request on its connection.
+        // The undo goes to every node to which the request was written, granted or not, answered or
+        // not: a node that did not answer may have set the key, and the undo follows the request on
+        // the same connection.
         self.fail(now, started, request, ballot.sent, ballot);
     }
 
-    /// Not just `now < valid_until`: what is left must be worth handing out.
+    /// Is the grant in time? `now < valid_until` is not enough: `min_validity` must be left.
     fn is_in_time(&self, now: Time, valid_until: Time) -> bool {
         now < valid_until && valid_until.since(now) >= self.min_validity
     }

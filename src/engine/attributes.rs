@@ -1,43 +1,43 @@
-//! What a lock may have beyond one key and a token.
+//! The optional parts of a lock: more keys, an owner's label, fencing counters.
 
 use super::{Node, NodeSet, Token, Ttl};
 use std::sync::Arc;
 
-/// The most that a wall clock counts for, in microseconds since 1970: a time in the year 2112. A
-/// clock that is wrong by more must not use up what counters have room for.
+/// The largest wall clock value that is used, in microseconds since 1970: a time in the year 2112.
+/// A clock beyond that must not use up the range of the counters.
 pub const FENCE_SEED_MAX: u64 = 1 << 52;
 
-/// The largest fencing token: what is left above any wall clock for counting a grant every
-/// microsecond for twelve days, or one every millisecond for 34 years. The nodes' scripts count in
-/// doubles, which are exact up to twice as much.
+/// The largest fencing token. The range above any wall clock suffices for a grant every microsecond
+/// for twelve days, or one every millisecond for 34 years. The nodes' scripts count in doubles,
+/// which are exact up to twice this value.
 ///
-/// No lower than that, so that no clock and no counting comes to the end; and no higher, because
-/// what is beyond it has not been counted. A node whose counter is there, by whatever accident,
-/// grants nothing, and the others do not follow it: nobody has had such a token, or a majority
-/// would have the counter, and then nobody is granted the lock.
+/// The limit is high enough that no clock and no counting reaches it, and a counter above it was
+/// not produced by counting. A node whose counter is above it, for whatever reason, grants nothing,
+/// and the other nodes do not follow it: no client was granted such a token, because a majority
+/// would then have the counter, and such a majority grants no lock.
 pub const FENCE_MAX: u64 = FENCE_SEED_MAX + (1 << 40);
 
-/// What a lock has beyond one key and a token. Most have nothing of it.
+/// What a lock has besides one key and a token. Most locks have none of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockAttributes {
     /// Keys that are locked together with the first: all of them, or none.
     pub more_keys: Vec<Arc<[u8]>>,
-    /// What follows the token in the keys' value, to say whose the lock is.
+    /// The owner's label, which follows the token in the keys' value.
     pub owner: Vec<u8>,
-    /// How long the counters live from which fencing tokens come. `None` if there are none.
+    /// The ttl of the counters that fencing tokens come from. `None` for a lock without fencing.
     pub fence: Option<Ttl>,
 }
 
 /// A lock as the nodes know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "whoever encodes a request must know all of it")]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
 pub struct LockId {
     /// The lock's key.
     pub key: Arc<[u8]>,
-    /// Whose lock it is.
+    /// The token that identifies its holder.
     pub token: Token,
-    /// What the lock has beyond that.
+    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
 }
 
@@ -53,14 +53,14 @@ impl LockId {
         self.attributes.as_ref().is_some_and(|attributes| !attributes.more_keys.is_empty())
     }
 
-    /// How long the counters live, if the lock is fenced.
+    /// The ttl of the counters, if the lock is fenced.
     #[must_use]
     pub fn counters_ttl(&self) -> Option<Ttl> {
         self.attributes.as_ref()?.fence
     }
 }
 
-/// All keys of a lock: the first, and those that are locked together with it.
+/// All keys of a lock: the first, and the keys that are locked together with it.
 pub(super) fn keys<'a>(
     first: &'a Arc<[u8]>,
     attributes: &'a Option<Arc<LockAttributes>>,
@@ -69,37 +69,37 @@ pub(super) fn keys<'a>(
     std::iter::once(first).chain(more).map(|key| &**key)
 }
 
-/// The lock before, in a request that hands it over.
+/// The lock that a handoff replaces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Predecessor {
-    /// Whose it was.
+    /// Its token.
     pub token: Token,
-    /// What it had beyond that.
+    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
 }
 
 impl Predecessor {
-    /// A lock with no more to it than a key and a token.
+    /// A lock with only a key and a token.
     #[must_use]
     pub fn new(token: Token) -> Self {
         Self { token, attributes: None }
     }
 }
 
-/// The counters that nodes have answered with.
+/// The counters in the nodes' answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
     /// The largest of them.
     pub largest: u64,
-    /// The nodes that granted the lock and answered with that one.
+    /// The nodes that granted the lock and answered with the largest counter.
     pub nodes: NodeSet,
 }
 
 impl Counters {
-    /// Takes in what `node` has answered. The largest counts wherever it comes from; the node only
-    /// with its vote.
+    /// Records the counter in the answer of `node`. The largest counter counts from any node; the
+    /// node itself counts only with its vote.
     pub fn note(&mut self, node: Node, counter: u64, has_voted: bool) {
         if counter > self.largest {
             *self = Self { largest: counter, nodes: NodeSet::EMPTY };

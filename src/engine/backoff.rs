@@ -1,9 +1,9 @@
 //! Waiting between attempts: a random time below a ceiling that doubles.
 //!
 //! "Full jitter" (Marc Brooker, *Exponential Backoff and Jitter*, AWS Architecture Blog, 2015):
-//! clients that failed together must not come back together, so the whole delay is random and not
-//! just a part of it. With a lock over N nodes that matters twice, since clients that ask at the
-//! same moment each win some nodes and none wins enough.
+//! clients that failed at the same time must not retry at the same time, so the whole delay is
+//! random and not just a part of it. For a lock over N nodes this matters twice: clients that ask
+//! at the same moment each win some nodes and none wins a majority.
 
 use std::time::Duration;
 
@@ -54,13 +54,13 @@ impl Backoff {
     }
 
     /// How long to wait after one more failure. `least_ceiling`, such as the time that the failed
-    /// attempt took, takes the place of the base where it is longer.
+    /// attempt took, replaces the base where it is longer.
     pub fn next_delay(&mut self, least_ceiling: Duration) -> Duration {
         self.next_delay_within(least_ceiling, Duration::MAX)
     }
 
-    /// The same, with no ceiling above `most`. The whole delay is random all the same: what is only
-    /// cut down to `most` would be the same for everybody.
+    /// As [`next_delay`](Self::next_delay), with no ceiling above `most`. The whole delay stays
+    /// random: delays that are only cut down to `most` would be the same for all clients.
     pub fn next_delay_within(&mut self, least_ceiling: Duration, most: Duration) -> Duration {
         let doubled = 2_u32.saturating_pow(self.failures);
         self.failures = self.failures.saturating_add(1);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_failures_and_any_setting_is_fine() {
+    fn no_number_of_failures_and_no_setting_overflows() {
         let mut backoff = Backoff::new(BASE, CAP, Jitter::from_seed(1));
         for _ in 0..100 {
             assert!(backoff.next_delay(Duration::ZERO) <= CAP);

@@ -1,4 +1,4 @@
-//! Letting a lock live on. A failed extension takes nothing away: the lock is good until its old
+//! Extending a lock. A failed extension does not shorten the lock: it stays valid until its old
 //! validity ends, unless the nodes' answers prove that no majority holds it any more.
 
 use super::judge;
@@ -7,20 +7,20 @@ use crate::clock::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What extending a lock came to.
+/// The outcome of extending a lock.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum Extended {
-    /// A majority confirmed it. This is the lock from now on.
+    /// A majority confirmed the extension. This is the lease from now on.
     Confirmed(Lease),
-    /// It was lost: its validity has passed, or so many nodes answered that it is not ours that the
-    /// others are no majority. Its validity is what it was. What is left of it is to be released:
-    /// on some nodes it may live for as long as the extension asked for.
+    /// The lock was lost: its validity has passed, or so many nodes refused that the others are no
+    /// majority. The lease has its old validity. It must be released: on some nodes the key may
+    /// stay for as long as the extension asked for.
     Lost(Lease),
-    /// Too few nodes answered. The lock is as good as it was before, and may be asked for again. It
-    /// may live longer on some nodes, which its release must know of.
+    /// Too few nodes answered. The lock is valid as before, and the extension may be tried again.
+    /// On some nodes the key may stay longer; the lease records that for its release.
     Unanswered(Lease),
-    /// It would be held for longer than the configuration allows in all.
+    /// The lock would be held in all for longer than the configuration allows.
     HeldTooLong(Duration),
 }
 
@@ -39,7 +39,7 @@ enum State {
 }
 
 impl Extend {
-    /// Extends `lease`, which is what the caller believes to hold, to `ttl` from `now` on.
+    /// Extends `lease`, which the caller believes to hold, to `ttl` from `now` on.
     #[must_use]
     pub fn new(rules: Arc<Rules>, lease: Lease, ttl: Ttl, now: Time) -> Self {
         let hold = now.after(ttl.as_duration()).since(lease.since);
@@ -48,7 +48,7 @@ impl Extend {
         } else if rules.hold_max.is_some_and(|most| hold > most) {
             State::Over(Some(Extended::HeldTooLong(hold)))
         } else {
-            // All nodes, also those that never had the key: one that lost it gets it back.
+            // All nodes, also those that never had the key: it is restored where it was lost.
             let action = Action::Extend { lock: lease.id(), ttl };
             State::Asking { request: Request::to_all(&rules, now, action), ttl, is_sent: false }
         };
@@ -61,10 +61,10 @@ impl Extend {
         matches!(self.state, State::Over(_))
     }
 
-    /// What an extension to `ttl` came to that was asked for at `started`.
+    /// The outcome of an extension to `ttl` that was requested at `started`.
     fn conclude(&self, now: Time, (started, ttl): (Time, Ttl), ballot: &Ballot) -> Extended {
-        // Also if it has been confirmed: a node may have said yes because the request that took the
-        // lock reached it only now. Until then others may have had it there.
+        // This holds for a confirmed extension too: a node may have granted it because the request
+        // that took the lock reached the node only now. Until then another client may have had it.
         let is_past = now >= self.lease.valid_until;
         let mut lease = self.lease.clone();
         lease.nodes = lease.nodes.union(ballot.sent);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmed_extension_counts_from_before_it_was_asked_for() {
+    fn a_confirmed_extension_counts_from_before_the_request() {
         let mut extend = extend(1_000, 500);
         let request = extend.request();
         assert_eq!((request.verb(), request.nodes), (Verb::Extend, NodeSet::all(5)));
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_answers_keep_the_lock_until_its_old_end_and_no_longer() {
+    fn an_extension_with_too_few_answers_keeps_the_old_validity() {
         for votes in ["yyfff", "fffff", "ynnff", "nnfff", "yynnf"] {
             let mut script = extend(1_000, 500);
             script.request();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_majority_that_denies_it_ends_the_lock_at_once() {
+    fn a_lock_is_lost_at_once_when_a_majority_refuses_the_extension() {
         for votes in ["nnn--", "nnnff", "yynnn", "nnnnn"] {
             let mut extend = extend(1_000, 500);
             extend.request();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_was_lost_is_owed_its_release_for_as_long_as_it_may_live_anywhere() {
+    fn the_release_of_a_lost_lock_stays_pending_for_the_longest_ttl_sent() {
         let mut extend = extend(60_000, 500);
         extend.request();
         let Extended::Lost(lease) = extend.answer(510, ballot("nnny-")).done() else { panic!() };
@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_is_to_be_released_wherever_an_extension_was_sent() {
-        // The last two never had the key; one that is put back there is to be removed again.
+    fn a_lock_is_released_on_every_node_that_got_an_extension() {
+        // The last two never had the key; if it is restored there, it must be removed again.
         let mut before = lease(0, 1_000);
         before.nodes = ballot("yyy--").tally.granted;
         for votes in ["yyynn", "yyfff", "nnnyy"] {
@@ -225,14 +225,14 @@ mod tests {
     }
 
     #[test]
-    fn a_confirmation_that_comes_after_every_end_is_no_lock() {
+    fn a_confirmation_after_the_old_and_the_new_validity_counts_as_lost() {
         let mut extend = extend(100, 500);
         extend.request();
         assert!(matches!(extend.answer(988, ballot("yyyyy")).done(), Extended::Lost(_)));
     }
 
     #[test]
-    fn a_confirmation_that_comes_after_the_old_end_proves_nothing_about_the_time_between() {
+    fn a_confirmation_after_the_old_validity_counts_as_lost() {
         // A node may have got the key only now, from a request that was late; until then another
         // client may have had the lock.
         for (now, is_lost) in [(987, false), (988, true), (1_010, true)] {
@@ -244,9 +244,9 @@ mod tests {
     }
 
     #[test]
-    fn a_late_confirmation_leaves_the_validity_as_it_was() {
-        // Whoever compares it with another extension of the same lock must see that this one is
-        // over by the clock, and not by what the nodes said.
+    fn a_late_confirmation_does_not_change_the_validity() {
+        // A comparison with another extension of the same lock must show that this one is lost by
+        // the clock, and not by the nodes' answers.
         let mut extend = extend(1_000, 970);
         extend.request();
         let Extended::Lost(lease) = extend.answer(988, ballot("yyyyy")).done() else { panic!() };

@@ -1,4 +1,4 @@
-//! What the tests of the operations share: votes as text, and a machine driven by literal times.
+//! Shared by the tests of the operations: votes as text, and a state machine run at literal times.
 
 use super::*;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ pub(super) fn rules(nodes: usize) -> Arc<Rules> {
     Arc::new(Rules::new(nodes, Drift::from_factor(0.01).unwrap()))
 }
 
-/// Random numbers that are not.
+/// Entropy with fixed bytes in place of random ones.
 pub(super) fn draw(number: u64) -> Entropy {
     let mut bytes = [0; Entropy::LEN];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -30,7 +30,7 @@ pub(super) fn ballot(votes: &str) -> Ballot {
     Ballot { sent: NodeSet::all(votes.len()), ..Ballot::new(tally) }
 }
 
-/// The same of a fenced lock, with the counter that each node has answered with; zero for none.
+/// A ballot for a fenced lock, with the counter in each node's answer; zero for none.
 pub(super) fn fenced_ballot(votes: &str, counters: [u64; 5]) -> Ballot {
     let mut ballot = ballot(votes);
     for (index, counter) in counters.into_iter().enumerate().filter(|(_, counter)| *counter > 0) {
@@ -57,12 +57,12 @@ pub(super) fn lease(since: u64, ttl: u64) -> Lease {
     }
 }
 
-/// Whose lock a request is about.
+/// The token of the lock in a request.
 pub(super) fn token_of(request: &Request) -> Token {
     request.lock().expect("it is about a lock").token
 }
 
-/// An operation that a test takes through its steps. Times are in milliseconds.
+/// Runs an operation step by step in a test. Times are in milliseconds.
 pub(super) struct Script<O>(O);
 
 impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
@@ -80,7 +80,7 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         self.request()
     }
 
-    /// Begins an attempt that is too late to be one.
+    /// Begins an attempt after the deadline.
     pub(super) fn oversleep(&mut self, now: u64, draw: Entropy) {
         self.0.handle(Time::from_millis(now), Input::Attempt(draw));
     }

@@ -13,15 +13,15 @@ use std::time::Duration;
 pub struct Lease {
     /// The lock's key.
     pub key: Arc<[u8]>,
-    /// Whose it is.
+    /// The token that identifies its holder.
     pub token: Token,
-    /// What it has beyond that.
+    /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
     /// The fencing token, if it is fenced.
     pub fence: Option<u64>,
-    /// Until when it may be relied on.
+    /// The end of its validity.
     pub valid_until: Time,
-    /// When it was asked for, before the first byte was written.
+    /// When it was requested, before the first byte was written.
     pub since: Time,
     /// The latest ttl that was sent.
     pub ttl: Ttl,
@@ -47,7 +47,7 @@ impl Lease {
         }
     }
 
-    /// The removal of its key, which stays worth sending for as long as the key may live.
+    /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
         Removal { lock: self.id(), ttl: self.ttl_longest, linger: None }
     }
@@ -64,20 +64,20 @@ impl Lease {
         self.valid_until.after(margin)
     }
 
-    /// The removal that nobody waits for.
+    /// A removal that no caller waits for.
     #[must_use]
     pub fn undo(&self, now: Time, rules: &Rules) -> Request {
         self.undo_after(None, now, rules)
     }
 
-    /// The same, but the key stays for `linger` from now on, if that is given.
+    /// As [`undo`](Self::undo), but the key stays for `linger` from now on, if that is given.
     #[must_use]
     pub fn undo_after(&self, linger: Option<Ttl>, now: Time, rules: &Rules) -> Request {
         self.request(Action::Undo(Removal { linger, ..self.removal() }), now, rules)
     }
 
-    /// How long the key must stay from now on so that the lock was held for `hold_at_least` since
-    /// it was requested, rounded up to whole milliseconds. `None` if that time has passed.
+    /// How long the key must stay from now on, so that the lock stays taken for `hold_at_least`
+    /// since its request, rounded up to whole milliseconds. `None` if that time has passed.
     #[must_use]
     pub fn linger(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
         let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());

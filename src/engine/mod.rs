@@ -1,6 +1,6 @@
 //! Redlock itself, as state machines that see no socket, no clock and no entropy.
 //!
-//! An operation is a machine that is told what happened and says what to do next:
+//! An operation is a state machine: it takes an input and returns the next step:
 //!
 //! ```text
 //!            handle(now, Attempt(token))          handle(now, Ballot)
@@ -18,9 +18,8 @@
 //! `Ballot` must have been read after the answer that decided it. Both errors are then on the safe
 //! side.
 //!
-//! A round is always the same thing: one request to all nodes, their votes, a verdict. What a
-//! request looks like in bytes, and which reply is which vote, is not known here (see
-//! `node::command`).
+//! A round is one request to all nodes, their votes, and a verdict. The encoding of requests and
+//! the meaning of replies are in `node::command`.
 
 mod acquire;
 mod attributes;
@@ -47,7 +46,7 @@ pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 use crate::clock::Time;
 use std::time::Duration;
 
-/// The settings that every operation of a client goes by.
+/// The settings of a client that every operation uses.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Rules {
@@ -55,9 +54,9 @@ pub struct Rules {
     pub nodes: usize,
     /// How long a round may take, connecting included.
     pub node_timeout: Duration,
-    /// How far the clocks may run apart.
+    /// How far clocks may drift apart.
     pub drift: Drift,
-    /// A lock that is left with less than this when it is granted is not handed out.
+    /// A lock that is granted with less validity left than this is not returned to the caller.
     pub min_validity: Duration,
     /// The ceiling of the first pause between two attempts.
     pub retry_base: Duration,
@@ -83,27 +82,27 @@ impl Rules {
     }
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ballot {
     /// The votes. Nodes that had not answered when the round was decided have none.
     pub tally: Tally,
-    /// The nodes to which the request was written, in part at least: these may have acted on it.
+    /// The nodes to which the request was written, at least in part: they may have carried it out.
     pub sent: NodeSet,
-    /// The nodes that failed in a way that waiting does not mend, such as a wrong password.
+    /// The nodes with an error that waiting does not resolve, such as a wrong password.
     pub hopeless: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
-    /// What the counters of a fenced lock are.
+    /// The counters of a fenced lock.
     pub counters: Counters,
-    /// For how long no majority can grant a lock, whatever all other nodes do: so many were started
-    /// so recently that what they grant does not count yet. Zero if it is not for that.
+    /// For how long no majority can grant a lock because of quarantined nodes: too many were
+    /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
     pub quarantine: Duration,
 }
 
 impl Ballot {
-    /// A ballot with nothing in it yet.
+    /// A ballot with these votes and nothing else.
     #[must_use]
     pub fn new(tally: Tally) -> Self {
         let (sent, hopeless, counters) = (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
@@ -112,39 +111,39 @@ impl Ballot {
     }
 }
 
-/// What an operation is told.
+/// An input of an operation.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Input {
     /// Begin an attempt, with fresh random numbers.
     Attempt(Entropy),
-    /// There are no random numbers to begin an attempt with.
+    /// No random numbers are available for an attempt.
     NoEntropy,
-    /// The nodes have been asked; this is what they said.
+    /// The result of the round that was sent.
     Ballot(Ballot),
 }
 
-/// What an operation wants done.
+/// The next step of an operation.
 #[derive(Clone, Debug)]
-#[expect(clippy::exhaustive_enums, reason = "the loop that drives an operation must know all")]
+#[expect(clippy::exhaustive_enums, reason = "the loop that runs an operation must know all")]
 pub enum Step<O> {
-    /// Put this to the nodes.
+    /// Send this request to the nodes.
     Send(Request),
-    /// Let this time come, then begin an attempt.
+    /// Wait until this time, then begin an attempt.
     Wait(Time),
     /// The operation is over.
     Done(O),
 }
 
-/// The state machine of one operation. The module says how it is driven.
+/// The state machine of one operation. The module describes how to run it.
 pub trait Operation {
-    /// What it comes to.
+    /// Its result.
     type Outcome;
 
-    /// Takes in what happened, as of `now`.
+    /// Handles an input that arrived at `now`.
     fn handle(&mut self, now: Time, input: Input);
 
-    /// The next thing to do.
+    /// The next step.
     fn poll(&mut self) -> Step<Self::Outcome>;
 }
 

@@ -1,13 +1,12 @@
-//! Counting votes: which nodes said what, and whether that settles the matter.
+//! Counting votes: how each node voted, and whether the votes decide the round.
 //!
 //! A quorum is more than half of the nodes that were *configured*. Whether a node is connected,
-//! reachable or known to be ill changes nothing about how many must agree: two clients that each
-//! saw another half of the nodes must never both find a majority.
+//! reachable or known to fail does not change how many must agree: two clients that each see a
+//! different half of the nodes must never both find a majority.
 
 use std::fmt;
 
-/// The most nodes one lock can be spread over: what fits a [`NodeSet`], and far more than is
-/// useful.
+/// The most nodes of one client: the capacity of a [`NodeSet`], and far more than is useful.
 pub const NODES_MAX: usize = 64;
 
 /// One of the configured nodes, by its position in the configuration.
@@ -47,29 +46,29 @@ impl NodeSet {
         (0..nodes).map(Node::new).collect()
     }
 
-    /// Puts `node` in.
+    /// Adds `node`.
     pub fn insert(&mut self, node: Node) {
         self.0 |= 1 << node.0;
     }
 
-    /// Takes `node` out.
+    /// Removes `node`.
     pub fn remove(&mut self, node: Node) {
         self.0 &= !(1 << node.0);
     }
 
-    /// Is `node` in?
+    /// Does the set contain `node`?
     #[must_use]
     pub fn contains(self, node: Node) -> bool {
         self.0 & (1 << node.0) != 0
     }
 
-    /// How many nodes are in.
+    /// The number of nodes in the set.
     #[must_use]
     pub fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Is there none?
+    /// Is the set empty?
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -107,28 +106,28 @@ impl fmt::Debug for NodeSet {
     }
 }
 
-/// How many of `nodes` nodes are a majority.
+/// The smallest number of nodes that is a majority of `nodes`.
 #[must_use]
 pub fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// Where a vote stands.
+/// The state of a vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "a vote has these three states, and no fourth")]
 pub enum Verdict {
-    /// A majority said yes, whatever the rest will say.
+    /// A majority agreed; the remaining votes cannot change that.
     Won,
-    /// A majority can no longer say yes, whatever the rest will say.
+    /// A majority cannot agree any more; the remaining votes cannot change that.
     Lost,
-    /// It depends on those that have not answered.
+    /// The nodes that have not answered decide.
     Pending,
 }
 
 /// Judges a vote of `nodes` nodes of which `yes` agreed and `no` will not agree any more.
 #[must_use]
 pub fn judge(nodes: usize, yes: usize, no: usize) -> Verdict {
-    debug_assert!(yes + no <= nodes, "nobody votes twice");
+    debug_assert!(yes + no <= nodes, "no node votes twice");
     if yes >= quorum(nodes) {
         Verdict::Won
     } else if no > nodes - quorum(nodes) {
@@ -138,15 +137,15 @@ pub fn judge(nodes: usize, yes: usize, no: usize) -> Verdict {
     }
 }
 
-/// What one node's answer means for the operation.
+/// The meaning of one node's answer for the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "yes, no, or no answer")]
 pub enum Vote {
-    /// The node did what was asked.
+    /// The node carried out the request.
     Granted,
-    /// The node answered that it did not: the key is another's, or gone.
+    /// The node refused: the key holds another token, or is gone.
     Refused,
-    /// There is no answer that could count. What the node did is not known.
+    /// The node gave no answer that counts. Whether it carried out the request is unknown.
     Failed,
 }
 
@@ -155,11 +154,11 @@ pub enum Vote {
 #[non_exhaustive]
 pub struct Tally {
     nodes: usize,
-    /// Nodes that did what was asked.
+    /// Nodes that carried out the request.
     pub granted: NodeSet,
-    /// Nodes that answered, but did not do it.
+    /// Nodes that refused the request.
     pub refused: NodeSet,
-    /// Nodes that will not answer usefully any more.
+    /// Nodes that will give no answer that counts.
     pub failed: NodeSet,
 }
 
@@ -170,13 +169,13 @@ impl Tally {
         Self { nodes, granted: NodeSet::EMPTY, refused: NodeSet::EMPTY, failed: NodeSet::EMPTY }
     }
 
-    /// How many nodes have a vote.
+    /// The number of nodes that may vote.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.nodes
     }
 
-    /// Counts a vote. A node has one: a second vote changes nothing and is answered with `false`.
+    /// Counts a vote. Each node has one: a second vote changes nothing and returns `false`.
     pub fn cast(&mut self, node: Node, vote: Vote) -> bool {
         if node.index() >= self.nodes || self.voted().contains(node) {
             return false;
@@ -189,7 +188,7 @@ impl Tally {
         true
     }
 
-    /// The nodes whose vote is in.
+    /// The nodes that have voted.
     #[must_use]
     pub fn voted(&self) -> NodeSet {
         self.granted.union(self.refused).union(self.failed)
@@ -201,24 +200,25 @@ impl Tally {
         self.voted().len() == self.nodes
     }
 
-    /// Did a majority do what was asked?
+    /// Did a majority carry out the request?
     #[must_use]
     pub fn granted_by_majority(&self) -> Verdict {
         judge(self.nodes, self.granted.len(), self.refused.len() + self.failed.len())
     }
 
-    /// Did a majority answer at all, yes or no?
+    /// Did a majority answer, with a grant or a refusal?
     #[must_use]
     pub fn answered_by_majority(&self) -> Verdict {
         judge(self.nodes, self.granted.len() + self.refused.len(), self.failed.len())
     }
 
-    /// Is it settled what the round will have come to?
+    /// Is the outcome of the round decided?
     ///
-    /// A majority of grants settles it. So does the certainty that there will be none, but only
-    /// once it is also certain *why*: "others hold it" needs a majority that answered, "nobody
-    /// knows" needs the certainty that no majority will. With one of three nodes down and another's
-    /// refusal in, the third node's answer makes the difference, and is worth its few microseconds.
+    /// A majority of grants decides it. So does the certainty that there will be no such majority,
+    /// but only when the *reason* is certain too: "other clients hold the lock" needs a majority
+    /// that answered, "too few nodes answered" needs the certainty that no majority will answer. If
+    /// one of three nodes is down and another has refused, the third node's answer decides between
+    /// the two reasons.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         match self.granted_by_majority() {
@@ -233,7 +233,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    /// The same question answered the slow way: try every way in which the rest may vote.
+    /// The slow reference for `judge`: tries every way in which the remaining nodes may vote.
     fn judge_by_enumeration(nodes: usize, yes: usize, no: usize) -> Verdict {
         let outcomes: Vec<bool> = (0..=nodes - yes - no)
             .map(|more| {
@@ -290,7 +290,7 @@ mod tests {
                         let answered = end.granted.len() + end.refused.len();
                         (end.granted.len() * 2 > nodes, answered * 2 > nodes)
                     })
-                    // Once it is granted, it makes no difference who else answered.
+                    // Once a majority has granted it, other answers make no difference.
                     .map(|(granted, answered)| (granted, granted || answered))
                     .collect();
                 let settled = endings.iter().all(|ending| *ending == endings[0]);

@@ -1,18 +1,18 @@
-//! Giving a lock back: compare and delete, on every node that may hold it.
+//! Releasing a lock: compare and delete, on every node that may hold its key.
 
 use super::judge;
 use super::{Action, Ballot, Input, Lease, Operation, Removal, Request, Rules, Step, Ttl, Verdict};
 use crate::clock::Time;
 
-/// What releasing a lock came to.
+/// The outcome of releasing a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into a result of its own")]
 pub enum ReleaseOutcome {
-    /// A majority held it to the end, and has deleted it or lets it end later.
+    /// A majority held the key until the release, and deleted it or set how long it stays.
     InTime,
-    /// Its validity had passed, or no majority held it any more.
+    /// The validity had passed, or no majority held the key any more.
     TooLate,
-    /// Too few nodes answered to know. What they hold expires with the ttl.
+    /// Too few nodes answered to know. Remaining keys expire with their ttl.
     Unanswered,
 }
 
@@ -34,7 +34,7 @@ impl Release {
     /// The same, but the key stays for `linger` from now on, if that is given.
     #[must_use]
     pub fn after(linger: Option<Ttl>, rules: &Rules, lease: &Lease, now: Time) -> Self {
-        // Late or not, the key may still be there, and nobody is served by letting it stay longer.
+        // The key may still exist, late or not, and a key that stays only blocks other clients.
         let removal = Removal { linger, ..lease.removal() };
         let request = lease.request(Action::Release(removal), now, rules);
         Self { is_late: now >= lease.valid_until, request: Some(request), outcome: None }
@@ -45,11 +45,11 @@ impl Release {
         if self.is_late {
             ReleaseOutcome::TooLate
         } else if tally.granted_by_majority() == Verdict::Won {
-            // A majority still held our token when it deleted it, so nobody else can have held the
-            // lock before that, however long the answers took.
+            // A majority still held our token when it deleted it, so no other client can have held
+            // the lock before that, however long the answers took.
             ReleaseOutcome::InTime
         } else if judge(tally.nodes(), 0, tally.refused.len()) == Verdict::Lost {
-            // Whatever the nodes without an answer held, it was no majority.
+            // The nodes without an answer are no majority, whatever they held.
             ReleaseOutcome::TooLate
         } else {
             ReleaseOutcome::Unanswered
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_release_before_the_least_time_lets_the_key_stay_for_the_rest_of_it() {
+    fn a_release_before_hold_at_least_keeps_the_key_for_the_rest_of_that_time() {
         let lease = lease(2_000, 1_000);
         let least = Duration::from_millis(30_000);
         let table = [

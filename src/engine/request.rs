@@ -1,4 +1,4 @@
-//! What is asked of the nodes: one request, the same to every node.
+//! Requests to the nodes: each request is the same for every node.
 
 use super::{LockAttributes, LockId, NodeSet, Predecessor, Rules, Ttl};
 use crate::clock::Time;
@@ -8,30 +8,30 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
-    /// Set the key if there is none.
+    /// Set the key if it does not exist.
     Acquire,
-    /// Give the key of the lock before to this one, also where nobody holds it.
+    /// Replace the predecessor's token in the key by the new one; set the key if it does not exist.
     Handoff,
-    /// Lengthen the key's life if it is ours.
+    /// Extend the key's ttl if it holds our token.
     Extend,
-    /// Delete the key if it is ours, and say whether it was.
+    /// Delete the key if it holds our token, and answer whether it did.
     Release,
-    /// The same, for an attempt that failed or a guard that was dropped: nobody waits for it.
+    /// As `Release`, for a failed attempt or a dropped guard: no caller waits for the answer.
     Undo,
     /// Set the key again on a node that lost it, while a majority is known to hold it.
     Restore,
-    /// Raise the counters to the fencing token if the key is ours.
+    /// Raise the counters to the fencing token if the key holds our token.
     Fence,
-    /// Look at the key, whosever it is.
+    /// Read the key, whatever token it holds.
     Inspect,
-    /// Delete the key, whosever it is, if it holds one of the values that were seen there.
+    /// Delete the key, whatever token it holds, if its value is one of those that were read.
     Remove,
-    /// Answer, nothing more.
+    /// Answer, and do nothing else.
     Ping,
 }
 
 impl Verb {
-    /// Is somebody waiting for the nodes' answers?
+    /// Does a caller wait for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
         !matches!(self, Self::Undo | Self::Restore)
@@ -43,42 +43,41 @@ impl Verb {
         matches!(self, Self::Acquire | Self::Handoff)
     }
 
-    /// Does it take the key away?
+    /// Does it remove the key?
     #[must_use]
     pub fn is_removal(self) -> bool {
         matches!(self, Self::Release | Self::Undo)
     }
 }
 
-/// Taking a lock for a new token.
+/// Takes a lock for a new token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "whoever encodes a request must know all of it")]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
 pub struct Acquisition {
     /// The lock.
     pub lock: LockId,
     /// For how long.
     pub ttl: Ttl,
-    /// What the counters of a fenced lock are at least.
+    /// The least value of the counters of a fenced lock.
     pub fence: u64,
 }
 
-/// Taking a lock away from its own token.
+/// Removes a lock's keys if they hold its token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "whoever encodes a request must know all of it")]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
 pub struct Removal {
     /// The lock.
     pub lock: LockId,
-    /// How long the key may live if the removal does not arrive, which is how long the removal
-    /// stays worth sending.
+    /// How long the key may exist if the removal does not arrive: for that time the removal is
+    /// worth sending.
     pub ttl: Ttl,
-    /// For how long from now on the key stays, if it still holds the token, instead of being
-    /// removed at once.
+    /// If given, a key that still holds the token is not removed at once but stays for this time.
     pub linger: Option<Ttl>,
 }
 
-/// What to do, with what is needed for it.
+/// The kind of a request, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "whoever encodes a request must know all kinds")]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all kinds")]
 pub enum Action {
     /// [`Verb::Acquire`].
     Acquire(Acquisition),
@@ -86,10 +85,10 @@ pub enum Action {
     Handoff {
         /// The lock that is taken.
         new: Acquisition,
-        /// The lock before.
+        /// The lock that it replaces.
         predecessor: Predecessor,
-        /// The longest ttl of the two: so long the key of the lock before may live where the
-        /// handoff does not arrive.
+        /// The longest ttl of the two: the predecessor's key may exist for so long on a node that
+        /// the handoff does not reach.
         ttl_longest: Ttl,
     },
     /// [`Verb::Extend`].
@@ -107,7 +106,7 @@ pub enum Action {
     Restore {
         /// The lock.
         lock: LockId,
-        /// For how long: what is left of the extension's ttl.
+        /// For how long: the rest of the extension's ttl.
         ttl: Ttl,
     },
     /// [`Verb::Fence`].
@@ -126,7 +125,7 @@ pub enum Action {
     Remove {
         /// The lock's first key.
         key: Arc<[u8]>,
-        /// The values that were seen under the key.
+        /// The values of the key that were read before.
         seen: Arc<[Vec<u8>]>,
     },
     /// [`Verb::Ping`].
@@ -137,25 +136,25 @@ pub enum Action {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// What to do.
+    /// The kind of request, with its arguments.
     pub action: Action,
     /// When the operation began: before anything was written.
     pub started: Time,
-    /// When the round ends, whoever has answered.
+    /// When the round ends, whichever nodes have answered.
     pub deadline: Time,
-    /// The nodes that matter: a removal is of no use where nothing was ever written.
+    /// The nodes to ask. A removal goes only to nodes to which the lock was written.
     pub nodes: NodeSet,
 }
 
 impl Request {
-    /// Asks all nodes for this, from now on for as long as a round may take.
+    /// A request to all nodes, in a round that begins now.
     #[must_use]
     pub fn to_all(rules: &Rules, now: Time, action: Action) -> Self {
         let (deadline, nodes) = (now.after(rules.node_timeout), NodeSet::all(rules.nodes));
         Self { action, started: now, deadline, nodes }
     }
 
-    /// Asks all nodes for a sign of life.
+    /// A ping to all nodes.
     #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {
         Self::to_all(rules, now, Action::Ping)
@@ -193,7 +192,7 @@ impl Request {
         }
     }
 
-    /// The ttl of a lock that is taken or extended; for a removal, how long it stays worth sending.
+    /// The ttl of a lock that is taken or extended; for a removal, how long it is worth sending.
     #[must_use]
     pub fn ttl(&self) -> Option<Ttl> {
         match &self.action {
@@ -208,7 +207,7 @@ impl Request {
         }
     }
 
-    /// The lock before, if the request hands it over.
+    /// The lock that a handoff replaces.
     #[must_use]
     pub fn predecessor(&self) -> Option<&Predecessor> {
         match &self.action {
@@ -217,7 +216,7 @@ impl Request {
         }
     }
 
-    /// What the counters of a fenced lock are to be at least, if the request says so.
+    /// The least value of a fenced lock's counters, if the request sets one.
     #[must_use]
     pub fn fence(&self) -> Option<u64> {
         match &self.action {
@@ -236,12 +235,12 @@ impl Request {
         }
     }
 
-    /// What the lock has beyond a key and a token.
+    /// The optional parts of the lock.
     fn attributes(&self) -> Option<&LockAttributes> {
         self.lock()?.attributes.as_deref()
     }
 
-    /// How many bytes all keys have.
+    /// The total length of all keys, in bytes.
     #[must_use]
     pub fn key_bytes(&self) -> usize {
         let more = self.attributes().into_iter().flat_map(|attributes| &attributes.more_keys);

@@ -1,4 +1,4 @@
-//! The random value that says whose a lock is.
+//! The random value that identifies the holder of a lock.
 
 use std::fmt;
 
@@ -26,22 +26,23 @@ impl Token {
     }
 }
 
-/// Whoever knows a token can release the lock, so a log gets to see no more than its beginning.
+/// Shows only the first bytes, for logs: knowledge of the whole token is enough to release the
+/// lock.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Token({:02x}{:02x}..)", self.0[0], self.0[1])
     }
 }
 
-/// What an attempt needs from outside: random numbers, drawn together, and the wall clock.
+/// The inputs of an attempt: random numbers, drawn together, and the wall clock.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Entropy {
-    /// Whose the lock will be.
+    /// The token of the new lock.
     pub token: Token,
-    /// Where the pause after this attempt comes from, if it fails.
+    /// The seed of the random pause after this attempt, if it fails.
     pub seed: u64,
-    /// Microseconds since 1970 by this machine's wall clock: what counters begin with.
+    /// Microseconds since 1970 by this machine's wall clock: the least value of a new counter.
     pub wall: u64,
 }
 
@@ -49,7 +50,7 @@ impl Entropy {
     /// How many random bytes an attempt takes.
     pub const LEN: usize = Token::LEN + 8;
 
-    /// The draw made of these bytes.
+    /// Splits these random bytes into a token and a seed.
     #[must_use]
     pub fn from_bytes(bytes: [u8; Self::LEN]) -> Self {
         let mut token = [0; Token::LEN];
@@ -59,7 +60,7 @@ impl Entropy {
         Self { token: Token::new(token), seed: u64::from_le_bytes(seed), wall: 0 }
     }
 
-    /// The same at this time by the wall clock.
+    /// The same random numbers with this wall clock.
     #[must_use]
     pub fn at(self, wall: u64) -> Self {
         Self { wall, ..self }
@@ -80,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_does_not_show_itself() {
+    fn debug_output_shows_only_the_first_bytes_of_a_token() {
         let text = format!("{:?}", Token::new([0xAB; 20]));
         assert_eq!(text, "Token(abab..)");
     }

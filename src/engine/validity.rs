@@ -1,9 +1,9 @@
 //! How long a lock may be relied on.
 //!
-//! A node lets the key live for the ttl from when it *applied* the command, by its own clock. The
+//! A node keeps the key for the ttl from when it *applied* the command, by its own clock. The
 //! client knows neither that moment nor that clock, so it counts from before it sent anything, and
-//! gives up a share of the ttl for clocks that run at different speeds and a little more for
-//! expiry's own grain:
+//! subtracts a share of the ttl for clocks that run at different speeds, and a little more for the
+//! granularity of expiry:
 //!
 //! ```text
 //! valid_until = started + ttl - (ttl * drift_factor + 2 ms)
@@ -12,15 +12,15 @@
 use crate::clock::Time;
 use std::time::Duration;
 
-/// What the nodes' expiry may be off by besides drift: 1 ms grain at the node, 1 ms for the
+/// The error of the nodes' expiry besides drift: 1 ms granularity at the node, and 1 ms for the
 /// truncation of the ttl to whole milliseconds. From the Redlock description.
 pub const EXPIRY_GRAIN: Duration = Duration::from_millis(2);
 
-/// The longest ttl that any configuration may allow: 365 days. Redis takes up to 292 million years,
-/// which is what a unit mistaken by its caller looks like.
+/// The longest ttl that any configuration may allow: 365 days. Redis accepts up to 292 million
+/// years, but a ttl that long is usually a number in a wrong unit.
 pub const TTL_LIMIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// A time to live as the nodes are told it: whole milliseconds, at least one.
+/// A time to live as it is sent to the nodes: whole milliseconds, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ttl(u64);
 
@@ -28,8 +28,8 @@ impl Ttl {
     /// One millisecond.
     pub const SHORTEST: Self = Self(1);
 
-    /// The ttl that `duration` stands for, its part below a millisecond cut off. `None` if nothing
-    /// is left or it is beyond [`TTL_LIMIT`].
+    /// `duration` in whole milliseconds, rounded down. `None` if that is zero, or if `duration` is
+    /// above [`TTL_LIMIT`].
     #[must_use]
     pub fn from_duration(duration: Duration) -> Option<Self> {
         let millis = u64::try_from(duration.as_millis()).ok()?;
@@ -42,7 +42,7 @@ impl Ttl {
         self.0
     }
 
-    /// The same as a duration.
+    /// This ttl as a duration.
     #[must_use]
     pub fn as_duration(self) -> Duration {
         Duration::from_millis(self.0)
@@ -54,21 +54,21 @@ impl Ttl {
         Self::from_duration(limit).map_or(Self::SHORTEST, |limit| self.min(limit))
     }
 
-    /// What is left of this ttl if it began to run at `started`. `None` if less than a millisecond.
+    /// The rest of this ttl if it began to run at `started`. `None` if less than a millisecond.
     #[must_use]
     pub fn left(self, started: Time, now: Time) -> Option<Self> {
         Self::from_duration(self.as_duration().saturating_sub(now.since(started)))
     }
 }
 
-/// How far two clocks that are both right may run apart: a share of the time measured.
+/// How far two correct clocks may drift apart: a share of the time measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drift {
     parts_per_billion: u64,
 }
 
 impl Drift {
-    /// The largest factor that makes sense: beyond it a lock is mostly waiting for clocks.
+    /// The largest factor: beyond it, most of a lock's ttl would be lost to drift.
     pub const FACTOR_MAX: f64 = 0.5;
 
     /// A factor of the ttl, such as 0.01. `None` if it is not between 0 and
@@ -81,8 +81,8 @@ impl Drift {
             .then(|| Self { parts_per_billion: (factor * 1e9).ceil() as u64 })
     }
 
-    /// How long a lock of this ttl may be relied on, counted from before it was asked for. Zero if
-    /// drift and grain use it up.
+    /// How long a lock of this ttl is valid, counted from before its request. Zero if drift and
+    /// granularity use it up.
     #[must_use]
     pub fn validity(self, ttl: Ttl) -> Duration {
         // At most 2^35 ms * 5 * 10^8: far from the end of a u128, and the quotient, being at most
@@ -96,7 +96,7 @@ impl Drift {
     /// The shortest ttl that leaves a validity of more than `least`.
     #[must_use]
     pub fn shortest_ttl(self, least: Duration) -> Option<Ttl> {
-        // validity() grows with the ttl, so the first guess from above is found by bisection.
+        // validity() grows with the ttl, so bisection finds the shortest one.
         let (mut short, mut long) = (0, TTL_LIMIT.as_millis() as u64);
         if self.validity(Ttl(long)) <= least {
             return None;
@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_to_drift_is_rounded_up() {
-        // A billionth of 3 ms is no nanosecond, and taken off as one all the same.
+    fn the_share_lost_to_drift_is_rounded_up() {
+        // The share of 3 ms is less than a nanosecond, and counts as one.
         let drift = Drift::from_factor(1e-10).unwrap();
         assert_eq!(drift.validity(millis(3)), Duration::from_nanos(999_999));
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_a_ttl_never_grows_and_ends() {
+    fn the_rest_of_a_ttl_never_grows_and_ends() {
         let start = Time::from_millis(1_000);
         assert_eq!(millis(10).left(start, start), Some(millis(10)));
         assert_eq!(millis(10).left(start, Time::from_millis(1_004)), Some(millis(6)));

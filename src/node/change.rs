@@ -1,4 +1,4 @@
-//! What changes about the nodes, for those who want to be told: who came, who went, who is silent.
+//! State changes of the nodes, which the client reports as events: up, down, slow.
 
 use super::node_error::NodeError;
 use crate::engine::{Node, NodeSet};
@@ -6,40 +6,40 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The most changes that are kept until somebody asks for them. Beyond that the oldest are
-/// forgotten: the latest say how things stand.
+/// The most changes that are kept until they are read. Beyond that the oldest are dropped, because
+/// the latest show the current state.
 pub const CHANGES_MAX: usize = 256;
 
-/// Something that changed about a node.
+/// A change of a node's state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeChange {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// How it stands now.
+    /// Its new state.
     pub state: NodeState,
 }
 
-/// How a node stands.
+/// The state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the client turns each into an event of its own")]
 pub enum NodeState {
-    /// It has answered the greeting.
+    /// The node has answered the greeting.
     Up,
-    /// Its connection was lost, or could not be made.
+    /// The connection was lost, or could not be made.
     Down(NodeError),
-    /// It has been silent for so long, with something to answer.
+    /// The node has not answered an outstanding command for this long.
     Slow(Duration),
 }
 
-/// Changes in their order, and not too many.
+/// A bounded queue of changes.
 #[derive(Debug, Default)]
 pub struct Changes {
     changes: VecDeque<NodeChange>,
 }
 
 impl Changes {
-    /// Adds one behind the others.
+    /// Appends a change.
     pub fn push(&mut self, change: NodeChange) {
         if self.changes.len() == CHANGES_MAX {
             self.changes.pop_front();
@@ -47,16 +47,16 @@ impl Changes {
         self.changes.push_back(change);
     }
 
-    /// Takes the oldest.
+    /// Removes and returns the oldest change.
     pub fn pop(&mut self) -> Option<NodeChange> {
         self.changes.pop_front()
     }
 }
 
-/// Finds out what has changed by comparing with what was told before.
+/// Records changes: compares each observation with the state that was reported last.
 #[derive(Debug)]
 pub(super) struct ChangeRecorder {
-    /// For how long a node may be silent without being slow.
+    /// A node that is silent for this long is slow.
     patience: Duration,
     up: NodeSet,
     down: NodeSet,
@@ -70,39 +70,39 @@ impl ChangeRecorder {
         Self { patience, up, down, slow, changes: Changes::default() }
     }
 
-    /// A greeting was answered.
+    /// The node has answered the greeting.
     pub(super) fn greeted(&mut self, node: Node, name: &Arc<str>) {
         self.down.remove(node);
         self.slow.remove(node);
         if !self.up.contains(node) {
             self.up.insert(node);
-            self.tell(name, NodeState::Up);
+            self.record(name, NodeState::Up);
         }
     }
 
-    /// There is no connection.
-    pub(super) fn lost(&mut self, node: Node, name: &Arc<str>, problem: &NodeError) {
+    /// The connection was lost, or could not be made.
+    pub(super) fn lost(&mut self, node: Node, name: &Arc<str>, error: &NodeError) {
         self.up.remove(node);
         self.slow.remove(node);
         if !self.down.contains(node) {
             self.down.insert(node);
-            self.tell(name, NodeState::Down(problem.clone()));
+            self.record(name, NodeState::Down(error.clone()));
         }
     }
 
-    /// An answer has come, after so long.
+    /// The node has answered a command, after this time.
     pub(super) fn answered(&mut self, node: Node, took: Duration) {
         if took < self.patience {
             self.slow.remove(node);
         }
     }
 
-    /// Nothing has come for so long.
+    /// The node has been silent for this time.
     pub(super) fn silent(&mut self, node: Node, name: &Arc<str>, silent: Duration) {
-        let is_told = self.slow.contains(node) || self.down.contains(node);
-        if silent >= self.patience && !is_told {
+        let is_reported = self.slow.contains(node) || self.down.contains(node);
+        if silent >= self.patience && !is_reported {
             self.slow.insert(node);
-            self.tell(name, NodeState::Slow(silent));
+            self.record(name, NodeState::Slow(silent));
         }
     }
 
@@ -110,7 +110,7 @@ impl ChangeRecorder {
         self.changes.pop()
     }
 
-    fn tell(&mut self, name: &Arc<str>, state: NodeState) {
+    fn record(&mut self, name: &Arc<str>, state: NodeState) {
         self.changes.push(NodeChange { url: Arc::clone(name), state });
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_kept_than_somebody_may_ever_read_and_the_latest_stays() {
+    fn the_number_of_kept_changes_is_bounded_and_the_latest_are_kept() {
         let mut changes = Changes::default();
         let change = |millis| NodeChange {
             url: "redis://node".into(),

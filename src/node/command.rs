@@ -1,5 +1,4 @@
-//! What a request looks like in bytes, and what a reply to it means as a vote. The one place that
-//! knows both.
+//! The encoding of requests, and the meaning of replies as votes. No other module knows either.
 #![doc = include_str!("late_arrivals.md")]
 
 mod meaning;
@@ -15,22 +14,22 @@ use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// How a script is named in a request.
+/// How a request names a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "Redis has these two ways")]
 pub enum Form {
-    /// By its digest: short, but the node must have seen it.
+    /// By its digest: short, but the node must know the script.
     Digest,
-    /// By its source, which every node understands.
+    /// By its source, which works on every node.
     Source,
 }
 
-/// The scripts that a node has run since it was connected to, so that it is known to have them.
+/// The scripts that a node has run on this connection, and therefore knows.
 ///
-/// A script that a node may not have is sent by its source, and the one that removes a lock always
-/// is. To send a digest first does as well for as long as somebody is there to hear that the node
-/// does not know it; but whoever waits goes away when a majority has answered, and the node whose
-/// answer comes after that would keep the key.
+/// A script that a node may not know is sent by its source, and a script that removes a lock always
+/// is. Sending a digest first works only while the client still reads the node's answer: a caller
+/// stops waiting when a majority has answered, and a node that answers later that it does not know
+/// the script would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u16);
 
@@ -44,13 +43,13 @@ impl KnownScripts {
     pub(super) fn form(self, request: &Request) -> Form {
         let bit = Self::bit(request);
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
-        // than 500 of those that came by `EVAL`. A removal must be understood at once, for nobody
-        // may be there to send it again.
+        // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
+        // no thread left that sends it again.
         let is_known = !request.verb().is_removal() && self.0 & bit != 0;
         if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 
-    /// What stands for the script that carries out this request. Zero if it takes none.
+    /// The bit of the script that carries out this request. Zero if the request needs no script.
     fn bit(request: &Request) -> u16 {
         let Some(script) = script(request) else { return 0 };
         script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
@@ -83,8 +82,8 @@ fn is_plain(lock: &LockId) -> bool {
     !lock.has_more_keys() && lock.counters_ttl().is_none()
 }
 
-/// Appends `request` to `out`. `number` is what a script is to answer, as proof that it answers
-/// this command.
+/// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
+/// belongs to this command.
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
     let proof = decimal(number, &mut proof);
@@ -140,14 +139,14 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Sets the key of a lock with one key and no counter, if there is none.
+/// Sets the key of a lock with one key and no counter, if the key does not exist.
 fn set(lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let ttl = decimal(ttl.as_millis(), &mut digits);
     encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
 }
 
-/// Gives the key of a lock with one key and no counter to another one.
+/// Replaces the predecessor's token in the key of a lock with one key and no counter.
 fn handoff(
     (verb, name): (&[u8], &[u8]),
     new: &Acquisition,
@@ -161,12 +160,12 @@ fn handoff(
     encode_command(out, &[verb, name, b"1", key, before, &value, ttl, proof]);
 }
 
-/// What the keys of this lock hold.
+/// The value of this lock's keys.
 fn value_of(lock: &LockId) -> Cow<'_, [u8]> {
     value(&lock.token, lock.attributes.as_deref())
 }
 
-/// What the keys of a lock hold: the token, and behind it whose it is.
+/// The value of a lock's keys: the token, followed by the owner's label.
 fn value<'a>(token: &'a Token, attributes: Option<&LockAttributes>) -> Cow<'a, [u8]> {
     match attributes {
         Some(attributes) if !attributes.owner.is_empty() => {
@@ -190,13 +189,13 @@ fn decimal(number: u64, digits: &mut [u8; 20]) -> &[u8] {
     &digits[..20 - unused]
 }
 
-/// Does the answer to this request prove that it is the answer to this one and no other? What a
-/// plain `SET` is answered with could be the answer to any other.
+/// Does the answer to this request prove that it belongs to this request? The answer to a plain
+/// `SET` could belong to any other command.
 pub(super) fn has_proof(request: &Request) -> bool {
     script(request).is_some()
 }
 
-/// A reply in a few words.
+/// A short description of a reply, for error messages.
 pub(super) fn describe(reply: &Reply<'_>, secret: Option<&[u8]>) -> String {
     let quote = |kind: &str, bytes: &[u8]| format!("{kind} {}", quoted(bytes, secret));
     match reply {

@@ -1,5 +1,5 @@
-//! What the tests of this layer share: requests, the greeting of a server, and a session or several
-//! driven by literal bytes and times.
+//! Shared by the tests of this layer: requests, the greeting of a server, and sessions that are fed
+//! with literal bytes and times.
 
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
@@ -72,7 +72,7 @@ fn taking_over(before: u8, mut request: Request) -> Request {
     request
 }
 
-/// A request about a fenced lock, whose counters live for an hour.
+/// A request about a fenced lock, whose counters have a ttl of an hour.
 pub(super) fn fenced(verb: Verb, owner: u8, now: Time) -> Request {
     let attributes = LockAttributes { fence: Some(ttl(3_600_000)), ..LockAttributes::default() };
     about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }, now)
@@ -101,18 +101,18 @@ pub(super) fn greeting(run_id: &str, uptime: u64) -> String {
     format!("%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n{}", info(run_id, uptime))
 }
 
-/// The same of a server that says what it calls the connection.
+/// As `greeting`, from a server that reports the connection's id.
 pub(super) fn numbered_greeting(run_id: &str, connection: u64) -> String {
     let hello = format!("%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:{connection}\r\n");
     format!("{hello}{}", info(run_id, 1_000))
 }
 
-/// A session with a peer whose words are written down in the test.
+/// A session whose peer's replies are written in the test.
 #[derive(Debug)]
 pub(super) struct ScriptedSession {
     pub(super) session: Session,
     pub(super) now: Time,
-    /// What has been written and not been looked at.
+    /// The bytes that were written and not yet read by the test.
     sent: Vec<u8>,
 }
 
@@ -140,12 +140,12 @@ impl ScriptedSession {
         self.session.send(self.now, Some(ticket(serial)), &request(verb, serial as u8, self.now));
     }
 
-    /// Sends what nobody waits for.
+    /// Sends a request that no round waits for.
     pub(super) fn post(&mut self, owner: u8, verb: Verb) {
         self.session.send(self.now, None, &request(verb, owner, self.now));
     }
 
-    /// Hears this when all that there is to write has been written.
+    /// Receives this text after all pending output has been written.
     pub(super) fn hear(&mut self, text: impl AsRef<[u8]>) {
         write(&mut self.session, &mut self.sent);
         self.session.received(self.now, text.as_ref());
@@ -161,13 +161,13 @@ impl ScriptedSession {
         self.session.tick(self.now);
     }
 
-    /// What has been written since the last look.
+    /// The bytes written since the last call.
     pub(super) fn written(&mut self) -> String {
         write(&mut self.session, &mut self.sent);
         String::from_utf8_lossy(&std::mem::take(&mut self.sent)).into_owned()
     }
 
-    /// Which commands have been written since the last look, each by its verb and its token.
+    /// The commands written since the last call, each by its verb and its token.
     pub(super) fn commands(&mut self) -> Vec<String> {
         write(&mut self.session, &mut self.sent);
         commands(&std::mem::take(&mut self.sent))
@@ -182,17 +182,17 @@ impl ScriptedSession {
         self.answers().iter().map(|answer| (answer.ticket.serial, answer.vote)).collect()
     }
 
-    /// Why the only answer is none.
+    /// The error of the only answer.
     pub(super) fn problem(&mut self) -> NodeError {
         let mut answers = self.answers();
         assert_eq!(answers.len(), 1, "{answers:?}");
         let answer = answers.remove(0);
         assert_eq!(answer.vote, Vote::Failed);
-        answer.problem.expect("a vote that failed says why")
+        answer.problem.expect("a failed vote has an error")
     }
 }
 
-/// Writes what there is to write.
+/// Writes all pending output.
 pub(super) fn write(session: &mut Session, sent: &mut Vec<u8>) {
     sent.extend_from_slice(session.output());
     session.wrote(session.output().len());

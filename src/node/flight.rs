@@ -1,4 +1,4 @@
-//! What is under way at one node: commands written and not yet answered.
+//! The commands in flight at one node: written and not yet answered.
 
 use super::Ticket;
 use super::command::{self, Form};
@@ -6,8 +6,8 @@ use crate::clock::Time;
 use crate::engine::{Request, Token, Verb};
 use std::collections::VecDeque;
 
-/// The most commands that may be unanswered at one node. What finds no room waits until others have
-/// been answered: a node that has stopped would otherwise take all the memory there is.
+/// The most commands that may be unanswered at one node. Further requests wait until others have
+/// been answered: without a limit, a node that has stopped could use up the client's memory.
 pub const IN_FLIGHT_MAX: usize = 1024;
 
 /// The most bytes of commands that may be unanswered at one node, sent or not.
@@ -16,44 +16,44 @@ pub const IN_FLIGHT_BYTES_MAX: usize = 1024 * 1024;
 /// A command that was written and not yet answered.
 #[derive(Debug)]
 pub(super) struct InFlight {
-    /// Who waits for the answer, if anybody.
+    /// The round that waits for the answer, if any.
     pub(super) ticket: Option<Ticket>,
     pub(super) request: Request,
     pub(super) form: Form,
-    /// What a script is to answer, as proof that it answers this command.
+    /// The number that a script repeats in its answer, as proof that it answers this command.
     pub(super) number: u64,
     pub(super) sent_at: Time,
     size: usize,
 }
 
-/// The commands under way on one connection, in the order of their answers, and their bytes as far
-/// as they have not been written.
+/// The commands in flight on one connection, in the order of their answers, and their bytes that
+/// are not written yet.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     commands: VecDeque<InFlight>,
     command_bytes: usize,
-    /// The number of the last command. It goes on from one connection to the next, so that no
-    /// answer proves anything on another connection than its own.
+    /// The number of the last command. It continues from one connection to the next, so that an
+    /// answer proves nothing on another connection.
     number: u64,
     output: Vec<u8>,
     written: usize,
 }
 
 impl Flight {
-    /// No commands yet. The first has the number behind `number`.
+    /// No commands yet. The first gets the number `number + 1`.
     pub(super) fn after(number: u64) -> Self {
         Self { number, ..Self::default() }
     }
 
-    /// Is there room for one more command? Half of it is kept for removals: what was planted must
-    /// be possible to take back.
+    /// Is there room for one more command? Half of the room is reserved for removals, so that every
+    /// key that was set can be removed.
     pub(super) fn has_room(&self, request: &Request) -> bool {
         let share = if request.verb().is_removal() { 1 } else { 2 };
         self.commands.len() < IN_FLIGHT_MAX / share
             && self.command_bytes < IN_FLIGHT_BYTES_MAX / share
     }
 
-    /// Writes a command behind all others.
+    /// Appends a command to the output.
     pub(super) fn push(&mut self, now: Time, ticket: Option<Ticket>, request: Request, form: Form) {
         let start = self.output.len();
         self.number += 1;
@@ -64,21 +64,21 @@ impl Flight {
         self.commands.push_back(InFlight { ticket, request, form, number, sent_at: now, size });
     }
 
-    /// Has the command that the next answer belongs to been written as a whole? What comes before
-    /// that is no answer to it.
+    /// Has the command of the next answer been written completely? A reply that arrives before that
+    /// is no answer to it.
     pub(super) fn is_next_written(&self) -> bool {
         let behind = self.commands.front().map_or(0, |next| self.command_bytes - next.size);
         self.output().len() <= behind
     }
 
-    /// Takes the command that the next answer belongs to.
+    /// Removes and returns the command of the next answer.
     pub(super) fn pop(&mut self) -> Option<InFlight> {
         let command = self.commands.pop_front()?;
         self.command_bytes -= command.size;
         Some(command)
     }
 
-    /// Is there a command of this kind about this lock under way?
+    /// Is a command of this kind about this lock in flight?
     pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);
         requests.any(|request| {
@@ -86,17 +86,17 @@ impl Flight {
         })
     }
 
-    /// Is a command under way whose answer will prove that it is its own?
+    /// Is a command in flight whose answer proves that it belongs to the command?
     pub(super) fn has_proof(&self) -> bool {
         self.commands.iter().any(|command| command::has_proof(&command.request))
     }
 
-    /// Is a removal under way?
+    /// Is a removal in flight?
     pub(super) fn has_removals(&self) -> bool {
         self.commands.iter().any(|command| command.request.verb().is_removal())
     }
 
-    /// When the command that has waited longest was written.
+    /// When the oldest unanswered command was written.
     pub(super) fn oldest(&self) -> Option<Time> {
         self.commands.front().map(|command| command.sent_at)
     }
@@ -109,12 +109,12 @@ impl Flight {
         self.commands.len()
     }
 
-    /// The bytes that are to be written next.
+    /// The bytes to write next.
     pub(super) fn output(&self) -> &[u8] {
         &self.output[self.written..]
     }
 
-    /// Where something that is no lock command may be written, as long as none has been.
+    /// The buffer for the greeting, before the first lock command.
     pub(super) fn output_mut(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
@@ -126,18 +126,18 @@ impl Flight {
         if self.written >= self.output.len() {
             self.output.clear();
             self.written = 0;
-            // A burst must not hold on to its memory for ever.
+            // The memory of a burst is freed.
             self.output.shrink_to(16 * 1024);
         } else if self.written > self.output.len() / 2 {
-            // A peer that reads slowly may never have read all, and what it has read must not pile
-            // up. What is moved is less than what was written, so this costs no more than writing
-            // did.
+            // A peer that reads slowly may never read everything, and the written bytes must not
+            // accumulate. Fewer bytes are moved than were written, so this costs no more than the
+            // writing did.
             self.output.drain(..self.written);
             self.written = 0;
         }
     }
 
-    /// Forgets everything, handing out the commands that will not be answered.
+    /// Clears everything, and returns the commands that will not be answered.
     pub(super) fn clear(&mut self) -> VecDeque<InFlight> {
         self.output.clear();
         (self.written, self.command_bytes) = (0, 0);

@@ -1,35 +1,34 @@
 //! Connections that were given up with commands unanswered, and how they are ended.
 //!
-//! What was written to a connection may reach the server long after the client has given the
-//! connection up: a segment is lost and sent again, or a proxy holds it back. Every command is
-//! harmless then (the table in [`command`](super::command) says why), but it may leave a key behind
-//! that only its ttl removes. So the next connection to the same server ends those before it with
-//! `CLIENT KILL ID`, before any lock command is written: what the server has not carried out by
-//! then it never will.
+//! A command may reach the server long after the client has given up its connection: a segment is
+//! lost and sent again, or a proxy delays it. Every command is harmless then (the table in
+//! [`command`](super::command) gives the reasons), but it may leave a key behind that only its ttl
+//! removes. So the next connection to the same server ends the former ones with `CLIENT KILL ID`,
+//! before any lock command is written: the server never carries out their remaining commands.
 //!
-//! A server numbers its connections anew with each start. So a number is only of use together with
-//! the run of the server that gave it, and where that is not known nothing is ended: it might be
-//! somebody else's connection.
+//! A server starts numbering its connections again with each start. So an id is valid only together
+//! with the run of the server that gave it. If the run is not known, no connection is ended: the id
+//! might be another client's.
 
 use super::identity::Identity;
 use super::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Reply, encode_command};
 
-/// The most connections that are remembered for one node. Beyond that the oldest is forgotten:
-/// what it still delivers is carried out.
+/// The most connections that are remembered for one node. Beyond that the oldest is forgotten: its
+/// late commands are carried out.
 pub const FORMER_MAX: usize = 16;
 
-/// After so many answers in a row that are none, a server is not asked again to end connections: it
-/// could never be used otherwise. A few may be strays.
+/// After this many invalid answers in a row, a server is not asked again to end connections: it
+/// could never be used otherwise. A few invalid answers may be strays.
 const MISUNDERSTOOD_MAX: u32 = 10;
 
-/// Connections to one node that were given up and may still deliver something.
+/// Connections to one node that were given up and may still deliver commands.
 #[derive(Clone, Debug, Default)]
 pub struct FormerConnections {
     connections: Vec<Connection>,
     /// How many of them, from the first, are being ended.
     ending: usize,
-    /// How often in a row what came was no answer to that.
+    /// How many invalid answers to `CLIENT KILL ID` arrived in a row.
     misunderstood: u32,
 }
 
@@ -40,7 +39,7 @@ struct Connection {
 }
 
 impl FormerConnections {
-    /// The connection to this server was given up with commands unanswered.
+    /// Adds a connection to this server, which was given up with commands unanswered.
     pub fn add(&mut self, server: &Identity) {
         let (Some(run_id), Some(id)) = (server.run_id.clone(), server.connection) else { return };
         if self.connections.len() == FORMER_MAX {
@@ -49,10 +48,10 @@ impl FormerConnections {
         self.connections.push(Connection { run_id, id });
     }
 
-    /// Appends to `out` what ends those that lead to this run of the server.
+    /// Appends to `out` the commands that end the connections to this run of the server.
     pub(super) fn end(&mut self, server: &Identity, out: &mut Vec<u8>) {
-        // Within one run numbers only grow. One that is not below this connection's is somebody
-        // else's: of a proxy that counts by itself, or of a server set back to a snapshot.
+        // Within one run ids only grow. An id that is not below this connection's belongs to
+        // another client: a proxy counts by itself, or the server was reset to a snapshot.
         let leads_here = |it: &Connection| {
             let is_before = server.connection.is_none_or(|own| it.id < own);
             Some(&it.run_id) == server.run_id.as_ref() && is_before
@@ -70,12 +69,12 @@ impl FormerConnections {
         self.connections.is_empty()
     }
 
-    /// Are answers to come about connections that are being ended?
+    /// Are answers to `CLIENT KILL ID` expected?
     pub(super) fn is_ending(&self) -> bool {
         self.ending > 0
     }
 
-    /// What came was no answer to that, and its connection is closed.
+    /// Records an invalid answer to `CLIENT KILL ID`, after which the connection is closed.
     pub(super) fn misunderstand(&mut self) {
         self.misunderstood += 1;
         if self.misunderstood >= MISUNDERSTOOD_MAX {
@@ -83,8 +82,8 @@ impl FormerConnections {
         }
     }
 
-    /// The server has answered about the next of those. Where it has ended it, or has no way to,
-    /// the next connection need not try; any other error may have come unasked.
+    /// Handles the answer about the next connection. If the server has ended it, or cannot end it,
+    /// the next greeting does not try again; any other error may be unsolicited.
     pub(super) fn answered(&mut self, reply: &Reply<'_>) {
         let is_done = match reply {
             Reply::Error(text) => is_refusal(ServerError::parse(text, None).kind),
@@ -99,8 +98,8 @@ impl FormerConnections {
     }
 }
 
-/// Does a server that says this lack the command, or the user the right to it? Any other error may
-/// have come unasked.
+/// Does the server lack the command, or the user the right to use it? Any other error may be
+/// unsolicited.
 pub(super) fn is_refusal(kind: ServerErrorKind) -> bool {
     matches!(kind, ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand)
 }

@@ -1,24 +1,24 @@
-//! The greeting: who we are, which database, which protocol, and who the server is.
+//! The greeting: credentials, database, protocol version, and the server's identity.
 //!
-//! All commands of the greeting are written at once, so it costs one round trip, and each is judged
-//! by itself, so that it works from Redis 2.6 on:
+//! All commands of the greeting are written at once, so it costs one round trip. Each answer is
+//! handled independently, so the greeting works from Redis 2.6 on:
 //!
 //! | command | if it fails |
 //! |---|---|
 //! | `AUTH` | the node is not used |
-//! | `HELLO 3` | RESP2 is spoken, as before version 6; not used if it is for want of a password |
+//! | `HELLO 3` | RESP2 is used, as before version 6; a missing password makes the node unusable |
 //! | `SELECT` | the node is not used |
 //! | `CLIENT SETNAME` | the connection has no name |
-//! | `INFO server` | asked again if the error may be a stray; then version and uptime are unknown |
-//! | `CLIENT KILL ID` | what the connection before still delivers is carried out |
+//! | `INFO server` | sent again if the error may be a stray; then version and uptime are unknown |
+//! | `CLIENT KILL ID` | late commands of the former connection are carried out |
 //!
 //! A server that is too busy to answer `INFO` is not used until it can.
 //!
-//! `INFO` is the last of the commands that are written at once. So an error that nobody asked for
-//! either takes the place of its answer, or shifts the answers behind it, which do not fit then. If
-//! it took the place of `INFO`'s answer for good, nobody would know of which run of the server this
-//! connection's number is, and the connection could not be ended later. Asked again, the client
-//! reads the answer to the first `INFO`.
+//! `INFO` is the last of the commands that are written at once. So an unsolicited error is either
+//! read as its answer, or shifts the answers behind it, which then do not fit. If the error were
+//! accepted as the answer to `INFO`, the client would not know which run of the server gave this
+//! connection its id, and could not end the connection later. When the client sends `INFO` again,
+//! it reads the answer to the first one.
 //!
 //! `CLIENT KILL ID` is written when the others have been answered, and only if a connection to this
 //! run of the server was given up with commands unanswered: see `former.rs`.
@@ -33,7 +33,7 @@ use super::node_error::NodeError;
 use super::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Reply, encode_command};
 
-/// What a connection is to be opened with.
+/// The credentials and settings of a new connection.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Credentials {
@@ -43,7 +43,7 @@ pub struct Credentials {
     pub password: Option<Vec<u8>>,
     /// The database.
     pub database: u32,
-    /// What the server is to call the connection.
+    /// The connection's name for `CLIENT SETNAME`.
     pub client_name: Option<String>,
 }
 
@@ -82,8 +82,8 @@ enum Stage {
     End,
 }
 
-/// How often a server is asked who it is. One that answers with an odd error so often has no other
-/// answer.
+/// How often `INFO` is sent at most. A server that answers each with an unknown error does not
+/// support it.
 const INFO_MAX: u8 = 3;
 
 const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::SetName, Stage::Info];
@@ -93,7 +93,7 @@ const STAGES: [Stage; 5] = [Stage::Auth, Stage::Hello, Stage::Select, Stage::Set
 pub struct Handshake {
     stages: [bool; STAGES.len()],
     next: usize,
-    /// How often the server was asked who it is.
+    /// How often `INFO` was sent.
     infos: u8,
     identity: Identity,
     former: FormerConnections,
@@ -102,7 +102,7 @@ pub struct Handshake {
 }
 
 impl Handshake {
-    /// Appends the greeting to `out`. Connections of `former` are ended, if the server is theirs.
+    /// Appends the greeting to `out`. Connections of `former` to this run of the server are ended.
     #[must_use]
     pub fn begin(credentials: &Credentials, former: FormerConnections, out: &mut Vec<u8>) -> Self {
         let mut stages = [true; STAGES.len()];
@@ -126,13 +126,13 @@ impl Handshake {
         Self { stages, next: 0, infos: 1, identity: Identity::default(), former, problem: None }
     }
 
-    /// Takes the next answer, and appends to `out` what is to be said next. `Ok(None)` as long as
-    /// there are more answers to come; then who the server is, and the connections that are still
-    /// to be ended, on other servers.
+    /// Handles the next answer, and appends further commands to `out`. Returns `Ok(None)` as long
+    /// as more answers are expected; then the server's identity, and the former connections to
+    /// other servers, which are still to be ended.
     ///
     /// # Errors
     ///
-    /// Why the node cannot be used.
+    /// The reason why the node cannot be used.
     pub fn reply(
         &mut self,
         reply: &Reply<'_>,
@@ -168,14 +168,14 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
     }
 
-    /// Is it being asked to end the connections before this one?
+    /// Does it wait for answers to `CLIENT KILL ID`?
     #[must_use]
     pub fn is_ending(&self) -> bool {
         self.former.is_ending()
     }
 
-    /// Was this greeting ended by something that is no answer about the connections before this
-    /// one, and may always be said by this server?
+    /// Did this greeting end with an invalid answer to `CLIENT KILL ID`, which this server may give
+    /// every time?
     #[must_use]
     pub fn is_misunderstood(&self, problem: &NodeError) -> bool {
         let is_odd = match problem {
@@ -186,7 +186,7 @@ impl Handshake {
         is_odd && self.next >= STAGES.len()
     }
 
-    /// What the server complained about so far, for a connection that it closes after that.
+    /// The first error in the server's answers so far, for a connection that the server closes.
     pub fn complaint(&mut self) -> Option<NodeError> {
         self.problem.take()
     }
@@ -207,7 +207,7 @@ impl Handshake {
     fn refused(&mut self, stage: Stage, error: ServerError) {
         let is_fatal = match stage {
             Stage::Auth | Stage::Select => true,
-            // Without the right to end connections it is as safe, if not as tidy.
+            // Without the right to end connections, locks are as safe, but keys may be left behind.
             Stage::End => false,
             Stage::Hello | Stage::SetName | Stage::Info => matches!(
                 error.kind,
@@ -216,12 +216,12 @@ impl Handshake {
                     | ServerErrorKind::TooManyClients
             ),
         };
-        // It will be able to say who it is soon. A server that is not known might be counted twice,
-        // if it has two names.
+        // A busy server will report its identity soon. A server without a known identity might be
+        // counted twice, if it has two URLs.
         let is_busy = matches!(error.kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable);
         let is_fatal = is_fatal || is_busy && matches!(stage, Stage::Info | Stage::End);
-        // An error that came unasked, in the place of the answer that says which connections may be
-        // ended, would leave them to deliver.
+        // If an unsolicited error were accepted as the answer to `INFO`, the former connections
+        // would not be ended and could still deliver commands.
         let is_refused = former::is_refusal(error.kind);
         let is_fatal = is_fatal || stage == Stage::Info && !is_refused && !self.former.is_empty();
         // The first counts: after a wrong password, everything is refused.
@@ -246,8 +246,8 @@ impl Handshake {
                 self.identity.connection = introduction.connection;
                 Ok(())
             }
-            // How many it has ended. Nothing else: what the greeting was answered with may come
-            // twice, and must not pass for the end of a connection.
+            // The number of connections that it ended. No other reply is accepted: a repeated
+            // answer to the greeting must not count as the end of a connection.
             (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
                 let connection = self.identity.connection;

@@ -1,28 +1,28 @@
-//! Who a server is: what it says of itself in the greeting.
+//! The identity of a server, from its answers to the greeting.
 
 use super::server_error::presentable;
 use crate::resp::{Elements, Reply};
 use std::time::Duration;
 
-/// What a server says about itself.
+/// The identity that a server reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// `redis`, `valkey`, or what else it calls itself.
+    /// `redis`, `valkey`, or another name of the server.
     pub server: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// Its random name, new with each start.
+    /// Its `run_id`, a random name that is new with each start.
     pub run_id: Option<String>,
-    /// How long it had been running when it answered, up to a second less: the time of its answer
-    /// less that of its start, which is cut off to whole seconds. Where it tells the time of its
-    /// answer in whole seconds only, that is cut off as well.
+    /// How long it had been running when it answered, or up to a second more: the time of its
+    /// answer minus the time of its start, which is rounded down to whole seconds. If the server
+    /// reports the time of its answer in whole seconds only, that is rounded down as well.
     pub uptime: Option<Duration>,
-    /// What it calls this connection. Another connection to this run of it never has this number.
+    /// Its id of this connection. No other connection to the same run of the server has this id.
     pub connection: Option<u64>,
 }
 
-/// What a server answers to `HELLO`, as far as it is of use.
+/// The used fields of a server's answer to `HELLO`.
 #[derive(Default)]
 pub(super) struct Introduction {
     protocol: Option<i64>,
@@ -30,7 +30,7 @@ pub(super) struct Introduction {
 }
 
 impl Introduction {
-    /// Reads names and values that take turns. `None` if that is not what they do.
+    /// Reads alternating names and values. `None` if the list has another form.
     pub(super) fn read(list: &Elements<'_>) -> Option<Self> {
         let mut introduction = Self::default();
         let mut elements = list.iter();
@@ -46,7 +46,8 @@ impl Introduction {
         Some(introduction)
     }
 
-    /// A list that is no map is RESP2, and must say so: it might be anything.
+    /// Does the answer's type fit its protocol version? A list that is no map is RESP2, and must
+    /// report that version, because it could be an answer to another command.
     pub(super) fn fits(&self, is_resp3: bool) -> bool {
         if is_resp3 { self.protocol.is_none_or(|it| it == 3) } else { self.protocol == Some(2) }
     }
@@ -64,8 +65,8 @@ impl Identity {
         };
         let version = field("redis_version");
         let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
-        // From Redis 7 on. With it, all who ask arrive at the same time of its start, whenever they
-        // ask; without it, at one that is up to a second later.
+        // Since Redis 7. With it, all clients compute the same start time whenever they ask;
+        // without it, a start time that is up to a second later.
         let time = field("server_time_usec").and_then(|micros| micros.parse::<u64>().ok());
         let fraction = Duration::from_micros(time.map_or(0, |micros| micros % 1_000_000));
         Self {
@@ -78,7 +79,7 @@ impl Identity {
         }
     }
 
-    /// As it may be shown. The random name is only compared, so it keeps its bytes.
+    /// The identity as it may be shown. `run_id` is only compared, so it keeps its bytes.
     pub(super) fn presentable(self, secret: Option<&[u8]>) -> Self {
         let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
         Self { server: shown(self.server), version: shown(self.version), ..self }

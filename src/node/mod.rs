@@ -1,10 +1,9 @@
 //! The conversation with the nodes, without a socket: bytes in, bytes out.
 //!
-//! A [`Session`] is the conversation with one node, over as many connections as it takes: greeting,
-//! commands in flight, what a reply means, what must be undone. [`Rounds`] holds the sessions of
-//! all nodes and the rounds that are open on them: it sends a request to every node and counts what
-//! comes back. [`command`] is the one place that knows what a request looks like and which reply is
-//! which vote.
+//! A [`Session`] is the conversation with one node, over one connection after another: the
+//! greeting, the commands in flight, their replies, and the pending releases. [`Rounds`] holds the
+//! sessions of all nodes and the open rounds: it sends a request to every node and counts the
+//! votes. Only [`command`] knows the encoding of requests and the meaning of replies.
 //!
 //! Nothing here waits, reads a clock or draws a random number; time and seeds are arguments.
 
@@ -40,8 +39,8 @@ pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};
 
-/// A round that somebody waits for. No two rounds ever have the same one, so an answer that comes
-/// when its round is over belongs to nothing.
+/// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an
+/// answer that arrives after the end of its round is not counted for another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket {
     slot: usize,
@@ -49,13 +48,13 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// A ticket, for whoever drives a [`Session`] without [`Rounds`].
+    /// A ticket, for code that uses a [`Session`] without [`Rounds`].
     #[must_use]
     pub const fn new(slot: usize, serial: u64) -> Self {
         Self { slot, serial }
     }
 
-    /// The number that it was made with.
+    /// The serial number given to [`new`](Self::new).
     #[must_use]
     pub const fn serial(self) -> u64 {
         self.serial

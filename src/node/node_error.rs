@@ -1,4 +1,4 @@
-//! Why a node has no say in a round: what is reported to the user, node by node.
+//! Why a node's answer does not count in a round, reported to the user for each node.
 
 use super::server_error::ServerError;
 use crate::resp::ProtocolError;
@@ -8,12 +8,11 @@ use std::{error, fmt, io};
 
 /// Why a node's answer does not count.
 ///
-/// Texts are the server's or the operating system's own words. A server's are shortened to
-/// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin another line of a
-/// log, or are not seen there are escaped. A password never appears in one, also when a server
-/// quotes it, or the beginning of it: there are stars in its place, or, where the password may be
-/// an ordinary word or was cut short, the whole text is `(not shown: it may quote a secret)`,
-/// behind the code of an error.
+/// Texts come from the server or the operating system. A server's text is shortened to
+/// [`ServerError::TEXT_MAX`] bytes, and characters that act on a terminal, begin a new line in a
+/// log, or are invisible are escaped. A text never contains a password, even if the server quotes
+/// it or its beginning: stars replace it. If the password may be an ordinary word or was cut short,
+/// the whole text after the error code is `(not shown: it may quote a secret)`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeError {
@@ -26,44 +25,45 @@ pub enum NodeError {
         /// The operating system's words.
         text: String,
     },
-    /// The connection broke while an answer was outstanding, so what the node did is not known.
+    /// The connection broke before the answer arrived; the node may have carried out the request.
     Disconnected(String),
-    /// Nothing was heard in time.
+    /// The node did not answer in time.
     TimedOut(Phase),
-    /// So much is unanswered at this node already that nothing more is sent to it.
+    /// Too many commands are unanswered at this node, so no more are sent to it.
     Overloaded,
-    /// What answers there is no Redis server.
+    /// The server at this URL is not a Redis server.
     NotRedis(OtherProtocol),
-    /// What came is not RESP. The connection was closed.
+    /// The server's bytes are not RESP. The connection was closed.
     Protocol(ProtocolError),
-    /// What came is RESP, but no answer to what was asked. The connection was closed.
+    /// The reply is RESP, but no valid answer to the request. The connection was closed.
     UnexpectedReply(String),
     /// The server answered with an error of its own.
     Server(ServerError),
-    /// This endpoint leads to the same server as another one (equal `run_id`), so that its vote
-    /// would be that server's second.
+    /// This node's URL leads to the same server as another one (equal `run_id`), so its vote would
+    /// be that server's second.
     SameServer {
-        /// The other endpoint.
+        /// The other URL.
         url: Arc<str>,
     },
-    /// The server was started so recently that it may have forgotten a lock which is still held:
-    /// less than `max_ttl` ago as far as is known. See
+    /// The server was started so recently, less than `max_ttl` ago as far as is known, that it may
+    /// have forgotten a lock that is still held. See
     /// [`Builder::restart_guard`](crate::Builder::restart_guard).
     Quarantined {
         /// For how long its grants will not count.
         left: Duration,
     },
-    /// It was not asked: this is a forked child of the process that built the client.
+    /// The node was not asked: this is a forked child of the process that built the client.
     OtherProcess,
 }
 
-/// What a forked child is told.
+/// The error text in a forked child.
 pub(crate) const OTHER_PROCESS: &str =
     "the client was built by another process, which forked this one: build one after forking";
 
 impl NodeError {
-    /// Is this a mistake in the configuration, of the client or of the server, that no waiting
-    /// mends? An operation that waits for its turn gives up when a majority of nodes has one.
+    /// Is this an error in the configuration of the client or the server, which waiting does not
+    /// resolve? An operation that waits for a lock gives up when a majority of nodes has such an
+    /// error.
     #[must_use]
     pub fn is_permanent(&self) -> bool {
         match self {
@@ -110,11 +110,11 @@ impl error::Error for NodeError {
     }
 }
 
-/// What a node was being waited for.
+/// The step for which the client waited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The address that belongs to its name.
+    /// The address of the node's host name.
     Resolving,
     /// The connection.
     Connecting,
@@ -122,8 +122,8 @@ pub enum Phase {
     Greeting,
     /// The answer to a command.
     Answering,
-    /// This client's own thread for its connections, which has not come back: it is stopped. See
-    /// [`Builder::io_thread`](crate::Builder::io_thread).
+    /// This client's own thread for its connections, which does not respond because it is stopped.
+    /// See [`Builder::io_thread`](crate::Builder::io_thread).
     Queued,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// A protocol that is easily taken for Redis in a configuration.
+/// A protocol of a server that may be configured by mistake instead of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OtherProtocol {
@@ -147,7 +147,7 @@ pub enum OtherProtocol {
     Http,
     /// A secure shell server.
     Ssh,
-    /// A server that wants TLS.
+    /// A server that requires TLS.
     Tls,
     /// A mail or file server: a greeting of three digits.
     Smtp,
@@ -159,7 +159,7 @@ const TLS_FIRST: u8 = 0x14;
 const TLS_LAST: u8 = 0x18;
 
 impl OtherProtocol {
-    /// Could these few bytes be the beginning of one that is recognised by a few more?
+    /// Could these bytes be the beginning of a protocol that a few more bytes identify?
     #[must_use]
     pub fn may_begin(bytes: &[u8]) -> bool {
         let begins = |banner: &[u8]| bytes.len() < banner.len() && banner.starts_with(bytes);
@@ -168,12 +168,12 @@ impl OtherProtocol {
         Self::may_begin_tls(bytes) || !bytes.is_empty() && is_text
     }
 
-    /// Could this be the first byte of a TLS record, which the second one decides?
+    /// Could this be the first byte of a TLS record? The second byte decides.
     pub(super) fn may_begin_tls(bytes: &[u8]) -> bool {
         matches!(bytes, [TLS_FIRST..=TLS_LAST])
     }
 
-    /// Recognises the first bytes that a server sent.
+    /// Recognises a protocol by the first bytes that a server sent.
     #[must_use]
     pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
         match first_bytes {

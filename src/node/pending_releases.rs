@@ -1,5 +1,5 @@
-//! Removals that are owed to one node, because there was no connection to write them to or no room
-//! on it.
+//! Removals that are pending for one node, because there was no connection to write them to, or no
+//! room on it.
 
 use super::Ticket;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
@@ -8,9 +8,9 @@ use crate::clock::Time;
 use crate::engine::{Action, LockId, Predecessor, Removal, Request, Ttl};
 use std::time::Duration;
 
-/// The most removals that are remembered for a node that does not take any. Beyond that the oldest
-/// is given up, and its key left to its ttl. For a node that is well there may be more, one for
-/// each lock that was given up, and those are kept if it falls ill.
+/// The most removals that are kept for a node that does not answer. Beyond that the oldest is
+/// dropped, and its key stays until its ttl has passed. For a node that answers there may be more,
+/// one for each lock that was released, and those are kept if the node stops answering.
 pub const DEBTS_MAX: usize = 4096;
 
 /// The most bytes of keys of such removals.
@@ -24,8 +24,8 @@ pub(super) struct PendingRelease {
     pub(super) until: Time,
 }
 
-/// What is to be removed from a node that has not carried this request out, or may not have: for a
-/// handoff, the lock before, which nobody else will remove.
+/// The removal that a node must get if it has not, or may not have, carried out this request. For a
+/// handoff this is the predecessor's removal, because no other request removes its key.
 pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     let action = match request.action {
         removal @ (Action::Release(_) | Action::Undo(_)) => removal,
@@ -41,21 +41,21 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     Some(Request { action, ..request })
 }
 
-/// The removals owed to one node.
+/// The pending removals of one node.
 #[derive(Debug)]
 pub(super) struct PendingReleases {
-    owed: TicketQueue<PendingRelease>,
+    queue: TicketQueue<PendingRelease>,
     bytes: usize,
-    /// The most that is kept, in number and bytes, if the node does not take any.
+    /// The most that is kept, in number and bytes, if the node does not answer.
     most: (usize, usize),
-    /// None of the keys will have expired by itself before this.
+    /// No key expires by itself before this time.
     expires_at: Time,
 }
 
 impl Default for PendingReleases {
     fn default() -> Self {
         Self {
-            owed: TicketQueue::default(),
+            queue: TicketQueue::default(),
             bytes: 0,
             most: (DEBTS_MAX, DEBT_BYTES_MAX),
             expires_at: Time::ZERO,
@@ -64,9 +64,9 @@ impl Default for PendingReleases {
 }
 
 impl PendingReleases {
-    /// Remembers a removal until the key's ttl has passed, and hands back those who will never get
-    /// an answer because their removals had to be given up for it. As long as the node `is_well`
-    /// none is given up: there is one at most for each lock that its callers held.
+    /// Keeps a removal until the key's ttl has passed. Returns the tickets of removals that were
+    /// dropped for it and will not get an answer. As long as the node `is_well` none is dropped:
+    /// there is at most one for each lock that its callers held.
     pub(super) fn add(
         &mut self,
         now: Time,
@@ -74,69 +74,69 @@ impl PendingReleases {
         request: Request,
         is_well: bool,
     ) -> Vec<Ticket> {
-        let lives = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
-        let until = now.after(lives);
+        let lifetime = request.ttl().map_or(Duration::ZERO, Ttl::as_duration);
+        let until = now.after(lifetime);
         self.expires_at = if self.is_empty() { until } else { self.expires_at.min(until) };
         self.bytes += request.key_bytes();
-        self.owed.push(ticket, PendingRelease { request, until });
+        self.queue.push(ticket, PendingRelease { request, until });
         if is_well {
-            // If the node falls ill, what is under way is owed as well.
-            let number = self.owed.len() + IN_FLIGHT_MAX;
+            // If the node stops answering, the removals in flight become pending too.
+            let number = self.queue.len() + IN_FLIGHT_MAX;
             let bytes = self.bytes + 2 * IN_FLIGHT_BYTES_MAX;
             self.most = (self.most.0.max(number), self.most.1.max(bytes));
         }
         let mut given_up = Vec::new();
-        while self.owed.len() > self.most.0 || self.bytes > self.most.1 {
+        while self.queue.len() > self.most.0 || self.bytes > self.most.1 {
             given_up.extend(self.take().and_then(|(ticket, _)| ticket));
         }
         given_up
     }
 
-    /// Takes the oldest, and who waits for the answer, if anybody still does.
+    /// Removes and returns the oldest, with its ticket if a caller still waits for the answer.
     pub(super) fn take(&mut self) -> Option<(Option<Ticket>, PendingRelease)> {
-        let (ticket, debt) = self.owed.pop()?;
-        self.bytes -= debt.request.key_bytes();
+        let (ticket, pending) = self.queue.pop()?;
+        self.bytes -= pending.request.key_bytes();
         self.forget_peak();
-        Some((ticket, debt))
+        Some((ticket, pending))
     }
 
-    /// Is the oldest one that `flight` has room for?
+    /// Has `flight` room for the oldest removal?
     pub(super) fn is_payable(&self, flight: &Flight) -> bool {
-        self.owed.first().is_some_and(|debt| flight.has_room(&debt.request))
+        self.queue.first().is_some_and(|pending| flight.has_room(&pending.request))
     }
 
-    /// Drops those whose keys have expired by themselves, and hands back who still waits for them.
+    /// Drops the removals whose keys have expired. Returns the tickets that still waited for them.
     pub(super) fn expire(&mut self, now: Time) -> Vec<Ticket> {
         if self.is_empty() || now < self.expires_at {
             return Vec::new();
         }
-        let given_up = self.owed.retain(|debt| debt.until > now);
-        self.bytes = self.owed.iter().map(|debt| debt.request.key_bytes()).sum();
-        let next = self.owed.iter().map(|debt| debt.until).min();
+        let given_up = self.queue.retain(|pending| pending.until > now);
+        self.bytes = self.queue.iter().map(|pending| pending.request.key_bytes()).sum();
+        let next = self.queue.iter().map(|pending| pending.until).min();
         self.expires_at = next.unwrap_or(self.expires_at);
         self.forget_peak();
         given_up
     }
 
-    /// Nobody waits for the answer to `ticket` any more. The removal is owed all the same.
+    /// Marks the removal of `ticket` as not waited for. The removal stays pending.
     pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
-        self.owed.unwait(ticket)
+        self.queue.unwait(ticket)
     }
 
-    /// Hands out everyone who waits for an answer: there will be none on this connection.
+    /// Returns all tickets that wait for an answer, which will not arrive on this connection.
     pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
-        self.owed.unwait_all()
+        self.queue.unwait_all()
     }
 
     pub(super) fn len(&self) -> usize {
-        self.owed.len()
+        self.queue.len()
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.owed.is_empty()
+        self.queue.is_empty()
     }
 
-    /// When all is paid, what there was counts no more.
+    /// Resets the limits when no removal is pending.
     fn forget_peak(&mut self) {
         if self.is_empty() {
             self.most = (DEBTS_MAX, DEBT_BYTES_MAX);
@@ -150,13 +150,13 @@ mod tests {
     use crate::node::fixture::{at, removal, ttl};
 
     #[test]
-    fn debts_are_bounded_in_bytes_whatever_their_sizes() {
+    fn pending_releases_are_bounded_in_bytes_whatever_their_sizes() {
         let mut pending_releases = PendingReleases::default();
         for length in [1, 64 * 1024, 7] {
             for _ in 0..2 * DEBTS_MAX {
                 pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
-                    pending_releases.owed.iter().map(|debt| debt.request.key().len()).sum();
+                    pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.bytes);
                 assert!(bytes <= DEBT_BYTES_MAX && pending_releases.len() <= DEBTS_MAX);
                 assert!(!pending_releases.is_empty(), "the latest is kept");
@@ -165,27 +165,27 @@ mod tests {
     }
 
     #[test]
-    fn what_was_owed_to_a_node_that_was_well_is_kept_when_it_falls_ill() {
+    fn pending_releases_of_an_answering_node_are_kept_when_it_stops_answering() {
         let mut pending_releases = PendingReleases::default();
         let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
-        let owe = |pending_releases: &mut PendingReleases, count, is_well| {
+        let add = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count)
                 .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
         };
-        owe(&mut pending_releases, many, true);
+        add(&mut pending_releases, many, true);
         assert_eq!(pending_releases.len(), many);
-        // What was under way comes back. Beyond that there are no more than there were.
-        owe(&mut pending_releases, IN_FLIGHT_MAX, false);
+        // The removals in flight become pending. Beyond that the number does not grow.
+        add(&mut pending_releases, IN_FLIGHT_MAX, false);
         assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
-        owe(&mut pending_releases, more, false);
+        add(&mut pending_releases, more, false);
         assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
         while pending_releases.take().is_some() {}
-        owe(&mut pending_releases, more, false);
+        add(&mut pending_releases, more, false);
         assert_eq!(pending_releases.len(), DEBT_BYTES_MAX / 1_000);
     }
 
     #[test]
-    fn each_expires_in_its_time_whatever_their_order() {
+    fn each_pending_release_expires_with_its_own_ttl_in_any_order() {
         let mut pending_releases = PendingReleases::default();
         for millis in [30, 10, 20] {
             let mut removal = removal(1);

@@ -1,11 +1,11 @@
-//! What the user is told about each node.
+//! What the client reports to the user about each node.
 
 use super::node_error::NodeError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What one node had to say in a round.
+/// One node's answer in a round, with the node's URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeReport {
@@ -25,15 +25,16 @@ impl fmt::Display for NodeReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NodeAnswer {
-    /// It did what was asked.
+    /// The node carried out the request.
     Granted,
-    /// It answered that it did not: the lock is another's there, or gone.
+    /// The node refused the request: the key holds another token, or is gone.
     Refused,
-    /// It gave no answer that counts.
+    /// The node gave no answer that counts.
     Failed(NodeError),
-    /// The round was decided before its answer came.
+    /// The round was decided before the node's answer arrived.
     Pending,
-    /// It was not asked: nothing was ever written to it about this lock, so it does not hold it.
+    /// The node was not asked: nothing was ever written to it about this lock, so it does not hold
+    /// the key.
     NotAsked,
 }
 
@@ -43,23 +44,23 @@ impl fmt::Display for NodeAnswer {
             Self::Granted => f.write_str("granted"),
             Self::Refused => f.write_str("refused"),
             Self::Failed(error) => error.fmt(f),
-            Self::NotAsked => f.write_str("was not asked: it was never told of this lock"),
+            Self::NotAsked => f.write_str("not asked: nothing was sent to it about this lock"),
             Self::Pending => f.write_str("no reply yet (a majority had already answered)"),
         }
     }
 }
 
-/// What a node holds under a lock's key.
+/// The value and ttl of a lock's key on one node.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeySnapshot {
     /// The key's value, if there is one.
     pub value: Option<Vec<u8>>,
-    /// How many milliseconds it has to live: -1 if it has no end, -2 if there is none.
+    /// The ttl in milliseconds: -1 if the key has none, -2 if there is no key.
     pub left: i64,
 }
 
-/// Whoever knows the token in a value can release the lock.
+/// Does not show the value: knowledge of the token in it is enough to release the lock.
 impl fmt::Debug for KeySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.value.as_ref().map(Vec::len);
@@ -67,7 +68,7 @@ impl fmt::Debug for KeySnapshot {
     }
 }
 
-/// How a client stands with one of its nodes.
+/// The state of a client's connection to one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStatus {
@@ -75,22 +76,22 @@ pub struct NodeStatus {
     pub url: Arc<str>,
     /// Is there a connection that can be used at once?
     pub is_connected: bool,
-    /// What the server calls itself, such as `redis` or `valkey`. Like the two below it is known
-    /// from the last connection, if there was one and the server tells. Escaped like the text of a
+    /// The server's own name, such as `redis` or `valkey`. Like the version it is known from the
+    /// last connection, if there was one and the server reported it. Escaped like the text of a
     /// [`ServerError`](crate::error::ServerError).
     pub server: Option<String>,
     /// The server's version.
     pub version: Option<String>,
-    /// How long the server has been running, as it said when the connection was made, and counted
-    /// on since. `None` without a connection.
+    /// How long the server has been running: its uptime when the connection was made, plus the time
+    /// since. `None` without a connection.
     pub uptime: Option<Duration>,
-    /// For how long its grants do not count yet, because it was started so recently; see
+    /// For how long its grants do not count yet, because the server was started recently; see
     /// [`Builder::restart_guard`](crate::Builder::restart_guard). `None` if they count, or without
     /// a connection.
     pub quarantine: Option<Duration>,
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
-    /// What went wrong last, if that was after the connection was made or there is none.
+    /// The last error, if it happened after the connection was made or there is no connection.
     pub last_error: Option<NodeError>,
 }
 

@@ -1,8 +1,8 @@
-//! Where a text from outside quotes the password, and what may be shown of such a text.
+//! Finds quotations of the password in a server's text, and decides which part of it may be shown.
 //!
-//! Two things are to be avoided: showing a password, or a part of it; and blotting out letters of
-//! the server's own words because a short password occurs in them, which helps nobody and shows
-//! what the password is by what is missing.
+//! Two errors must be avoided: showing a password, or a part of it; and hiding letters of the
+//! server's own words because a short password occurs in them, which makes the text unreadable and
+//! reveals the password by the missing letters.
 //!
 //! * A password that may be an ordinary word (printable characters, letters or digits but not both)
 //!   is looked for as a word of its own, and inside of words only if it is long. A text that
@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-/// What is said in place of a text, or of what follows its code.
+/// The replacement of a text, or of its part after the code.
 pub(super) const WITHHELD: &str = "(not shown: it may quote a secret)";
 
 /// From here on, ordinary passwords are looked for inside of words as well: few words are longer.
@@ -35,8 +35,8 @@ enum Quote {
 }
 
 /// The first bytes of `text`, `length` of them or a few more, with stars for each `secret` in them.
-/// `None` if nothing of it may be shown. What is quoted within the first `code` bytes, which are
-/// one of the codes that servers use, is no quotation.
+/// `None` if nothing of it may be shown. A match within the first `code` bytes, which are an error
+/// code of servers, is no quotation.
 pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) -> Option<Vec<u8>> {
     // Some servers write this in place of bytes that are no UTF-8.
     let lossy = String::from_utf8_lossy(secret);
@@ -88,7 +88,7 @@ fn quote_at(text: &[u8], at: usize, secret: &[u8], code: usize) -> Option<Quote>
     (is_beginning && (ends || is_no_word)).then_some(Quote::Whole)
 }
 
-/// Could this be a word of any text?
+/// Could this be an ordinary word?
 fn is_ordinary(secret: &[u8]) -> bool {
     let is_printable = secret.iter().all(|byte| matches!(byte, b' '..=b'~'));
     let has_letter = secret.iter().any(u8::is_ascii_alphabetic);
@@ -119,8 +119,8 @@ fn is_quotation_end(rest: &[u8]) -> bool {
     marks.iter().any(|mark| rest.starts_with(mark)) || rest.iter().all(is_punctuation)
 }
 
-/// How many bytes at the beginning of both are the same, or what a server makes of the secret's so
-/// that its reply stays one line: blanks in place of line breaks.
+/// How many bytes at the beginning of both are the same. A blank equals a line break of the secret,
+/// because servers replace line breaks to keep a reply on one line.
 fn common_length(text: &[u8], secret: &[u8]) -> usize {
     let is_same = |(seen, secret): &(&u8, &u8)| {
         seen == secret || **seen == b' ' && matches!(secret, b'\r' | b'\n')
@@ -202,7 +202,7 @@ mod tests {
         }
         // No ordinary word, so it was the password also where no quotation ends.
         assert_eq!(shown("ERR AUTH s3cr is wrong", "s3cr:et"), None);
-        // Ordinary words, and what is too short.
+        // Ordinary words, and beginnings that are too short.
         for text in ["ERR the password is wrong", "ERR passwords are wrong", "ERR bad 'pa'"] {
             assert_eq!(shown(text, "password-of-mine").as_deref(), Some(text));
         }

@@ -1,4 +1,4 @@
-//! The errors that a server answers with: what they mean, and what may be shown of them.
+//! Server errors: their meaning, and how their texts are shown.
 
 use super::secret;
 use std::{error, fmt};
@@ -7,19 +7,18 @@ use std::{error, fmt};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerError {
-    /// What it means.
+    /// Its meaning.
     pub kind: ServerErrorKind,
-    /// The server's words, its code included. Control characters, marks of bidirectional text and
+    /// The server's text, including the code. Control characters, marks of bidirectional text and
     /// characters of no width are escaped: `\n`, `\u{202e}`.
     pub text: String,
 }
 
 impl ServerError {
-    /// Where the server's words are cut off, in bytes, escapes included.
+    /// The length at which the server's text is cut off, in bytes, escapes included.
     pub const TEXT_MAX: usize = 256;
 
-    /// Reads an error reply. Wherever it quotes `secret`, there are stars, or nothing of it is
-    /// shown but its code.
+    /// Reads an error reply. Stars replace quotations of `secret`, or only the code is shown.
     #[must_use]
     pub fn parse(reply: &[u8], secret: Option<&[u8]>) -> Self {
         let text = String::from_utf8_lossy(reply);
@@ -36,20 +35,20 @@ impl fmt::Display for ServerError {
 
 impl error::Error for ServerError {}
 
-/// A text from outside as it may be shown: no secret, no character that changes how the text around
-/// it is seen, not too long. Every text that a server sent goes through here.
+/// A server's text as it may be shown: without the secret, without characters that change how the
+/// text around them is displayed, and not too long. Every text from a server goes through here.
 pub(super) fn presentable(text: &[u8], secret: Option<&[u8]>) -> String {
     escaped(text, secret, &[])
 }
 
-/// The same between quotation marks, with those inside it escaped.
+/// As [`presentable`], between quotation marks, with quotation marks inside the text escaped.
 pub(super) fn quoted(text: &[u8], secret: Option<&[u8]>) -> String {
     format!("\"{}\"", escaped(text, secret, &['"', '\\']))
 }
 
 fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
-    // It is long enough for what is shown: no character becomes shorter when it is, and one that is
-    // cut off here begins behind all that is shown.
+    // This length suffices: no character becomes shorter when shown, and a character that is cut
+    // off here begins behind the shown part.
     let length = ServerError::TEXT_MAX + char::MAX.len_utf8();
     let code = ServerErrorKind::code(text);
     let text = secret::without(text, secret.unwrap_or_default(), code.len(), length);
@@ -74,8 +73,8 @@ fn escaped(text: &[u8], secret: Option<&[u8]>, marks: &[char]) -> String {
     shown
 }
 
-/// Would this character act on a terminal or a log, turn the order of the text around it, or not be
-/// seen at all? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
+/// Does this character act on a terminal or a log, change the order of the text around it, or
+/// stay invisible? Control characters (C0, DEL, C1), line and paragraph separators, the marks of
 /// bidirectional text, and characters of no width.
 pub(crate) fn is_unseen(character: char) -> bool {
     character.is_control()
@@ -97,9 +96,9 @@ pub(crate) fn is_unseen(character: char) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerErrorKind {
-    /// `NOAUTH`: it wants a password and was given none.
+    /// `NOAUTH`: the server requires a password, and none was sent.
     AuthenticationRequired,
-    /// `WRONGPASS`: user or password are wrong, or it knows no passwords.
+    /// `WRONGPASS`: user or password are wrong, or the server has no password set.
     WrongPassword,
     /// `NOPERM`: the user may not do this.
     NoPermission,
@@ -109,41 +108,41 @@ pub enum ServerErrorKind {
     NoSuchDatabase,
     /// The command does not exist there, for instance because it was renamed.
     UnknownCommand,
-    /// `LOADING`: it is reading its data after a start.
+    /// `LOADING`: the server is reading its data after a start.
     Loading,
-    /// `MISCONF`: it cannot write to its disk, and so refuses to change anything.
+    /// `MISCONF`: the server cannot write to its disk, so it refuses all writes.
     Misconf,
-    /// `READONLY`: it is a replica.
+    /// `READONLY`: the server is a replica.
     ReadOnly,
-    /// `MASTERDOWN`: it is a replica that has lost its master.
+    /// `MASTERDOWN`: the server is a replica that has lost its master.
     MasterDown,
-    /// `NOREPLICAS`: it has too few replicas to change anything.
+    /// `NOREPLICAS`: the server has too few replicas to accept writes.
     NoReplicas,
-    /// `OOM`: it has no memory left.
+    /// `OOM`: the server has no memory left.
     OutOfMemory,
     /// `BUSY`: a script keeps it busy.
     Busy,
     /// `UNKILLABLE`: a script that cannot be stopped keeps it busy.
     Unkillable,
-    /// `MOVED`: it is a node of a cluster, and the key is another's.
+    /// `MOVED`: the server is a node of a cluster, and the key belongs to another node.
     Moved,
-    /// `ASK`: it is a node of a cluster, and the key is on its way to another.
+    /// `ASK`: the server is a node of a cluster, and the key is moving to another node.
     Ask,
-    /// `TRYAGAIN`: it is a node of a cluster that is being changed.
+    /// `TRYAGAIN`: the server is a node of a cluster that is being changed.
     TryAgain,
-    /// `CROSSSLOT`: it is a node of a cluster, and the keys are not all in one place.
+    /// `CROSSSLOT`: the server is a node of a cluster, and the keys are not all in one slot.
     CrossSlot,
-    /// `CLUSTERDOWN`: it is a node of a cluster that does not work.
+    /// `CLUSTERDOWN`: the server is a node of a cluster that does not work.
     ClusterDown,
-    /// `NOSCRIPT`: it does not know the script. Handled by sending the script again.
+    /// `NOSCRIPT`: the server does not know the script. Handled by sending the script again.
     NoScript,
-    /// `NOPROTO`: it does not speak the version of RESP that was asked for.
+    /// `NOPROTO`: the server does not support the requested version of RESP.
     NoProto,
     /// `EXECABORT`: a transaction was discarded.
     ExecAbort,
-    /// `FENCE`: what should be a lock's fencing counter is no number, or as large as numbers get.
+    /// `FENCE`: the key of a lock's fencing counter holds no number, or one too large to be raised.
     Counter,
-    /// `WRONGTYPE`: the key holds something that is not a lock's.
+    /// `WRONGTYPE`: the key holds a value that is not a lock.
     WrongType,
     /// `ERR max number of clients reached`.
     TooManyClients,
@@ -151,7 +150,7 @@ pub enum ServerErrorKind {
     Other,
 }
 
-/// The codes that begin an error reply, and what they mean.
+/// The codes at the beginning of an error reply, and their meaning.
 const CODES: [(&str, ServerErrorKind); 22] = [
     ("NOAUTH", ServerErrorKind::AuthenticationRequired),
     ("WRONGPASS", ServerErrorKind::WrongPassword),
@@ -177,7 +176,7 @@ const CODES: [(&str, ServerErrorKind); 22] = [
     ("WRONGTYPE", ServerErrorKind::WrongType),
 ];
 
-/// How errors without a code of their own begin, and what they mean.
+/// The beginnings of errors without a code of their own, and their meaning.
 const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
@@ -189,13 +188,13 @@ const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
-    // The user may run the script, but not what is in it. Version 7.0, and later ones.
+    // The user may run the script, but not the commands in it. Version 7.0, and later ones.
     ("ERR The user executing the script can't", ServerErrorKind::NoPermission),
     ("ERR ACL failure in script", ServerErrorKind::NoPermission),
 ];
 
 impl ServerErrorKind {
-    /// The code that an error begins with; nothing if it is none of those that are known.
+    /// The code at the beginning of an error; empty if the code is unknown.
     fn code(text: &[u8]) -> &[u8] {
         let first = text.split(|byte| *byte == b' ').next().unwrap_or_default();
         let is_code = first == b"ERR" || CODES.iter().any(|(code, _)| code.as_bytes() == first);
@@ -218,7 +217,7 @@ impl ServerErrorKind {
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
             }
-            // The same of a right that is missing there, which has no code.
+            // A missing right inside the script has no code.
             if text.contains(": The user executing the script can't") {
                 return Self::NoPermission;
             }
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_really_say_is_recognised() {
+    fn the_errors_of_real_servers_are_recognised() {
         let table = [
             ("ERR max number of clients reached", ServerErrorKind::TooManyClients),
             (
@@ -402,7 +401,7 @@ mod tests {
         assert_eq!(text(b"ERR 'p  w\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
         assert_eq!(text(b"ERR 'p  w ' is odd", b"p\r\nw\n"), "ERR '***' is odd");
         assert_eq!(text(b"ERR 'p\r\nw\n' is odd", b"p\r\nw\n"), "ERR '***' is odd");
-        // What is no UTF-8 is found also where it would be read together with its neighbours.
+        // Invalid UTF-8 is found even if it would be decoded together with its neighbours.
         assert_eq!(text(b"ERR pw\xc3\xa9", b"pw\xc3"), "ERR ***\u{fffd}");
         assert_eq!(text("ERR pw\u{fffd}".as_bytes(), b"pw\xc3"), "ERR ***");
         let secret = b"4, with args beginning with b";

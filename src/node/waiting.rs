@@ -1,16 +1,16 @@
-//! Requests that cannot be written yet, in the order in which they came.
+//! Requests that cannot be written yet, in order of arrival.
 
 use super::Ticket;
 use super::flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 use crate::engine::Request;
 use std::collections::BTreeMap;
 
-/// A queue in which whoever waits is found by the ticket, however many there are.
+/// A queue whose items are found by ticket, in logarithmic time.
 #[derive(Debug)]
 pub(super) struct TicketQueue<T> {
-    /// By when they came.
+    /// The items by position, in order of arrival.
     items: BTreeMap<u64, (Option<Ticket>, T)>,
-    /// When those came that somebody waits for.
+    /// The positions of the items that a caller waits for.
     places: BTreeMap<Ticket, u64>,
     next_place: u64,
 }
@@ -33,33 +33,33 @@ impl<T> TicketQueue<T> {
         self.items.first_key_value().map(|(_, (_, item))| item)
     }
 
-    /// Takes the one that came first.
+    /// Removes and returns the first item.
     pub(super) fn pop(&mut self) -> Option<(Option<Ticket>, T)> {
         let (_, (ticket, item)) = self.items.pop_first()?;
         ticket.map(|ticket| self.places.remove(&ticket));
         Some((ticket, item))
     }
 
-    /// Takes out the one that `ticket` stands for.
+    /// Removes and returns the item of `ticket`.
     pub(super) fn remove(&mut self, ticket: Ticket) -> Option<T> {
         let place = self.places.remove(&ticket)?;
         self.items.remove(&place).map(|(_, item)| item)
     }
 
-    /// Nobody waits for the one that `ticket` stands for any more. Answers whether it is here.
+    /// Marks the item of `ticket` as not waited for. Returns whether the queue has such an item.
     pub(super) fn unwait(&mut self, ticket: Ticket) -> bool {
         let place = self.places.remove(&ticket);
         let item = place.and_then(|place| self.items.get_mut(&place));
         item.map(|(ticket, _)| *ticket = None).is_some()
     }
 
-    /// Nobody waits any more. Hands out who did.
+    /// Marks all items as not waited for. Returns the tickets that waited.
     pub(super) fn unwait_all(&mut self) -> Vec<Ticket> {
         self.places.clear();
         self.items.values_mut().filter_map(|(ticket, _)| ticket.take()).collect()
     }
 
-    /// Drops those that `is_kept` does not hold for, and hands out who waited for them.
+    /// Drops the items for which `is_kept` is false. Returns the tickets that waited for them.
     pub(super) fn retain(&mut self, is_kept: impl Fn(&T) -> bool) -> Vec<Ticket> {
         let mut dropped = Vec::new();
         self.items.retain(|_, (ticket, item)| {
@@ -89,7 +89,7 @@ impl<T> TicketQueue<T> {
 }
 
 /// Requests that wait until the greeting is answered, or until there is room on the connection.
-/// Somebody waits for each of them, so there are no more of them than callers.
+/// A caller waits for each of them, so there are no more requests than callers.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     requests: TicketQueue<Request>,
@@ -97,8 +97,8 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// Are there so few that one more may wait even for a node that has not been heard of for long?
-    /// Most that wait for such a node do so in vain.
+    /// Are there so few that one more may wait for a node that has been silent for long? Most
+    /// requests to such a node fail.
     pub(super) fn are_few(&self) -> bool {
         self.requests.len() < IN_FLIGHT_MAX / 2 && self.bytes < IN_FLIGHT_BYTES_MAX / 2
     }
@@ -108,19 +108,19 @@ impl Waiting {
         self.requests.push(Some(ticket), request);
     }
 
-    /// The one that came first.
+    /// The first request.
     pub(super) fn first(&self) -> Option<&Request> {
         self.requests.first()
     }
 
-    /// Takes the one that came first.
+    /// Removes and returns the first request.
     pub(super) fn pop(&mut self) -> Option<(Ticket, Request)> {
         let (ticket, request) = self.requests.pop()?;
         self.bytes -= request.key_bytes();
         Some((ticket?, request))
     }
 
-    /// Takes out the request that `ticket` stands for, and says whether it was there.
+    /// Removes the request of `ticket`. Returns whether there was one.
     pub(super) fn cancel(&mut self, ticket: Ticket) -> bool {
         let request = self.requests.remove(ticket);
         request.map(|request| self.bytes -= request.key_bytes()).is_some()
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::node::fixture::ticket;
 
-    /// `a` and `c`, which somebody waits for, and `b` between them.
+    /// `a` and `c`, with tickets, and `b` between them, without one.
     fn three() -> TicketQueue<char> {
         let mut queue = TicketQueue::default();
         queue.push(Some(ticket(1)), 'a');
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_in_which_they_came_whoever_leaves() {
+    fn items_stay_in_order_of_arrival_when_others_are_removed() {
         let (a, b, c) = ((Some(ticket(1)), 'a'), (None, 'b'), (Some(ticket(3)), 'c'));
         assert_eq!(all(&mut three()), [a, b, c]);
         let mut queue = three();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_wait_any_more_leaves_the_rest_as_it_was() {
+    fn removing_a_ticket_does_not_change_the_other_items() {
         let mut queue = three();
         assert!(queue.unwait(ticket(3)) && !queue.unwait(ticket(3)) && !queue.unwait(ticket(2)));
         assert_eq!(queue.unwait_all(), [ticket(1)]);

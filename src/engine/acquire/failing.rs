@@ -1,12 +1,12 @@
-//! Attempts that fail: what is taken back, and whether there is another.
+//! Failed attempts: the removals they send, and whether there is another attempt.
 
 use super::{Acquire, Acquired, State, Wait};
 use crate::clock::Time;
 use crate::engine::{Action, Ballot, NodeSet, Removal, Request, Verdict, quorum};
 
 impl Acquire {
-    /// The attempt that was begun at `started` has failed, for the reason that the answers to its
-    /// last request give, and is taken back from `nodes`.
+    /// Ends the attempt that began at `started` as failed. The answers to its last request give the
+    /// reason; its keys are removed from `nodes`.
     pub(super) fn fail(
         &mut self,
         now: Time,
@@ -35,8 +35,8 @@ impl Acquire {
         self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }
 
-    /// The lock before has been given up by its holder: it is to be removed wherever it may still
-    /// be and was not handed over.
+    /// Prepares the removal of the predecessor, which its holder has given up, from every node that
+    /// may still have its key and was not asked for the handoff.
     pub(super) fn give_up_predecessor(&mut self, now: Time, handed_off: NodeSet) {
         let Some(mut lease) = self.predecessor.take() else { return };
         lease.nodes = lease.nodes.without(handed_off);
@@ -44,8 +44,8 @@ impl Acquire {
         self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }
 
-    /// Do others hold the lock? A round that the caller's deadline cut short while answers could
-    /// still come says nothing about the nodes; then the one before it counts.
+    /// Do other clients hold the lock? If the caller's deadline cut the round short while answers
+    /// could still arrive, the round says nothing about the nodes, and the previous round counts.
     fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
         match ballot.tally.answered_by_majority() {
             Verdict::Won => true,
@@ -57,8 +57,8 @@ impl Acquire {
         }
     }
 
-    /// Rests before the next attempt, or ends with `failure` when there is no point in one. What
-    /// has failed was begun at `started`, and may have been split.
+    /// Pauses before the next attempt, or ends with `failure` if another attempt is useless. The
+    /// failed attempt began at `started`.
     fn after_failure(
         &mut self,
         now: Time,
@@ -77,15 +77,15 @@ impl Acquire {
         let Some(backoff) = &mut self.backoff else {
             return State::Over(Some(failure));
         };
-        // An attempt before then would only be work for the nodes. The random part stays: everyone
-        // who waits for the end of a quarantine waits for the same moment.
+        // An attempt before the end of the quarantine cannot succeed. The random part stays,
+        // because all waiting clients see the quarantine end at the same moment.
         let delay = ballot.quarantine.saturating_add(backoff.next_delay(round));
         match self.wait {
             Wait::No => State::Over(Some(failure)),
             Wait::Forever => State::Resting(now.after(delay)),
             Wait::Until(time) => {
-                // Shortened so that a last attempt fits in before the caller's deadline, unless
-                // what is left is too little for that: then attempts would only come faster.
+                // The delay is shortened so that a last attempt fits in before the caller's
+                // deadline. If too little time is left for that, attempts would only come faster.
                 let left = time.since(now);
                 let last = left.saturating_sub(round.max(self.rules.retry_base));
                 if last.is_zero() {

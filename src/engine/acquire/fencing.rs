@@ -1,17 +1,18 @@
 //! Fencing tokens: numbers that grow with every grant of a lock.
 //!
-//! Each node has a counter for the lock. A grant raises it by one, or to the wall clock of the
-//! client that asks, in microseconds, if that is more; and answers with it. The largest answer is
-//! the token, and must be known to a majority before the lock is held: whoever is granted it next
-//! asks a majority too, and so hears of more. If a majority has answered with the largest, that is
-//! so already. If not, a second round writes it back, on each node only if the lock's key still
-//! holds our token and the counter is not above it.
+//! Each node has a counter for the lock. A grant raises it by one, or to the requesting client's
+//! wall clock in microseconds if that is larger, and answers with the new value. The largest answer
+//! is the fencing token. A majority must know it before the lock is held: the next grant needs a
+//! majority too, so it sees this counter on at least one node and gets a larger token. If a
+//! majority has answered with the largest counter, a majority knows it already. If not, a second
+//! round writes it to all nodes: each node takes it only if the lock's key still holds our token
+//! and the node's counter is not above it.
 //!
-//! The wall clock is what makes tokens grow where nodes have lost their data, as long as there are
-//! fewer grants than microseconds; the counters are what makes them grow where clients' wall clocks
-//! disagree. `tests/fencing_search` goes through all histories of a certain size for both. A clock
-//! that counts only where there is no counter is not enough: a claim that was under way while a
-//! node lost its data would begin a counter below tokens that were given meanwhile.
+//! The wall clock makes tokens grow when nodes have lost their data, as long as there are fewer
+//! grants than microseconds; the counters make them grow when clients' wall clocks disagree.
+//! `tests/fencing_search` checks all histories of a certain size for both. Using the clock only
+//! where there is no counter is not enough: a claim that was under way while a node lost its data
+//! would start a counter below tokens that were granted meanwhile.
 
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
@@ -19,7 +20,7 @@ use crate::engine::{
     Action, Ballot, Counters, FENCE_SEED_MAX, Lease, LockId, Request, Verdict, quorum,
 };
 
-/// What a counter is at least, by this wall clock.
+/// The least value of a counter, by this wall clock.
 pub(super) fn seed(wall: u64) -> u64 {
     wall.clamp(1, FENCE_SEED_MAX)
 }
@@ -29,7 +30,7 @@ impl Acquire {
         self.attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some())
     }
 
-    /// A majority has granted the lock in time.
+    /// The state after a majority has granted the lock in time.
     pub(super) fn granted(&self, now: Time, lease: Lease, lock: LockId, ballot: &Ballot) -> State {
         if !self.is_fenced() {
             return State::Over(Some(Acquired::Held(lease)));
@@ -46,7 +47,7 @@ impl Acquire {
         State::Confirming { lease, request, is_sent: false }
     }
 
-    /// The nodes have been asked to raise their counters to the token.
+    /// Handles the votes of the round that raises the nodes' counters to the token.
     pub(super) fn confirmed(
         &mut self,
         now: Time,
@@ -61,7 +62,7 @@ impl Acquire {
             self.state = State::Over(Some(Acquired::Held(lease)));
             return;
         }
-        // If a majority refused: the key is not ours any more, somebody took it away.
+        // If a majority refused, their keys do not hold our token any more: the keys were removed.
         let nodes = lease.nodes.union(ballot.sent);
         self.fail(now, lease.since, request, nodes, ballot);
     }

@@ -1,27 +1,28 @@
 //! Split votes: several clients ask for a free lock at once, each gets some nodes, and none enough.
 //!
-//! A caller who waits tries again anyway. One who makes a single attempt would be told that others
-//! hold the lock, and so might all of them, with nobody holding it. So a split attempt is undone
-//! and made again after a short random pause: whoever comes back first finds the nodes free.
+//! A caller that waits tries again anyway. A caller that makes a single attempt would get
+//! `Contended`, and so might all of them, although no client holds the lock. So a split attempt is
+//! undone and repeated after a short random pause: the first client to repeat it finds the nodes
+//! free.
 //!
-//! What a node says does not tell a lock that others hold from one that they only ask for. With an
-//! odd number of nodes that have all answered, every attempt that fails is refused by a majority.
-//! But a lock that is held was written to all nodes: who asks for it is granted none, except where
-//! a node was away or has lost the key. So it is the grants that show a split. Where there is none
-//! among the answers that decided the attempt, there is no second one, and a lock that is held is
-//! reported as fast as before. An attempt that lost so before its own grant had been seen is not
-//! repeated either; one of those that were granted something is.
+//! A refusal looks the same whether another client holds the lock or only asks for it. With an odd
+//! number of nodes that have all answered, every attempt that fails is refused by a majority. But a
+//! lock that is held was written to all nodes: no node grants it to another client, except a node
+//! that was unreachable or has lost the key. So grants beside refusals show a split. Without a
+//! grant among the answers that decided the attempt, the attempt is not repeated, and a held lock
+//! is reported without delay. An attempt that was decided before its own grant arrived is not
+//! repeated either; at least one of the competing attempts sees a grant and is.
 
 use super::{Acquire, Acquired, State, Wait};
 use crate::clock::Time;
 use crate::engine::{Ballot, Request, Verb, Verdict};
 
-/// How many attempts are made at most. Where a node has lost the key of a lock that is held, every
-/// attempt looks like a split one.
+/// The most attempts in one split vote. If a node has lost the key of a lock that is held, every
+/// attempt looks like a split vote.
 pub(super) const SPLIT_ATTEMPTS_MAX: u32 = 4;
 
 impl Acquire {
-    /// Have several who asked at once been granted some of the nodes each, as far as can be seen?
+    /// Does this look like a split vote: some nodes granted the lock, and others refused it?
     pub(super) fn is_split(request: &Request, ballot: &Ballot) -> bool {
         let tally = &ballot.tally;
         request.verb() == Verb::Acquire
@@ -41,7 +42,8 @@ impl Acquire {
         }
     }
 
-    /// When all attempts of a caller who wants one are over: within the time of one round.
+    /// When a single attempt ends, with its repetitions after split votes: one round's time after
+    /// it began.
     pub(super) fn end_of_single(&self) -> Time {
         match self.began {
             Some(began) if self.is_single() => began.after(self.rules.node_timeout),
@@ -57,10 +59,10 @@ impl Acquire {
         }
     }
 
-    /// Rests for a moment, if another attempt fits in.
+    /// Pauses before another attempt, if one fits within the time of the round.
     pub(super) fn after_split(&mut self, now: Time, started: Time, failure: Acquired) -> State {
         let round = now.since(started);
-        // What is left when another round like this one has had its time.
+        // The time left after another round as long as this one.
         let left = self.end_of_single().since(now).saturating_sub(round);
         match &mut self.backoff {
             Some(backoff) if self.attempts < SPLIT_ATTEMPTS_MAX && !left.is_zero() => {

@@ -1,4 +1,4 @@
-//! Acquisitions by literal times and votes.
+//! Acquisitions with literal times and votes.
 
 mod fencing;
 mod leases;
@@ -15,7 +15,7 @@ fn acquire(wait: Wait) -> Script<Acquire> {
 }
 
 #[test]
-fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
+fn validity_counts_from_before_the_request() {
     let mut acquire = acquire(Wait::No);
     let request = acquire.attempt(1_000, draw(1));
     assert_eq!((request.verb(), request.ttl().unwrap().as_millis()), (Verb::Acquire, 1_000));
@@ -29,12 +29,12 @@ fn a_majority_in_time_holds_the_lock_from_before_it_was_asked_for() {
 #[test]
 fn a_last_round_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
     let table = [
-        // The answers of the round before, those that the last one got, and what it comes to.
+        // The answers of the previous round, the answers of the last round, and the outcome.
         ("nnn--", "n----", true),
         ("nnn--", "-----", true),
-        // Nodes that were down say so, whatever was said before.
+        // Failed nodes count, whatever the previous round saw.
         ("nnn--", "fffnn", false),
-        // Who never got an answer knows nothing.
+        // Without any answer the outcome is unknown.
         ("n----", "n----", false),
     ];
     for (before, last, is_contended) in table {
@@ -65,7 +65,7 @@ fn a_majority_that_comes_too_late_is_undone() {
 }
 
 #[test]
-fn what_is_missing_decides_between_contended_and_unanswered() {
+fn the_number_of_answers_decides_between_contended_and_unanswered() {
     let table = [
         ("nnn--", true),
         ("yynnn", true),
@@ -80,7 +80,7 @@ fn what_is_missing_decides_between_contended_and_unanswered() {
         acquire.attempt(0, draw(1));
         let rest = acquire.answer(1, ballot(votes));
         assert_eq!(rest.undo().verb(), Verb::Undo);
-        // After a split vote there may be another attempt, but not when the time is over.
+        // After a split vote there may be another attempt, but not after the end of the wait.
         let outcome = match rest.wait_or_done() {
             Ok(_) => {
                 rest.oversleep(50, draw(2));
@@ -97,7 +97,7 @@ fn what_is_missing_decides_between_contended_and_unanswered() {
 }
 
 #[test]
-fn the_undo_goes_wherever_the_request_was_written() {
+fn the_undo_is_sent_to_every_node_that_got_the_request() {
     let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("ynnn-");
@@ -168,7 +168,7 @@ fn a_lock_is_handed_off_in_one_round() {
     let mut script = Script::new(acquire);
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
-    let before = request.predecessor().expect("the lock before");
+    let before = request.predecessor().expect("a handoff names its predecessor");
     assert_eq!((before.token, before.attributes.clone()), (lease(0, 500).token, None));
     assert_eq!(request.nodes, NodeSet::all(5));
     let Acquired::Held(lease) = script.answer(110, ballot("yyy--")).done() else { panic!() };
@@ -177,7 +177,7 @@ fn a_lock_is_handed_off_in_one_round() {
 }
 
 #[test]
-fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
+fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).succeeding(lease(0, 500));
@@ -192,7 +192,7 @@ fn a_failed_handoff_takes_back_both_locks_and_goes_on_as_usual() {
 }
 
 #[test]
-fn without_random_numbers_the_lock_before_is_taken_back() {
+fn without_random_numbers_the_predecessor_is_removed() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
     let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).succeeding(lease(0, 500));
@@ -203,7 +203,7 @@ fn without_random_numbers_the_lock_before_is_taken_back() {
 }
 
 #[test]
-fn who_oversleeps_the_deadline_gets_no_further_attempt() {
+fn no_attempt_begins_after_the_deadline() {
     for (before, is_contended) in [("nnn--", true), ("fff--", false)] {
         let mut acquire = acquire(Wait::Until(Time::from_millis(1_100)));
         acquire.attempt(1_000, draw(1));
@@ -217,7 +217,7 @@ fn who_oversleeps_the_deadline_gets_no_further_attempt() {
 }
 
 #[test]
-fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
+fn permanent_errors_of_a_majority_end_every_wait() {
     let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyfff");
@@ -228,7 +228,7 @@ fn no_patience_outlasts_a_majority_that_waiting_does_not_mend() {
 }
 
 #[test]
-fn nodes_that_are_one_server_grant_nothing() {
+fn two_nodes_that_are_one_server_grant_no_lock() {
     let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyyyy");
@@ -238,7 +238,7 @@ fn nodes_that_are_one_server_grant_nothing() {
     assert!(matches!(rest.done(), Acquired::SameServer));
 }
 
-/// Hands a lock over that may be on these nodes, with another ttl, and answers what is sent then.
+/// Hands off a lock that may be on these nodes, with another ttl, and returns the next requests.
 fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let mut before = lease(0, 5_000);
@@ -251,23 +251,23 @@ fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
 }
 
 #[test]
-fn a_node_that_the_handoff_was_not_written_to_is_to_remove_the_lock_before() {
+fn the_predecessor_is_removed_from_nodes_that_did_not_get_the_handoff() {
     let mut partial = ballot("yyyff");
     partial.sent.remove(super::super::Node::new(3));
     partial.sent.remove(super::super::Node::new(4));
-    // Node 4 may hold it, node 5 was down before.
+    // Node 4 may hold the key; node 5 was down before.
     let (mut script, _) = handoff("yyyyf", partial);
     let undo = script.undo();
     assert_eq!((token_of(&undo), undo.ttl().unwrap().as_millis()), (lease(0, 5_000).token, 5_000));
     assert_eq!(undo.nodes.iter().map(super::super::Node::index).collect::<Vec<_>>(), [3]);
     assert!(matches!(script.done(), Acquired::Held(_)));
-    // With nobody left out, nothing more is written.
+    // If every node got the handoff, nothing more is written.
     let (mut script, _) = handoff("yyyyy", ballot("yyyf-"));
     assert!(matches!(script.done(), Acquired::Held(_)));
 }
 
 #[test]
-fn a_handoff_says_for_how_long_the_lock_before_may_stay() {
+fn a_handoff_carries_the_longest_ttl_of_both_locks() {
     let (_, request) = handoff("yyyyy", ballot("yyyyy"));
     assert_eq!(request.ttl().unwrap().as_millis(), 1_000);
     let Action::Handoff { ttl_longest, .. } = request.action else { panic!("{request:?}") };
@@ -291,7 +291,7 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
         let outcome = script.done();
         assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes} {outcome:?}");
     }
-    // Too late to begin: the lock is given back, wherever it is.
+    // Too late to begin: the lock is removed from every node that may have its key.
     let mut script = start();
     assert_eq!(script.wait(), Time::ZERO);
     script.oversleep(101, draw(1));

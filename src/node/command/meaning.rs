@@ -1,4 +1,4 @@
-//! What a reply means: each kind of request says which replies it accepts.
+//! The meaning of replies: the replies that each kind of request accepts.
 
 use super::{describe, is_plain};
 use crate::engine::{Action, FENCE_MAX, Request, Vote};
@@ -7,34 +7,34 @@ use crate::node::report::KeySnapshot;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::Reply;
 
-/// What a reply means.
+/// The meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the session must handle each")]
 pub enum Meaning {
-    /// It is a vote.
+    /// A vote.
     Vote(Vote),
-    /// The node granted the lock where nobody held it. As a vote, that is worth as much as the
-    /// node's memory of who did.
+    /// The node granted the lock, and the key did not exist before. This counts only if the node
+    /// cannot have forgotten the key of a lock that is still held.
     GrantedNew,
-    /// The node granted the lock, and these are its counter and whether nobody held it before.
+    /// The node granted a lock with counters or several keys.
     Claimed {
-        /// Was there a key that did not exist?
+        /// Did one of the keys not exist before?
         is_new: bool,
         /// The largest of its counters, if it has any.
         counter: u64,
     },
-    /// What the node holds under the key.
+    /// The value and the ttl of the key.
     Seen(KeySnapshot),
-    /// The node does not know the script: to be sent again by its source.
+    /// The node does not know the script: the request must be sent again with the source.
     UnknownScript,
-    /// It is an error of the server's, and no vote. The conversation goes on.
+    /// A server error, and no vote. The connection stays usable.
     Failed(NodeError),
-    /// It is no answer to this request. The conversation cannot be trusted any more.
+    /// Not an answer to this request. No further reply on this connection can be trusted.
     Nonsense(NodeError),
 }
 
-/// Reads `reply` as the answer to this request, which was sent with this `number`. Texts are shown
-/// without `secret`.
+/// Reads `reply` as the answer to this request, which was sent with this `number`. Texts in errors
+/// do not contain `secret`.
 #[must_use]
 pub fn meaning(
     request: &Request,
@@ -66,7 +66,7 @@ fn granted() -> Meaning {
     Meaning::Vote(Vote::Granted)
 }
 
-/// What the answer to a plain `SET` means.
+/// The meaning of the answer to a plain `SET`.
 fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
     match reply {
         Reply::Simple(b"OK") => Some(Meaning::GrantedNew),
@@ -75,17 +75,17 @@ fn set_meaning(reply: &Reply<'_>) -> Option<Meaning> {
     }
 }
 
-/// A script that has nothing to say but yes or no says its number, or the negative of that.
+/// The meaning of the answer of a script that grants with its number and refuses with its negative.
 fn yes_or_no(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     if *reply == Reply::Integer(number) { Some(granted()) } else { refusal(number, reply) }
 }
 
-/// A script that refuses says the negative of its number.
+/// A refusal: a script refuses with the negative of its number.
 fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     (*reply == Reply::Integer(-number)).then_some(Meaning::Vote(Vote::Refused))
 }
 
-/// What follows the number in a script's list.
+/// The elements that follow the number in a script's list.
 fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 2]> {
     let Reply::Array(list) = reply else { return None };
     let mut elements = list.iter();
@@ -111,7 +111,7 @@ fn inspect_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     Some(Meaning::Seen(KeySnapshot { value, left }))
 }
 
-/// What the answer to a claim means.
+/// The meaning of the answer to a claim.
 fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     match list(number, reply) {
         Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(counter))]) => {
@@ -125,7 +125,7 @@ fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 fn error_meaning(error: ServerError) -> Meaning {
     match error.kind {
         ServerErrorKind::NoScript => Meaning::UnknownScript,
-        // Something under the lock's key that is no lock: certainly not ours.
+        // The lock's key holds something that is no lock, so it does not hold our token.
         ServerErrorKind::WrongType => Meaning::Vote(Vote::Refused),
         _ => Meaning::Failed(NodeError::Server(error)),
     }

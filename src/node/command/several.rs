@@ -4,7 +4,7 @@ use super::{decimal, value_of};
 use crate::engine::{Acquisition, LockId, Ttl};
 use crate::resp::encode_command;
 
-/// What follows a lock's key in its counter's. No lock's key may end so.
+/// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
 pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
 
 /// A request to run a script.
@@ -12,61 +12,61 @@ pub const COUNTER_SUFFIX: &[u8] = b":redlatch:fence";
 pub(super) struct Call<'a> {
     /// The command, and the script's digest or source.
     pub(super) name: (&'static [u8], &'static [u8]),
-    /// What the script's answer is to begin with.
+    /// The number that the script's answer must begin with.
     pub(super) proof: &'a [u8],
 }
 
 impl Call<'_> {
-    /// Takes a lock that is free, or has this value.
+    /// Takes a lock whose keys do not exist, or hold the value `before`.
     pub(super) fn claim(self, new: &Acquisition, before: &[u8], out: &mut Vec<u8>) {
-        self.plant(new, &counters(&new.lock), before, out);
+        self.set(new, &counters(&new.lock), before, out);
     }
 
-    /// Sets the keys of a lock again. Where it has them already, it keeps them.
+    /// Sets the missing keys of a lock again. Keys that exist are kept.
     pub(super) fn restore(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
         let new = Acquisition { lock: lock.clone(), ttl, fence: 0 };
-        self.plant(&new, &[], &value_of(lock), out);
+        self.set(&new, &[], &value_of(lock), out);
     }
 
-    fn plant(self, new: &Acquisition, counters: &[Vec<u8>], before: &[u8], out: &mut Vec<u8>) {
+    fn set(self, new: &Acquisition, counters: &[Vec<u8>], before: &[u8], out: &mut Vec<u8>) {
         let Acquisition { lock, ttl, fence } = new;
-        let [mut locks, mut millis, mut first, mut life] = [[0; 20]; 4];
+        let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
-        let life = decimal(counters_life(lock), &mut life);
-        self.run(lock, counters, &[locks, before, &value_of(lock), ttl, first, life], out);
+        let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
+        self.run(lock, counters, &[locks, before, &value_of(lock), ttl, first, counters_ttl], out);
     }
 
     /// Raises the counters of a lock.
     pub(super) fn fence(self, lock: &LockId, fence: u64, out: &mut Vec<u8>) {
-        let [mut locks, mut first, mut life] = [[0; 20]; 3];
+        let [mut locks, mut first, mut counters_ttl] = [[0; 20]; 3];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let first = decimal(fence, &mut first);
-        let life = decimal(counters_life(lock), &mut life);
-        self.run(lock, &counters(lock), &[locks, &value_of(lock), first, life], out);
+        let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
+        self.run(lock, &counters(lock), &[locks, &value_of(lock), first, counters_ttl], out);
     }
 
-    /// Lengthens the life of all keys.
+    /// Extends the ttl of all keys.
     pub(super) fn extend(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
         let mut millis = [0; 20];
         let ttl = decimal(ttl.as_millis(), &mut millis);
         self.run(lock, &[], &[&value_of(lock), ttl], out);
     }
 
-    /// Deletes all keys that are the lock's.
+    /// Deletes all keys that hold the lock's value.
     pub(super) fn release(self, lock: &LockId, out: &mut Vec<u8>) {
         self.run(lock, &[], &[&value_of(lock)], out);
     }
 
-    /// Sets how long all keys that are the lock's stay.
+    /// Sets the ttl of all keys that hold the lock's value.
     pub(super) fn leave(self, lock: &LockId, linger: Ttl, out: &mut Vec<u8>) {
         let mut millis = [0; 20];
         let linger = decimal(linger.as_millis(), &mut millis);
         self.run(lock, &[], &[&value_of(lock), linger], out);
     }
 
-    /// Runs the script with the keys of a lock, those of its counters, and these arguments.
+    /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.
     fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
         let mut all = [0; 20];
         let all = decimal((lock.keys().count() + counters.len()) as u64, &mut all);
@@ -86,7 +86,7 @@ fn counters(lock: &LockId) -> Vec<Vec<u8>> {
     keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }
 
-/// How long the counters live, in milliseconds.
-fn counters_life(lock: &LockId) -> u64 {
+/// The ttl of the counters, in milliseconds.
+fn ttl_of_counters(lock: &LockId) -> u64 {
     lock.counters_ttl().map_or(0, Ttl::as_millis)
 }

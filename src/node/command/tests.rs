@@ -1,4 +1,4 @@
-//! Every verb in bytes, and what every kind of reply means to each.
+//! The encoding of every verb, and the meaning of every kind of reply to each.
 
 mod fencing;
 
@@ -19,7 +19,7 @@ fn encoded(request: &Request, form: Form) -> Vec<u8> {
     out
 }
 
-/// The bytes of a command of these words.
+/// The encoding of a command with these words.
 fn words(words: &[&[u8]]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
@@ -58,7 +58,7 @@ fn each_verb_is_one_command() {
 }
 
 #[test]
-fn a_release_of_a_lock_that_stays_taken_names_the_time_that_is_left() {
+fn a_release_with_linger_sends_the_rest_of_the_time() {
     let leave = script::LEAVE;
     let token = &[7; 20][..];
     for verb in [Verb::Release, Verb::Undo] {
@@ -79,7 +79,7 @@ fn a_release_of_a_lock_that_stays_taken_names_the_time_that_is_left() {
 }
 
 #[test]
-fn a_removal_by_force_names_what_was_seen() {
+fn a_forced_removal_sends_the_values_that_were_read() {
     let remove = script::REMOVE;
     let mut removal = request(Verb::Remove, 7, at(0));
     let key = Arc::from(&b"key"[..]);
@@ -94,7 +94,7 @@ fn a_removal_by_force_names_what_was_seen() {
 }
 
 #[test]
-fn an_extension_by_less_than_before_is_like_any_other() {
+fn a_shorter_extension_is_encoded_like_any_other() {
     let mut extension = request(Verb::Extend, 7, at(0));
     for (millis, end) in [(999, "$3\r\n999\r\n$2\r\n57\r\n"), (1_001, "$4\r\n1001\r\n$2\r\n57\r\n")]
     {
@@ -106,10 +106,10 @@ fn an_extension_by_less_than_before_is_like_any_other() {
 #[test]
 fn keys_and_tokens_are_any_bytes() {
     let lock = LockId { key: b"\r\n*1\r\n\0\xff"[..].into(), ..lock(b'\n') };
-    let plant = about(Verb::Acquire, lock, at(0));
+    let acquire = about(Verb::Acquire, lock, at(0));
     let token = &[b'\n'; 20][..];
     let expected = words(&[b"SET", b"\r\n*1\r\n\0\xff", token, b"NX", b"PX", b"1000"]);
-    assert_eq!(encoded(&plant, Form::Digest), expected);
+    assert_eq!(encoded(&acquire, Form::Digest), expected);
 }
 
 #[derive(Debug, PartialEq)]
@@ -134,9 +134,9 @@ fn kind(verb: Verb, bytes: &[u8]) -> Kind {
 }
 
 #[test]
-fn what_each_reply_means_to_each_verb() {
+fn each_reply_has_the_expected_meaning_for_each_verb() {
     use Kind::{Again, Failed, No, Nonsense, Yes};
-    // The reply, and what it means to Plant and Restore, to Extend, Release and Undo, and to Ping.
+    // The reply, and its meaning to Acquire and Restore, to Extend, Release and Undo, and to Ping.
     let table: [(&[u8], [Kind; 3]); 27] = [
         (b"+OK\r\n", [Yes, Nonsense, Nonsense]),
         (b"+PONG\r\n", [Nonsense, Nonsense, Yes]),
@@ -166,10 +166,10 @@ fn what_each_reply_means_to_each_verb() {
         (b"-\r\n", [Failed, Failed, Failed]),
         (b"!8\r\nERR what\r\n", [Failed, Failed, Failed]),
     ];
-    for (bytes, [plant, script, ping]) in table {
+    for (bytes, [acquire, script, ping]) in table {
         let text = String::from_utf8_lossy(bytes);
         for verb in [Verb::Acquire, Verb::Restore] {
-            assert_eq!(kind(verb, bytes), plant, "{verb:?} {text:?}");
+            assert_eq!(kind(verb, bytes), acquire, "{verb:?} {text:?}");
         }
         for verb in [Verb::Extend, Verb::Release, Verb::Undo] {
             assert_eq!(kind(verb, bytes), script, "{verb:?} {text:?}");
@@ -207,7 +207,7 @@ fn a_description_of_a_reply_escapes_once_and_is_quoted() {
 }
 
 #[test]
-fn only_what_a_node_has_run_is_named_by_its_digest() {
+fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
     let mut known = KnownScripts::default();
     let form = |known: KnownScripts, verb| known.form(&request(verb, 7, at(0)));
     assert_eq!(form(known, Verb::Extend), Form::Source);
@@ -217,12 +217,12 @@ fn only_what_a_node_has_run_is_named_by_its_digest() {
     assert_eq!(form(known, Verb::Extend), Form::Digest);
     assert_eq!(form(known, Verb::Handoff), Form::Source);
     for verb in [Verb::Release, Verb::Undo] {
-        assert_eq!(form(known, verb), Form::Source, "nobody may be there to send it again");
+        assert_eq!(form(known, verb), Form::Source, "no thread may be left to send it again");
     }
 }
 
 #[test]
-fn a_handoff_tells_a_key_that_was_ours_from_one_that_nobody_had() {
+fn a_handoff_distinguishes_our_key_from_a_missing_key() {
     let read = |bytes: &str| {
         let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
         meaning(&request(Verb::Handoff, 7, at(0)), NUMBER, &reply, None)
@@ -246,7 +246,7 @@ fn a_handoff_tells_a_key_that_was_ours_from_one_that_nobody_had() {
 }
 
 #[test]
-fn what_was_seen_does_not_show_the_token_in_it() {
+fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
     let bytes = b"*3\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
@@ -272,7 +272,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
     ];
     for verb in verbs {
         assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
-        // One that is added belongs in the table as well.
+        // A new action needs a row in the table.
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}

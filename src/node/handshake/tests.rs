@@ -1,12 +1,12 @@
-//! Greetings of servers old and new, friendly and not.
+//! Greetings of old and new servers, with valid and invalid answers.
 
 use super::*;
 use crate::node::fixture::{ScriptedSession, info};
 use crate::node::{Phase, SessionOptions};
 use std::time::Duration;
 
-/// What a greeting with these credentials comes to when the server answers `replies`, which need
-/// not be all; and the bytes that were sent.
+/// The session after a greeting with these credentials that the server answers with `replies`,
+/// completely or in part; and the bytes that were sent.
 fn greet(credentials: Credentials, replies: &[&str]) -> (ScriptedSession, String) {
     let mut options = SessionOptions::new("redis://node", 7);
     options.credentials = credentials;
@@ -40,7 +40,7 @@ fn refusal(credentials: Credentials, replies: &[&str]) -> ServerErrorKind {
 const UNKNOWN: &str = "-ERR unknown command 'HELLO', with args beginning with: '3' \r\n";
 
 #[test]
-fn everything_is_asked_at_once_and_nothing_more() {
+fn the_greeting_is_written_at_once() {
     let all = Credentials::new(Some(b"me"), Some(b"pw"), 3, Some("name"));
     let (_, sent) = greet(all, &[]);
     assert_eq!(
@@ -51,12 +51,12 @@ fn everything_is_asked_at_once_and_nothing_more() {
     );
     let (_, sent) = greet(password(None), &[]);
     assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$6\r\ns3cret\r\n*2\r\n$5\r\nHELLO"), "{sent}");
-    let nobody = Credentials::new(Some(b"me"), None, 0, None);
-    assert!(greet(nobody, &[]).1.starts_with("*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$0\r\n\r\n"));
+    let no_password = Credentials::new(Some(b"me"), None, 0, None);
+    assert!(greet(no_password, &[]).1.starts_with("*3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$0\r\n\r\n"));
 }
 
 #[test]
-fn a_server_of_today_is_known_by_what_it_tells() {
+fn a_current_server_is_identified_by_its_answers() {
     let (mut talk, _) = greet(Credentials::default(), &[&crate::node::fixture::greeting("a", 9)]);
     assert_eq!(talk.commands(), ["PING"]);
     let status = talk.session.status(talk.now, None);
@@ -68,7 +68,7 @@ fn a_server_of_today_is_known_by_what_it_tells() {
 }
 
 #[test]
-fn a_server_that_only_speaks_resp2_is_as_good() {
+fn a_server_with_resp2_only_is_usable() {
     for answer in [UNKNOWN, "-NOPROTO unsupported protocol version\r\n", "*2\r\n+proto\r\n:2\r\n"] {
         let (mut talk, _) = greet(Credentials::default(), &[answer, &info("a", 9)]);
         assert_eq!(talk.commands(), ["PING"], "{answer}");
@@ -98,7 +98,7 @@ fn a_list_that_answers_hello_says_that_it_is_resp2() {
 }
 
 #[test]
-fn valkey_is_known_by_its_own_name() {
+fn valkey_is_identified_by_its_own_name_and_version() {
     let text = "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n";
     let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
     let (talk, _) = greet(Credentials::default(), &["%0\r\n", &verbatim]);
@@ -117,16 +117,16 @@ fn names_and_versions_are_shown_without_secrets_and_control_characters() {
     let status = talk.session.status(talk.now, None);
     assert_eq!(status.server.as_deref(), Some("red\\u{202e}is\\u{1b}[31m"));
     assert_eq!(status.version.as_deref(), Some("7 ***\\r8"));
-    // It is compared and never shown.
+    // The run_id is compared and never shown.
     assert_eq!(talk.session.run_id(), Some("a\u{202e}"));
 }
 
 #[test]
-fn wrong_credentials_are_the_servers_own_words() {
+fn wrong_credentials_are_reported_with_the_servers_error() {
     let noauth = "-NOAUTH Authentication required.\r\n";
     let wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
     let kind = ServerErrorKind::WrongPassword;
-    // With users, as since version 6.
+    // With users, since version 6.
     assert_eq!(refusal(password(Some(b"me")), &[wrong, noauth, noauth]), kind);
     // Without.
     let old = "-ERR invalid password\r\n";
@@ -140,7 +140,7 @@ fn wrong_credentials_are_the_servers_own_words() {
 }
 
 #[test]
-fn a_password_that_was_not_given_is_asked_for() {
+fn a_missing_password_is_reported() {
     let noauth = "-NOAUTH HELLO must be called with the client already authenticated.\r\n";
     let kind = refusal(Credentials::default(), &[noauth, "-NOAUTH Authentication required.\r\n"]);
     assert_eq!(kind, ServerErrorKind::AuthenticationRequired);
@@ -150,14 +150,14 @@ fn a_password_that_was_not_given_is_asked_for() {
 }
 
 #[test]
-fn the_wrong_database_is_worse_than_none() {
+fn a_database_that_does_not_exist_makes_the_node_unusable() {
     let nine = Credentials::new(None, None, 99, None);
     let answers = ["%0\r\n", "-ERR DB index is out of range\r\n", &info("a", 9)];
     assert_eq!(refusal(nine, &answers), ServerErrorKind::NoSuchDatabase);
 }
 
 #[test]
-fn a_name_or_an_identity_that_is_not_to_be_had_is_done_without() {
+fn a_node_without_a_connection_name_or_an_identity_is_usable() {
     let named = Credentials::new(None, None, 0, Some("name"));
     let answers = ["%0\r\n", "-ERR unknown command 'CLIENT'\r\n", "-NOPERM no info for you\r\n"];
     let (mut talk, _) = greet(named, &answers);
@@ -178,16 +178,16 @@ fn a_server_that_answers_info_with_an_odd_error_is_asked_three_times_and_then_us
 }
 
 #[test]
-fn a_server_that_is_too_busy_to_say_who_it_is_is_asked_again() {
+fn a_server_that_is_too_busy_to_identify_itself_is_asked_again() {
     for error in ["-BUSY Redis is busy running a script.\r\n", "-UNKILLABLE Sorry\r\n"] {
         let kind = refusal(Credentials::default(), &["%0\r\n", error]);
         assert!(matches!(kind, ServerErrorKind::Busy | ServerErrorKind::Unkillable), "{kind:?}");
-        assert!(!kind.is_permanent(), "it will say so soon");
+        assert!(!kind.is_permanent(), "the server will identify itself soon");
     }
 }
 
 #[test]
-fn a_server_that_turns_clients_away_says_why_before_it_closes() {
+fn the_error_before_the_server_closes_a_connection_is_reported() {
     let table = [
         ("-ERR max number of clients reached\r\n", ServerErrorKind::TooManyClients),
         ("-DENIED Redis is running in protected mode\r\n", ServerErrorKind::Denied),
@@ -204,7 +204,7 @@ fn a_server_that_turns_clients_away_says_why_before_it_closes() {
 }
 
 #[test]
-fn what_is_no_greeting_is_no_redis() {
+fn an_invalid_greeting_is_reported_as_no_redis_server() {
     let table = [
         ("HTTP/1.1 400 Bad Request\r\n\r\n", Some("HTTP")),
         ("SSH-2.0-OpenSSH_9.2\r\n", Some("SSH")),
@@ -227,7 +227,7 @@ fn what_is_no_greeting_is_no_redis() {
 }
 
 #[test]
-fn identities_are_read_from_whatever_is_there() {
+fn identities_are_read_from_incomplete_answers() {
     let table = [
         ("", Identity::default()),
         ("run_id:\r\nuptime_in_seconds:soon\r\n", Identity::default()),

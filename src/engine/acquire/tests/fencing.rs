@@ -1,4 +1,4 @@
-//! Fenced locks: which counters make the token, and when a second round has to confirm it.
+//! Fenced locks: which counter becomes the token, and when a second round must confirm it.
 
 use super::super::super::fixture::{Script, ballot, draw, fenced_ballot, lease, rules};
 use super::*;
@@ -15,8 +15,8 @@ fn fenced(wait: Wait) -> Acquire {
     Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, wait).with(Some(attributes()))
 }
 
-/// One that was asked for at 1,000 and granted 5 ms later, with counters that differ: its second
-/// round.
+/// The second round of a lock that was requested at 1,000 and granted 5 ms later, with different
+/// counters.
 fn unconfirmed(wait: Wait) -> (Script<Acquire>, Request) {
     let mut script = Script::new(fenced(wait));
     script.attempt(1_000, draw(1));
@@ -33,7 +33,7 @@ fn token(outcome: Acquired) -> Option<u64> {
 }
 
 #[test]
-fn a_counter_that_a_majority_has_answered_with_is_the_token() {
+fn a_largest_counter_from_a_majority_is_the_token() {
     let table = [
         ("yyy--", [7, 7, 7, 0, 0], 7),
         ("yyyyy", [9, 7, 9, 7, 9], 9),
@@ -49,12 +49,12 @@ fn a_counter_that_a_majority_has_answered_with_is_the_token() {
 }
 
 #[test]
-fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
+fn a_largest_counter_from_a_minority_is_written_to_all_nodes() {
     let table = [
         ("yyy--", [7, 9, 7, 0, 0]),
         ("yyy--", [9, 9, 7, 0, 0]),
         ("yyyyy", [7, 9, 9, 7, 7]),
-        // What a node says whose grant does not count is known, and it is no majority's.
+        // A counter counts also from a node whose grant does not, but not towards a majority.
         ("yyyff", [7, 7, 7, 9, 0]),
         ("yyyff", [9, 9, 7, 9, 9]),
     ];
@@ -79,7 +79,7 @@ fn a_larger_counter_that_fewer_know_is_written_back_everywhere() {
 }
 
 #[test]
-fn what_is_held_is_what_the_first_round_granted() {
+fn the_second_round_does_not_extend_the_validity() {
     let (mut script, _) = unconfirmed(Wait::No);
     let Acquired::Held(lease) = script.answer(1_040, ballot("yyyyy")).done() else { panic!() };
     assert_eq!(lease.since, Time::from_millis(1_000));
@@ -88,7 +88,7 @@ fn what_is_held_is_what_the_first_round_granted() {
 }
 
 #[test]
-fn the_second_round_ends_with_the_validity_and_with_the_callers_patience() {
+fn the_second_round_ends_with_the_validity_or_the_callers_deadline() {
     let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
     let late = script.answer(1_960, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
@@ -98,7 +98,7 @@ fn the_second_round_ends_with_the_validity_and_with_the_callers_patience() {
         let (_, request) = unconfirmed(wait);
         assert_eq!(request.deadline, Time::from_millis(deadline), "{wait:?}");
     }
-    // The first round's answers were looked at when the caller's time was over.
+    // The first round's answers were handled after the caller's deadline.
     let mut script = Script::new(fenced(until(1_020)));
     script.attempt(1_000, draw(1));
     let late = script.answer(1_025, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
@@ -114,12 +114,12 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
             let undo = script.undo();
             assert_eq!((token_of(&undo), undo.nodes), (draw(1).token, NodeSet::all(5)));
             let Acquired::TooSlow(took) = script.done() else { panic!() };
-            assert_eq!(took, Duration::from_millis(now - 1_000), "since it was asked for");
+            assert_eq!(took, Duration::from_millis(now - 1_000), "since the request");
         } else {
             assert_eq!(token(script.done()), Some(9));
         }
     }
-    // What is left must be worth handing out, after the second round as after the first.
+    // The least validity must be left after the second round too.
     let mut script = Script::new(fenced(Wait::No).leaving(Duration::from_millis(900)));
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
@@ -128,7 +128,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
 }
 
 #[test]
-fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
+fn a_lock_whose_token_no_majority_confirms_is_removed() {
     let table = [
         ("yynnn", true),
         ("nnn--", true),
@@ -146,7 +146,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
         assert_eq!(expected, is_contended, "{votes}: {outcome:?}");
         assert!(is_contended || matches!(outcome, Acquired::Unanswered), "{votes}: {outcome:?}");
     }
-    // It is undone wherever either request was written.
+    // It is undone on every node that got either request.
     let mut script = Script::new(fenced(Wait::No));
     script.attempt(1_000, draw(1));
     let mut claims = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
@@ -158,7 +158,7 @@ fn a_token_that_no_majority_confirms_is_taken_back_with_its_lock() {
 }
 
 #[test]
-fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
+fn an_unconfirmed_token_leads_to_another_attempt() {
     let (mut script, _) = unconfirmed(Wait::Forever);
     script.answer(1_020, ballot("yynnn")).undo();
     assert!(script.wait() > Time::from_millis(1_020));
@@ -172,7 +172,7 @@ fn after_a_token_that_was_not_confirmed_the_lock_is_asked_for_again() {
 }
 
 #[test]
-fn no_patience_outlasts_counters_that_are_no_numbers() {
+fn invalid_counters_on_a_majority_end_every_wait() {
     // In the first round, and in the second.
     for is_second in [false, true] {
         let mut script = Script::new(fenced(Wait::Forever));
@@ -188,7 +188,7 @@ fn no_patience_outlasts_counters_that_are_no_numbers() {
 }
 
 #[test]
-fn nodes_that_turn_out_to_be_one_server_confirm_nothing() {
+fn two_nodes_that_are_one_server_confirm_no_token() {
     let (mut script, _) = unconfirmed(Wait::Forever);
     let mut ballot = ballot("yyyyy");
     ballot.same_server = true;
@@ -198,7 +198,7 @@ fn nodes_that_turn_out_to_be_one_server_confirm_nothing() {
 
 #[test]
 fn a_second_round_that_the_deadline_cuts_short_does_not_hide_that_others_held_the_lock() {
-    // The caller's deadline, before and after the time that the first round had.
+    // The caller's deadline, before and after the end of the first round.
     for (deadline, is_cut_short) in [(1_130, true), (1_145, true), (1_160, false)] {
         for (before, is_contended) in [("nnn--", is_cut_short), ("fff--", false)] {
             let mut script = Script::new(fenced(Wait::Until(Time::from_millis(deadline))));
@@ -258,7 +258,7 @@ fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     };
     let held = start().answer(1_005, fenced_ballot("yyy--", [50; 5])).done();
     assert_eq!(token(held), Some(50));
-    // The lock before is removed where it was not handed over, and not waited for.
+    // The predecessor is removed from nodes that did not get the handoff, without waiting.
     let mut script = start();
     let mut claims = fenced_ballot("yyy--", [50, 51, 50, 0, 0]);
     claims.sent.remove(Node::new(4));

@@ -1,15 +1,15 @@
-//! What is handed out: with enough time left, and with all nodes known that may hold it.
+//! Granted leases have enough validity left, and record all nodes that may hold the key.
 
 use super::super::super::fixture::{Script, ballot, draw, rules};
 use super::*;
 
 #[test]
-fn a_lock_with_less_left_than_is_wanted_is_undone() {
+fn a_lock_with_too_little_validity_left_is_undone() {
     let mut rules = (*rules(5)).clone();
     rules.min_validity = Duration::from_millis(900);
     let rules = Arc::new(rules);
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    // Asked for at 1,000 and valid until 1,988.
+    // Requested at 1,000 and valid until 1,988.
     for (now, is_enough) in [(1_088, true), (1_089, false)] {
         let key = Arc::from(&b"key"[..]);
         let mut acquire = Script::new(Acquire::new(Arc::clone(&rules), key, ttl, Wait::No));
@@ -25,10 +25,10 @@ fn a_lock_with_less_left_than_is_wanted_is_undone() {
 }
 
 #[test]
-fn a_lock_is_to_be_released_wherever_the_request_was_written() {
+fn a_lock_is_released_on_every_node_that_got_the_request() {
     let mut acquire = acquire(Wait::No);
     acquire.attempt(0, draw(1));
-    // The fourth will plant the key as well, for all that is known.
+    // The fourth node may set the key as well.
     let mut ballot = ballot("yyy-f");
     ballot.sent.remove(crate::engine::Node::new(4));
     let Acquired::Held(lease) = acquire.answer(1, ballot).done() else { panic!() };

@@ -1,4 +1,4 @@
-//! Nodes that were started too recently: when it is worth asking again.
+//! Nodes that were started too recently: when the next attempt begins.
 
 use super::acquire;
 use crate::clock::Time;
@@ -7,7 +7,7 @@ use crate::engine::{Acquired, Ballot, Wait};
 use std::time::Duration;
 
 #[test]
-fn nothing_is_asked_before_a_quarantine_ends_that_no_majority_can_do_without() {
+fn no_attempt_begins_before_the_quarantine_of_a_needed_node_ends() {
     let quarantined = |votes| Ballot { quarantine: Duration::from_secs(40), ..ballot(votes) };
     for seed in 0..20 {
         let mut script = acquire(Wait::Forever);
@@ -15,18 +15,18 @@ fn nothing_is_asked_before_a_quarantine_ends_that_no_majority_can_do_without() {
         script.answer(1_002, quarantined("fff--")).undo();
         let until = script.wait();
         assert!(until > Time::from_millis(41_002) && until <= Time::from_millis(41_102));
-        // Then as at any other time.
+        // After the quarantine, attempts are ordinary.
         script.attempt_at(until, draw(seed + 100));
         script.answer_at(until, ballot("nnn--")).undo();
         assert!(script.wait() <= until.after(Duration::from_millis(100)));
     }
-    // Who waits for less than that asks once more, just before the deadline.
+    // A shorter wait has one more attempt, just before the deadline.
     let mut script = acquire(Wait::Until(Time::from_millis(3_000)));
     script.attempt(1_000, draw(1));
     script.answer(1_002, quarantined("fff--")).undo();
     let until = script.wait();
     assert!(until > Time::from_millis(2_900) && until < Time::from_millis(3_000));
-    // And who does not wait is told at once.
+    // Without a wait, the attempt ends at once.
     let mut script = acquire(Wait::No);
     script.attempt(1_000, draw(1));
     script.answer(1_002, quarantined("fff--")).undo();

@@ -1,4 +1,4 @@
-//! Split votes: who is asked again, when, and for how long.
+//! Split votes: when an attempt is repeated, and for how long.
 
 use super::super::split::SPLIT_ATTEMPTS_MAX;
 use super::*;
@@ -6,7 +6,7 @@ use super::*;
 const ROUND: Duration = Duration::from_millis(50);
 
 #[test]
-fn an_attempt_that_is_split_is_undone_and_made_again_within_one_round() {
+fn a_split_attempt_is_undone_and_repeated_within_one_round() {
     for seed in 0..100 {
         let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(seed));
@@ -28,11 +28,11 @@ fn only_grants_beside_refusals_are_a_split_vote() {
         ("ynnn-", true),
         ("yynff", true),
         ("nnyff", true),
-        // Others hold it, or all that is left of a split vote.
+        // Other clients hold the lock, or a split vote whose grants were not seen.
         ("nnn--", false),
         ("nnnnn", false),
         ("nnnff", false),
-        // Nobody knows.
+        // Too few nodes answered.
         ("yynf-", false),
         ("yyfff", false),
         ("yyf--", false),
@@ -50,7 +50,7 @@ fn only_grants_beside_refusals_are_a_split_vote() {
 }
 
 #[test]
-fn a_split_vote_is_not_put_again_without_end() {
+fn a_split_vote_is_repeated_a_bounded_number_of_times() {
     for seed in 0..100 {
         let mut script = acquire(Wait::No);
         let (mut now, mut attempts) = (Time::from_millis(1_000), 0);
@@ -100,7 +100,7 @@ fn no_attempt_begins_that_would_not_end_within_the_round() {
 
 #[test]
 fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
-    // Cut down to what is left, all who asked at once would come back at once.
+    // Delays that are only cut down to the time left would be the same for all clients.
     let pauses: std::collections::BTreeSet<Time> = (0..100)
         .map(|seed| {
             let mut script = acquire(Wait::No);
@@ -114,7 +114,7 @@ fn the_pause_after_a_split_vote_is_random_also_where_time_is_short() {
 }
 
 #[test]
-fn what_the_last_attempt_saw_counts() {
+fn the_last_attempt_decides_the_outcome() {
     let second = |votes: &str| {
         let mut script = acquire(Wait::No);
         script.attempt(1_000, draw(1));
@@ -124,7 +124,7 @@ fn what_the_last_attempt_saw_counts() {
         script.done()
     };
     assert!(matches!(second("nnn--"), Acquired::Contended));
-    // Cut short by the end of the round: what was seen before is all that is known.
+    // Cut short by the end of the round: the outcome is that of the previous attempt.
     assert!(matches!(second("y----"), Acquired::Contended));
     assert!(matches!(second("yyfff"), Acquired::Unanswered));
 }
@@ -139,7 +139,7 @@ fn a_token_that_was_not_confirmed_is_no_split_vote() {
     let counters = [7, 9, 7, 0, 0];
     let votes = super::super::super::fixture::fenced_ballot("yyy--", counters);
     assert_eq!(script.answer(1_001, votes).request().verb(), Verb::Fence);
-    // The key was taken away: somebody else has it by now.
+    // The key was removed, and another client may hold it.
     script.answer(1_002, ballot("yynnn")).undo();
     assert!(matches!(script.done(), Acquired::Contended));
 }

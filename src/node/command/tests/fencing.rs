@@ -1,4 +1,4 @@
-//! Fenced locks: requests with counters in bytes, and what their answers mean.
+//! Fenced locks: the encoding of requests with counters, and the meaning of their answers.
 
 use super::*;
 use crate::engine::FENCE_MAX;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 const COUNTER: &[u8] = b"key:redlatch:fence";
 const LIFE: &[u8] = b"3600000";
 
-/// A fenced lock with these keys behind its first.
+/// A fenced lock with these keys after its first.
 fn several(more_keys: Vec<Arc<[u8]>>) -> LockId {
     let lock = fenced(Verb::Acquire, 7, at(0)).lock().expect("a lock is taken").clone();
     let attributes =
@@ -22,14 +22,14 @@ fn read(request: &Request, bytes: &str) -> Meaning {
 }
 
 #[test]
-fn what_takes_or_confirms_a_fenced_lock_names_its_counter() {
+fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
     let (claim, fence) = (script::CLAIM, script::FENCE);
     let (token, before) = (&[7; 20][..], &[8; 20][..]);
-    let plant = fenced(Verb::Acquire, 7, at(0));
+    let acquire = fenced(Verb::Acquire, 7, at(0));
     let sha1 = claim.sha1.as_bytes();
     let expected: &[&[u8]] =
         &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"57"];
-    assert_eq!(encoded(&plant, Form::Digest), words(expected));
+    assert_eq!(encoded(&acquire, Form::Digest), words(expected));
 
     let over = fenced_handoff(8, 7, at(0));
     let source = claim.source.as_bytes();
@@ -54,7 +54,7 @@ fn nothing_else_about_a_fenced_lock_touches_a_counter() {
             (encoded(&fenced(verb, 7, at(0)), Form::Digest), request(verb, 7, at(0)));
         assert_eq!(bytes, encoded(&plain, Form::Digest), "{verb:?}");
     }
-    // With several keys as well, where putting them back is the script that counts.
+    // The same holds for several keys, which are restored by the script that raises counters.
     let more_keys = vec![Arc::from(&b"more"[..])];
     for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
         let request = about(verb, several(more_keys.clone()), at(0));
@@ -73,7 +73,7 @@ fn a_set_of_keys_has_as_many_counters_in_the_same_order() {
 }
 
 #[test]
-fn a_claim_is_answered_with_what_was_there_before_and_the_counter() {
+fn a_claim_is_answered_with_the_former_state_and_the_counter() {
     for verb in [Verb::Acquire, Verb::Handoff] {
         let claim = fenced(verb, 7, at(0));
         for (state, is_new) in [(0, false), (1, true)] {
@@ -87,7 +87,7 @@ fn a_claim_is_answered_with_what_was_there_before_and_the_counter() {
 }
 
 #[test]
-fn what_a_claim_is_never_answered_with_is_nonsense() {
+fn an_invalid_answer_to_a_claim_is_nonsense() {
     let nonsense = [
         "*3\r\n:57\r\n:0\r\n:-1\r\n",
         "*3\r\n:57\r\n:1\r\n:4504699138998273\r\n",
@@ -129,7 +129,7 @@ fn a_confirmation_is_answered_with_yes_or_no() {
 }
 
 #[test]
-fn a_counter_that_cannot_be_raised_is_an_error_that_waiting_does_not_mend() {
+fn a_counter_that_cannot_be_raised_is_a_permanent_error() {
     for verb in [Verb::Acquire, Verb::Handoff, Verb::Fence] {
         let found = read(&fenced(verb, 7, at(0)), "-FENCE a counter of this lock is no number\r\n");
         let Meaning::Failed(problem) = found else { panic!("{verb:?}: {found:?}") };
