@@ -39,7 +39,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Ends the rounds whose deadline has passed, and drops extensions with nothing left to restore.
+    /// Ends the rounds whose deadline has passed, and drops extensions whose ttl has passed.
     pub(super) fn end_rounds(&mut self, now: Time) {
         if self.awaited == 0 || now < self.ends_at {
             return;

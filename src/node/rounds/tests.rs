@@ -104,7 +104,7 @@ fn set(indices: &[usize]) -> NodeSet {
 }
 
 #[test]
-fn a_round_is_over_when_it_is_decided_and_not_before() {
+fn a_round_ends_when_it_is_decided_and_not_before() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
     for index in 0..3 {
@@ -120,7 +120,7 @@ fn a_round_is_over_when_it_is_decided_and_not_before() {
 }
 
 #[test]
-fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
+fn with_wait_for_all_a_round_ends_with_the_last_answer_or_at_its_deadline() {
     let mut nodes = Nodes::ready(true);
     nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "+OK\r\n");
@@ -134,7 +134,7 @@ fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
 }
 
 #[test]
-fn a_ping_is_about_every_node() {
+fn a_ping_waits_for_every_node() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Ping, 0);
     nodes.hear(0, "+PONG\r\n");
@@ -147,7 +147,7 @@ fn a_ping_is_about_every_node() {
 }
 
 #[test]
-fn an_answer_counts_for_its_own_round_however_late_it_comes() {
+fn a_late_answer_does_not_count_for_another_round() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "$-1\r\n");
@@ -168,7 +168,7 @@ fn an_answer_counts_for_its_own_round_however_late_it_comes() {
 }
 
 #[test]
-fn what_was_never_written_needs_no_undo() {
+fn a_request_that_was_never_written_needs_no_undo() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(2);
     nodes.pass(500);
@@ -183,7 +183,7 @@ fn what_was_never_written_needs_no_undo() {
 }
 
 #[test]
-fn reports_say_what_each_node_said() {
+fn reports_contain_the_error_of_each_node() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
     nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Resolving);
@@ -204,7 +204,7 @@ fn reports_say_what_each_node_said() {
 }
 
 #[test]
-fn a_mistake_that_waiting_does_not_mend_is_told_apart() {
+fn permanent_errors_are_distinguished() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
     nodes.hear(0, "-NOPERM this user may not\r\n");
@@ -214,7 +214,7 @@ fn a_mistake_that_waiting_does_not_mend_is_told_apart() {
 }
 
 #[test]
-fn an_extension_that_was_confirmed_puts_the_key_back() {
+fn a_confirmed_extension_restores_a_lost_key() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
@@ -229,7 +229,7 @@ fn an_extension_that_was_confirmed_puts_the_key_back() {
 }
 
 #[test]
-fn also_on_nodes_whose_answer_comes_late_and_for_what_is_left() {
+fn a_lost_key_is_restored_on_a_late_answer_with_the_remaining_ttl() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     nodes.hear(1, ":1\r\n");
@@ -243,7 +243,7 @@ fn also_on_nodes_whose_answer_comes_late_and_for_what_is_left() {
 }
 
 #[test]
-fn but_never_after_the_lock_was_given_back() {
+fn no_key_is_restored_after_the_release() {
     for verb in [Verb::Release, Verb::Undo] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Extend, 1);
@@ -263,7 +263,7 @@ fn but_never_after_the_lock_was_given_back() {
 }
 
 #[test]
-fn nor_when_the_ttl_has_passed_or_too_few_confirmed() {
+fn no_key_is_restored_after_the_ttl_or_without_a_majority() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     nodes.hear(1, ":1\r\n");
@@ -283,7 +283,7 @@ fn nor_when_the_ttl_has_passed_or_too_few_confirmed() {
 }
 
 #[test]
-fn a_removal_goes_only_where_something_was_planted() {
+fn a_removal_is_sent_only_to_nodes_that_may_hold_the_key() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[1]);

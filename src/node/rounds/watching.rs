@@ -9,7 +9,7 @@ use crate::node::session::Answer;
 use std::time::Duration;
 
 impl<W> Rounds<W> {
-    /// Records the changes of nodes from now on. A node that has been silent for `patience` is slow.
+    /// Records the changes of nodes from now on. A node is slow after `patience` of silence.
     pub fn watch(&mut self, patience: Duration) {
         self.watch = Some(ChangeRecorder::new(patience));
     }

@@ -30,7 +30,7 @@ impl Nodes {
 }
 
 #[test]
-fn each_round_ends_in_its_time_whatever_their_order() {
+fn each_round_ends_at_its_deadline_in_any_order() {
     let mut nodes = Nodes::ready(false);
     for (waiter, deadline) in [(1, 30), (2, 10), (3, 40), (4, 20), (5, 10)] {
         nodes.open_until(waiter, deadline);
@@ -44,7 +44,7 @@ fn each_round_ends_in_its_time_whatever_their_order() {
 }
 
 #[test]
-fn what_waits_for_room_until_the_round_ends_was_never_sent() {
+fn a_request_without_room_until_the_round_ends_is_never_sent() {
     let mut nodes = Nodes::ready(false);
     let half = IN_FLIGHT_MAX as u32 / 2;
     (0..half).for_each(|waiter| nodes.open(waiter, Verb::Acquire, 1));

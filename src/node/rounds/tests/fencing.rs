@@ -22,7 +22,7 @@ fn counters(nodes: &mut Nodes) -> (u64, crate::engine::NodeSet) {
 }
 
 #[test]
-fn the_largest_counter_counts_with_those_that_answered_with_it() {
+fn the_largest_counter_is_reported_with_its_nodes() {
     let table = [
         ([7, 7, 7], 7, &[0, 1, 2][..]),
         ([7, 9, 7], 9, &[1]),
@@ -41,7 +41,7 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
 }
 
 #[test]
-fn a_refusal_and_a_node_that_is_down_count_nothing() {
+fn refusals_and_failed_nodes_report_no_counter() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Acquire, 1);
     nodes.hear(0, ":-1\r\n");
@@ -58,7 +58,7 @@ fn a_refusal_and_a_node_that_is_down_count_nothing() {
 }
 
 #[test]
-fn a_node_in_quarantine_is_heard_and_has_no_vote() {
+fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
     let session = |index| {
         let mut options = SessionOptions::new(&format!("redis://{index}"), index);
         options.quarantine = Some(Duration::from_secs(60));
@@ -83,7 +83,7 @@ fn a_node_in_quarantine_is_heard_and_has_no_vote() {
 }
 
 #[test]
-fn a_server_knows_a_counter_once_however_many_names_it_had() {
+fn the_counter_of_one_server_with_two_names_counts_once() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
@@ -106,7 +106,7 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
 }
 
 #[test]
-fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed() {
+fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     let mut nodes = Nodes::ready(false);
     let over = fenced_handoff(8, 1, at(0));
     nodes.rounds.open(nodes.now, over, 1);
@@ -128,7 +128,7 @@ fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed()
 }
 
 #[test]
-fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
+fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     let mut nodes = Nodes::ready(false);
     open(&mut nodes, Verb::Fence, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));

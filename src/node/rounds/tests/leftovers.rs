@@ -7,7 +7,7 @@ use crate::node::{NodeAnswer, NodeError, Phase, RoundResult, Votes};
 use std::time::Duration;
 
 #[test]
-fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
+fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
     let mut nodes = Nodes::ready(false);
     // Its connection is being made, so the request waits for that, and then is not sent at all.
     nodes.lose(2);
@@ -25,7 +25,7 @@ fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
 }
 
 #[test]
-fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
+fn a_lock_removed_during_its_extension_is_not_restored() {
     for (verb, is_waited_for) in [(Verb::Undo, false), (Verb::Release, true)] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Extend, 1);
@@ -47,7 +47,7 @@ fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
 }
 
 #[test]
-fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
+fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
     for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = Nodes::ready(false);
         nodes.lose(2);
@@ -67,7 +67,7 @@ fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
 }
 
 #[test]
-fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
+fn a_node_that_was_not_asked_is_reported_as_such() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[0, 1]);
@@ -116,7 +116,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 }
 
 #[test]
-fn a_removal_of_an_unknown_node_is_no_removal() {
+fn a_request_for_an_unknown_node_is_ignored() {
     let mut nodes = Nodes::ready(false);
     let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
     nodes.rounds.post(nodes.now, &undo);

@@ -27,7 +27,7 @@ fn up(uptimes: [Option<u64>; 3]) -> Nodes {
 }
 
 #[test]
-fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
+fn the_quarantine_lasts_until_a_majority_is_possible() {
     let table = [
         // The last second of what a node says is in doubt.
         ([Some(61), Some(61), Some(1)], 0),
@@ -55,7 +55,7 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
 }
 
 #[test]
-fn what_others_hold_is_no_quarantine() {
+fn a_refusal_is_not_reported_as_a_quarantine() {
     let mut nodes = up([Some(1), Some(1), Some(1)]);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
@@ -65,7 +65,7 @@ fn what_others_hold_is_no_quarantine() {
 }
 
 #[test]
-fn the_report_says_for_how_long_and_which_setting_it_is() {
+fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     let mut nodes = up([Some(1), Some(7), Some(61)]);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.hear(index, "+OK\r\n"));

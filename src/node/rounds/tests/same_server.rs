@@ -6,7 +6,7 @@ use crate::node::fixture::greeting;
 use crate::node::{NodeError, RoundResult};
 
 #[test]
-fn two_names_of_one_server_end_every_attempt_and_name_both() {
+fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.connect(index));
@@ -71,7 +71,7 @@ fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
 }
 
 #[test]
-fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
+fn a_node_that_moved_to_its_own_server_counts_again() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
@@ -90,7 +90,7 @@ fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
 }
 
 #[test]
-fn one_server_is_looked_at_once() {
+fn an_inspection_contains_one_snapshot_for_each_server() {
     const SEEN: &str = "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n";
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);

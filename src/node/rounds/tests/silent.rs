@@ -27,7 +27,7 @@ fn is_decided_by_two(nodes: &mut Nodes, owner: u8) -> bool {
 }
 
 #[test]
-fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
+fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_round() {
     for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
@@ -42,7 +42,7 @@ fn a_split_attempt_does_not_wait_for_a_node_that_let_the_one_before_pass() {
 }
 
 #[test]
-fn nor_for_one_that_said_nothing_while_the_others_decided() {
+fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_after_a_decided_round() {
     for (millis, is_silent) in [(49, false), (50, true)] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Acquire, 1);
@@ -55,7 +55,7 @@ fn nor_for_one_that_said_nothing_while_the_others_decided() {
 }
 
 #[test]
-fn nor_for_one_that_was_given_up_and_does_not_greet_either() {
+fn a_split_attempt_does_not_wait_for_a_silent_node_that_is_greeting() {
     let mut nodes = with_silent_node();
     nodes.pass(450);
     nodes.pass(500);
@@ -66,7 +66,7 @@ fn nor_for_one_that_was_given_up_and_does_not_greet_either() {
 }
 
 #[test]
-fn a_node_whose_answers_nobody_took_in_has_not_been_silent() {
+fn a_node_with_unread_answers_does_not_count_as_silent() {
     let mut nodes = Nodes::ready(false);
     nodes.post(Verb::Undo, 1);
     // Nobody calls for an hour, and then answers are taken in one node after another.
@@ -80,7 +80,7 @@ fn a_node_whose_answers_nobody_took_in_has_not_been_silent() {
 }
 
 #[test]
-fn a_node_that_has_been_heard_of_again_is_waited_for_again() {
+fn a_node_that_answers_again_is_waited_for_again() {
     let mut nodes = with_silent_node();
     nodes.hear(2, "$-1\r\n");
     nodes.open(2, Verb::Acquire, 2);
@@ -92,7 +92,7 @@ fn a_node_that_has_been_heard_of_again_is_waited_for_again() {
 }
 
 #[test]
-fn a_silent_node_is_waited_for_where_nobody_is_in_the_way() {
+fn an_uncontended_attempt_waits_for_a_silent_node() {
     let mut nodes = with_silent_node();
     nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, "+OK\r\n");
@@ -103,7 +103,7 @@ fn a_silent_node_is_waited_for_where_nobody_is_in_the_way() {
 }
 
 #[test]
-fn who_holds_a_lock_waits_for_a_silent_node() {
+fn extensions_and_releases_wait_for_a_silent_node() {
     for verb in [Verb::Extend, Verb::Release] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
@@ -138,7 +138,7 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
 }
 
 #[test]
-fn a_node_that_cannot_be_reached_is_no_reason_to_wait() {
+fn an_attempt_does_not_wait_for_unreachable_nodes() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(1);
     nodes.lose(2);

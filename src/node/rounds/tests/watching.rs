@@ -31,7 +31,7 @@ fn gone() -> NodeState {
 }
 
 #[test]
-fn if_nobody_wants_to_know_nothing_is_collected() {
+fn nothing_is_recorded_without_a_listener() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.open(1, Verb::Acquire, 1);
@@ -40,7 +40,7 @@ fn if_nobody_wants_to_know_nothing_is_collected() {
 }
 
 #[test]
-fn a_node_comes_and_goes_once_however_often_it_is_tried() {
+fn up_and_down_are_each_reported_once_despite_retries() {
     let mut nodes = watched();
     assert_eq!(changes(&mut nodes), []);
     greet(&mut nodes, 0);
@@ -58,7 +58,7 @@ fn a_node_comes_and_goes_once_however_often_it_is_tried() {
 }
 
 #[test]
-fn a_node_that_was_never_there_goes_without_having_come() {
+fn a_node_that_was_never_up_is_reported_as_down() {
     let mut nodes = watched();
     nodes.rounds.session(node(1)).connecting(nodes.now, Phase::Connecting);
     nodes.lose(1);
@@ -66,7 +66,7 @@ fn a_node_that_was_never_there_goes_without_having_come() {
 }
 
 #[test]
-fn a_greeting_that_is_refused_is_told_in_the_node_s_own_words() {
+fn a_refused_greeting_is_reported_with_the_servers_error() {
     let mut nodes = watched();
     nodes.connect(2);
     nodes.hear(2, "-NOAUTH Authentication required.\r\n");
@@ -77,7 +77,7 @@ fn a_greeting_that_is_refused_is_told_in_the_node_s_own_words() {
 }
 
 #[test]
-fn what_came_and_went_in_one_breath_is_told_as_both() {
+fn a_connection_lost_in_the_same_read_is_reported_as_up_and_down() {
     let mut nodes = watched();
     nodes.connect(0);
     nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
@@ -88,7 +88,7 @@ fn what_came_and_went_in_one_breath_is_told_as_both() {
 }
 
 #[test]
-fn a_silent_node_is_slow_once_until_it_answers_in_time() {
+fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     let mut nodes = watched();
     (0..3).for_each(|index| greet(&mut nodes, index));
     assert_eq!(changes(&mut nodes).len(), 3);
@@ -120,7 +120,7 @@ fn a_silent_node_is_slow_once_until_it_answers_in_time() {
 }
 
 #[test]
-fn a_node_that_is_given_up_for_its_silence_is_slow_first_and_down_then() {
+fn a_node_disconnected_for_its_silence_is_slow_first_and_down_then() {
     let mut nodes = watched();
     greet(&mut nodes, 0);
     nodes.post(Verb::Undo, 1);
@@ -136,7 +136,7 @@ fn a_node_that_is_given_up_for_its_silence_is_slow_first_and_down_then() {
 }
 
 #[test]
-fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_again() {
+fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
     let mut nodes = watched();
     for _ in 0..3 {
         nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
@@ -151,7 +151,7 @@ fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_agai
 }
 
 #[test]
-fn what_nobody_fetches_is_bounded_and_the_latest_stays() {
+fn unread_changes_are_bounded_and_the_latest_are_kept() {
     let mut nodes = watched();
     for _ in 0..CHANGES_MAX {
         nodes.pass(1_000);

@@ -28,7 +28,7 @@ fn kill(connection: &str) -> String {
 }
 
 #[test]
-fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent() {
+fn a_former_connection_with_unanswered_commands_is_killed_before_anything_else_is_sent() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
@@ -43,7 +43,7 @@ fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent(
 }
 
 #[test]
-fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
+fn a_former_connection_without_unanswered_commands_is_not_killed() {
     let mut talk = greeted("a", 41);
     assert_eq!(again(&mut talk, "a", 42), "", "nothing was asked");
     talk.send(1, Verb::Acquire);
@@ -54,7 +54,7 @@ fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
 }
 
 #[test]
-fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() {
+fn a_reply_without_proof_does_not_show_that_a_command_was_executed() {
     let table = [
         (Verb::Acquire, "+OK\r\n"),
         (Verb::Acquire, "$-1\r\n"),
@@ -71,7 +71,7 @@ fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() 
 }
 
 #[test]
-fn nobody_elses_connection_is_ended() {
+fn only_own_former_connections_are_killed() {
     // Another run of the server has numbers of its own, one that says neither cannot be known
     // again, and where numbers do not grow they are not this run's.
     for (run_id, connection) in [("b", 57), ("a", 41), ("a", 7)] {
@@ -98,7 +98,7 @@ fn nobody_elses_connection_is_ended() {
 }
 
 #[test]
-fn a_connection_whose_greeting_was_answered_by_a_stray_error_is_ended_as_well() {
+fn a_former_connection_with_a_stray_error_in_its_greeting_is_killed() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.connect();
     talk.send(1, Verb::Acquire);
@@ -114,7 +114,7 @@ fn a_connection_whose_greeting_was_answered_by_a_stray_error_is_ended_as_well() 
 }
 
 #[test]
-fn two_servers_behind_one_address_are_told_apart() {
+fn former_connections_of_two_servers_behind_one_address_are_distinguished() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "b", 41), "");
@@ -128,7 +128,7 @@ fn two_servers_behind_one_address_are_told_apart() {
 }
 
 #[test]
-fn whatever_the_server_answers_to_that_the_connection_is_used() {
+fn the_connection_is_used_whatever_the_server_replies_to_the_kill() {
     let table = [
         (":0\r\n", false),
         (":1\r\n", false),
@@ -151,7 +151,7 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
 }
 
 #[test]
-fn what_is_no_answer_to_that_ends_the_connection() {
+fn an_invalid_reply_to_the_kill_closes_the_connection() {
     // A proxy may repeat the answer to `AUTH`, or that of a script.
     let table = ["+OK\r\n", ":2\r\n", ":-1\r\n", "+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"];
     for answer in table {
@@ -170,7 +170,7 @@ fn what_is_no_answer_to_that_ends_the_connection() {
 }
 
 #[test]
-fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
+fn a_server_too_busy_to_kill_a_connection_is_not_used_until_it_can() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     for connection in [57, 58] {
@@ -184,7 +184,7 @@ fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
 }
 
 #[test]
-fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
+fn a_connection_closed_for_an_invalid_reply_is_killed() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.hear(":5\r\n");
@@ -193,7 +193,7 @@ fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
 }
 
 #[test]
-fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
+fn a_connection_lost_before_the_kill_leaves_the_kill_to_the_next_one() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
@@ -204,7 +204,7 @@ fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
 }
 
 #[test]
-fn no_more_are_remembered_than_agreed() {
+fn the_number_of_remembered_former_connections_is_bounded() {
     let mut talk = greeted("a", 1);
     for connection in 2..100 {
         talk.send(connection, Verb::Acquire);
@@ -219,7 +219,7 @@ fn no_more_are_remembered_than_agreed() {
 }
 
 #[test]
-fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
+fn the_time_limit_of_the_kill_starts_when_it_is_sent() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.lose();

@@ -27,7 +27,7 @@ fn experienced() -> ScriptedSession {
 }
 
 #[test]
-fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
+fn a_handoff_lost_with_its_connection_leaves_the_former_lock_pending_release() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.lose();
@@ -40,7 +40,7 @@ fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
 }
 
 #[test]
-fn a_handoff_that_was_never_sent_is_not_known_of_here() {
+fn a_handoff_that_was_never_sent_leaves_no_pending_release() {
     // Who hands over knows which nodes may hold the key of the lock before: with a node that is
     // down for long, that is none of them.
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
@@ -53,7 +53,7 @@ fn a_handoff_that_was_never_sent_is_not_known_of_here() {
 }
 
 #[test]
-fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
+fn a_handoff_answered_with_an_error_leaves_the_former_lock_pending_release() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.hear("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
@@ -61,7 +61,7 @@ fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
 }
 
 #[test]
-fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
+fn a_granted_or_refused_handoff_leaves_no_pending_release() {
     for answer in [":-1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n"] {
         let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, 4, 5);
@@ -71,7 +71,7 @@ fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
 }
 
 #[test]
-fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
+fn the_pending_release_of_the_former_lock_lasts_as_long_as_its_longest_ttl() {
     let mut talk = ScriptedSession::ready();
     let mut request = handoff(4, 5, &talk);
     let Action::Handoff { new, ttl_longest, .. } = &mut request.action else { panic!() };
@@ -85,7 +85,7 @@ fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
 }
 
 #[test]
-fn a_handoff_by_a_script_that_is_unknown_is_not_sent_again_behind_its_own_undo() {
+fn a_handoff_with_an_unknown_script_is_not_sent_again_after_its_undo() {
     let mut talk = experienced();
     send(&mut talk, 1, 4, 5);
     talk.post(5, Verb::Undo);
@@ -99,7 +99,7 @@ fn a_handoff_by_a_script_that_is_unknown_is_not_sent_again_behind_its_own_undo()
 }
 
 #[test]
-fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
+fn a_handoff_with_an_unknown_script_is_sent_again_without_an_undo() {
     let mut talk = experienced();
     send(&mut talk, 1, 4, 5);
     // The undo of another lock says nothing about this one.
@@ -112,7 +112,7 @@ fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
 }
 
 #[test]
-fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
+fn a_refused_handoff_of_several_keys_leaves_the_former_lock_pending_release() {
     // One of the keys is another's. Of the rest, the lock before may still have some.
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = ScriptedSession::ready();

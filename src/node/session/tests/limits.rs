@@ -25,7 +25,7 @@ fn crowded(plants: usize) -> ScriptedSession {
 }
 
 #[test]
-fn what_finds_no_room_is_written_in_its_order_as_answers_come() {
+fn requests_without_room_are_written_in_order_as_replies_arrive() {
     let mut talk = crowded(10_000);
     // A few thousand do not wait any more.
     assert!((1_000..5_000).all(|serial| talk.session.cancel(ticket(serial))));
@@ -43,7 +43,7 @@ fn what_finds_no_room_is_written_in_its_order_as_answers_come() {
 }
 
 #[test]
-fn nobody_overtakes_those_who_wait_but_a_removal() {
+fn only_removals_overtake_waiting_requests() {
     let mut talk = crowded(HALF + 2);
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is kept for removals");
@@ -58,7 +58,7 @@ fn nobody_overtakes_those_who_wait_but_a_removal() {
 }
 
 #[test]
-fn a_release_that_finds_no_room_is_answered_when_it_has_been_written() {
+fn a_release_without_room_is_written_and_answered_later() {
     let mut talk = crowded(HALF);
     (0..HALF).for_each(|_| talk.post(1, Verb::Undo));
     talk.written();
@@ -74,7 +74,7 @@ fn a_release_that_finds_no_room_is_answered_when_it_has_been_written() {
 }
 
 #[test]
-fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
+fn waiting_requests_fail_when_the_node_falls_silent() {
     let mut talk = crowded(2 * HALF);
     assert_eq!(talk.session.next_deadline(), Some(at(50)), "then they wait in vain");
     talk.pass(49);
@@ -102,7 +102,7 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
+fn without_room_a_request_without_a_waiter_is_dropped_unless_it_is_a_removal() {
     // It would be written behind the removal of what it plants, for a removal has room of its own.
     let mut talk = crowded(HALF);
     talk.post(1, Verb::Restore);
@@ -111,7 +111,7 @@ fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
 }
 
 #[test]
-fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is_not() {
+fn pending_removals_are_bounded_only_while_the_node_is_silent_or_down() {
     let mut talk = ScriptedSession::ready();
     let undo = long(Verb::Undo, &talk);
     for _ in 0..2 * DEBTS_MAX {
@@ -136,7 +136,7 @@ fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is
 }
 
 #[test]
-fn long_keys_fill_the_room_before_their_number_does() {
+fn the_room_is_bounded_in_bytes_too() {
     let mut talk = ScriptedSession::ready();
     let long = long(Verb::Acquire, &talk);
     for serial in 0..100 {
@@ -150,7 +150,7 @@ fn long_keys_fill_the_room_before_their_number_does() {
 }
 
 #[test]
-fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
+fn waiting_requests_are_bounded_while_a_connection_takes_too_long() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let long = long(Verb::Acquire, &talk);
     let send = |talk: &mut ScriptedSession, serials: std::ops::Range<u64>| {

@@ -92,7 +92,7 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
 }
 
 #[test]
-fn a_lock_that_was_held_is_handed_off_by_a_quarantined_node_and_one_that_was_not_is_planted() {
+fn a_quarantined_node_grants_a_handoff_of_a_held_lock_but_not_of_a_lost_one() {
     let mut talk = greeted("a", 0);
     for (serial, reply) in [(1, "*2\r\n:1\r\n:0\r\n"), (2, "*2\r\n:2\r\n:1\r\n"), (3, ":-3\r\n")] {
         talk.send(serial, Verb::Handoff);
@@ -103,7 +103,7 @@ fn a_lock_that_was_held_is_handed_off_by_a_quarantined_node_and_one_that_was_not
 }
 
 #[test]
-fn a_node_that_restarts_while_it_is_known_is_found_out_with_the_next_greeting() {
+fn the_next_greeting_reveals_a_restart() {
     let mut talk = greeted("a", 1_000);
     assert_eq!(left(&mut talk), 0);
     greeted_again(&mut talk, 5, "b", 4);
@@ -116,7 +116,7 @@ fn a_node_that_restarts_while_it_is_known_is_found_out_with_the_next_greeting() 
 }
 
 #[test]
-fn another_server_in_its_place_is_believed_no_more_than_what_is_known() {
+fn the_uptime_of_another_server_counts_only_from_the_last_reply_of_the_former_one() {
     // A replica that was promoted, or a server whose clock was set: it says that it has been there
     // for long, but the one before was heard a moment ago.
     let mut talk = greeted("a", 1_000);
@@ -131,7 +131,7 @@ fn another_server_in_its_place_is_believed_no_more_than_what_is_known() {
 }
 
 #[test]
-fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has_been_up() {
+fn without_a_reported_uptime_the_quarantine_counts_from_the_greeting() {
     let mut talk = greeted("a", 1_000);
     talk.lose();
     talk.pass(1_000);
@@ -146,7 +146,7 @@ fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has
 }
 
 #[test]
-fn nothing_is_said_of_a_quarantine_without_a_connection() {
+fn no_quarantine_is_reported_without_a_connection() {
     let mut talk = greeted("a", 0);
     assert!(talk.session.status(talk.now, None).quarantine.is_some());
     talk.lose();

@@ -10,7 +10,7 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
 
 #[test]
-fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
+fn a_refused_removal_stays_pending_for_its_ttl_and_no_longer() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVAL 1"]);
@@ -30,7 +30,7 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
 }
 
 #[test]
-fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
+fn a_refused_removal_is_sent_again_after_a_pause() {
     for refusal in [LOADING, "-BUSY Redis is busy running a script.\r\n"] {
         let mut talk = ScriptedSession::ready();
         talk.post(1, Verb::Undo);
@@ -49,7 +49,7 @@ fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
 }
 
 #[test]
-fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
+fn an_extension_with_an_unknown_script_is_always_sent_again() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
@@ -67,7 +67,7 @@ fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
 }
 
 #[test]
-fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered() {
+fn a_removal_with_an_invalid_reply_stays_pending() {
     let nonsense =
         ["+OK\r\n", ":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
     for reply in nonsense {
@@ -90,7 +90,7 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
 }
 
 #[test]
-fn a_web_server_is_recognised_however_its_words_are_cut() {
+fn a_web_server_is_recognised_however_its_reply_is_split() {
     for length in 1..12 {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
@@ -127,7 +127,7 @@ fn stages() -> [(&'static str, ScriptedSession); 4] {
 }
 
 #[test]
-fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cut() {
+fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() {
     let expected = NodeError::NotRedis(OtherProtocol::Tls);
     assert!(expected.is_permanent());
     for kind in 0x14..=0x18 {
@@ -149,7 +149,7 @@ fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cu
 }
 
 #[test]
-fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
+fn a_byte_that_could_begin_tls_is_judged_with_the_next_byte() {
     for (stage, mut talk) in stages() {
         talk.hear([0x16]);
         assert!(!talk.session.is_down(), "{stage}");
@@ -175,7 +175,7 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
 }
 
 #[test]
-fn what_spoke_redis_before_has_not_become_a_web_server() {
+fn a_peer_that_has_spoken_redis_is_not_reported_as_a_web_server() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("H");
@@ -183,7 +183,7 @@ fn what_spoke_redis_before_has_not_become_a_web_server() {
 }
 
 #[test]
-fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
+fn a_pending_release_is_written_before_the_next_command_on_the_same_connection() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
@@ -195,7 +195,7 @@ fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
 }
 
 #[test]
-fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
+fn a_pending_release_whose_pause_is_over_is_written_before_a_new_command() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
@@ -208,7 +208,7 @@ fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
 }
 
 #[test]
-fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
+fn an_invalid_reply_is_followed_by_a_pause_also_on_a_working_connection() {
     let pauses = (0..20).filter(|seed| {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", *seed));
         talk.connect();

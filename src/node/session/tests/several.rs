@@ -35,7 +35,7 @@ fn experienced() -> ScriptedSession {
 }
 
 #[test]
-fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
+fn an_unknown_script_is_sent_again_unless_its_undo_is_in_flight() {
     let mut talk = experienced();
     send(&mut talk, 1, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVALSHA 1"]);
@@ -54,7 +54,7 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
 }
 
 #[test]
-fn what_is_owed_is_owed_for_all_keys() {
+fn a_pending_release_removes_all_keys() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.lose();
@@ -70,7 +70,7 @@ fn what_is_owed_is_owed_for_all_keys() {
 }
 
 #[test]
-fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() {
+fn an_invalid_counter_fails_the_attempt_permanently() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.hear("-FENCE a counter of this lock is no number\r\n");
@@ -80,7 +80,7 @@ fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() 
 }
 
 #[test]
-fn all_keys_count_in_what_a_silent_node_is_sent() {
+fn all_keys_count_towards_the_room_of_a_silent_node() {
     let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
     // To one that is connected, and to one that is yet to answer the greeting.
     let (mut ready, mut new) =
@@ -106,7 +106,7 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
 }
 
 #[test]
-fn a_request_of_several_that_was_refused_owes_nothing() {
+fn a_refused_request_for_several_keys_leaves_no_pending_release() {
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, Verb::Acquire);
@@ -116,7 +116,7 @@ fn a_request_of_several_that_was_refused_owes_nothing() {
 }
 
 #[test]
-fn lists_that_no_script_of_ours_answers_end_the_connection() {
+fn invalid_lists_close_the_connection() {
     let table = [
         (Verb::Acquire, "*1\r\n:1\r\n"),
         (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),

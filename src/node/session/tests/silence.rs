@@ -20,7 +20,7 @@ fn a_silent_node_loses_its_connection() {
 }
 
 #[test]
-fn connecting_and_greeting_take_no_longer_than_silence_may() {
+fn connecting_and_greeting_are_limited_by_the_maximum_silence() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     talk.session.connecting(talk.now, Phase::Resolving);
@@ -48,7 +48,7 @@ fn pause(session: &Session, now: crate::clock::Time) -> Duration {
 }
 
 #[test]
-fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
+fn pauses_grow_while_a_server_accepts_and_closes_connections() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let mut longest = Duration::ZERO;
     for _ in 0..20 {
@@ -63,7 +63,7 @@ fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
 }
 
 #[test]
-fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
+fn a_working_connection_that_is_closed_while_idle_is_made_again_without_a_pause() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
@@ -74,7 +74,7 @@ fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
 }
 
 #[test]
-fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() {
+fn removals_are_awaited_until_the_node_has_been_silent_for_too_long() {
     const PATIENCE: Duration = Duration::from_millis(50);
     let is_worth_it = |talk: &ScriptedSession| talk.session.has_removals(talk.now, PATIENCE);
     let mut talk = ScriptedSession::ready();

@@ -18,7 +18,7 @@ fn loss(talk: &ScriptedSession) -> NodeError {
 }
 
 #[test]
-fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
+fn an_unsolicited_reply_closes_the_connection_and_is_reported() {
     for stray in ["+OK\r\n", ":1\r\n", "$-1\r\n", "*0\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n"] {
         let mut talk = idle();
         talk.hear(stray);
@@ -40,7 +40,7 @@ fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
 }
 
 #[test]
-fn the_beginning_of_a_reply_is_enough() {
+fn the_beginning_of_an_unsolicited_reply_closes_the_connection() {
     for stray in ["+", "+OK", ":1\r", "$5\r\nab", "*2\r\n:1\r\n", "-E"] {
         let mut talk = idle();
         talk.hear(stray);
@@ -55,7 +55,7 @@ fn the_beginning_of_a_reply_is_enough() {
 }
 
 #[test]
-fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
+fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
     let message = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n|1\r\n+a\r\n$2\r\nbc\r\n";
     for cut in 0..=message.len() {
         let mut talk = idle();
@@ -72,14 +72,14 @@ fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
 }
 
 #[test]
-fn the_half_of_a_reply_behind_an_attribute_is_noticed() {
+fn half_of_an_unsolicited_reply_after_an_attribute_closes_the_connection() {
     let mut talk = idle();
     talk.hear("|1\r\n+a\r\n+b\r\n+O");
     assert!(talk.session.is_down());
 }
 
 #[test]
-fn the_answer_of_a_script_that_comes_twice_counts_once() {
+fn a_repeated_reply_of_a_script_counts_once() {
     for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
         let yes = if verb == Verb::Handoff { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
@@ -97,7 +97,7 @@ fn the_answer_of_a_script_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn no_number_is_used_on_two_connections() {
+fn no_command_number_is_used_on_two_connections() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.lose();
@@ -111,7 +111,7 @@ fn no_number_is_used_on_two_connections() {
 }
 
 #[test]
-fn what_may_be_mistaken_is_read_before_a_request_is_written() {
+fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() {
     let must_be_read_before = |talk: &ScriptedSession, verb| {
         talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
@@ -125,7 +125,7 @@ fn what_may_be_mistaken_is_read_before_a_request_is_written() {
 }
 
 #[test]
-fn what_comes_behind_the_greeting_answers_nothing() {
+fn bytes_after_the_greeting_do_not_count_as_a_reply() {
     for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
@@ -148,7 +148,7 @@ fn after_an_error() -> ScriptedSession {
 }
 
 #[test]
-fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
+fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
@@ -168,7 +168,7 @@ fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
 }
 
 #[test]
-fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
+fn replies_after_an_unsolicited_error_do_not_count() {
     // The answer to the release comes now, as that to the look.
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
@@ -184,7 +184,7 @@ fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
 }
 
 #[test]
-fn an_error_behind_an_error_leaves_the_order_in_doubt() {
+fn an_error_after_an_error_leaves_the_order_unproven() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.hear("-LOADING\r\n+OK\r\n");
@@ -193,7 +193,7 @@ fn an_error_behind_an_error_leaves_the_order_in_doubt() {
 }
 
 #[test]
-fn half_a_message_does_not_make_one_answer_count_for_another() {
+fn half_a_message_does_not_shift_replies_to_other_commands() {
     for half in [">2\r\n+a\r\n", "|1\r\n+a\r\n"] {
         let mut talk = idle();
         talk.hear(half);
@@ -215,7 +215,7 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
 }
 
 #[test]
-fn an_error_that_comes_twice_counts_for_nothing_else() {
+fn a_repeated_error_does_not_count_for_another_command() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Acquire);
@@ -226,7 +226,7 @@ fn an_error_that_comes_twice_counts_for_nothing_else() {
 }
 
 #[test]
-fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then() {
+fn a_peer_that_sends_invalid_replies_causes_few_connections() {
     let mut talk = ScriptedSession::ready();
     let mut connections = 0;
     for _ in 0..10_000 {
@@ -244,7 +244,7 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
 }
 
 #[test]
-fn what_comes_before_a_command_is_written_is_no_answer_to_it() {
+fn a_reply_that_arrives_before_its_command_is_written_does_not_count() {
     for unwritten in [1, 5, usize::MAX] {
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
