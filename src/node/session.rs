@@ -11,15 +11,13 @@
 //! gives the bytes that it reads to [`Session::received`], and closes the socket when
 //! [`Session::is_down`]. [`Session::poll_answer`] returns the answers.
 //!
-//! Three invariants hold:
+//! Invariants:
 //!
-//! - Replies are matched to commands by their order on the connection. If that order is in doubt,
-//!   the connection is closed; there is no attempt to resynchronize.
-//! - A removal is either in flight, behind the command whose key it removes, or a pending release.
-//!   Pending releases are written first on the next connection.
-//! - Unanswered commands are bounded in number and bytes. A request that finds no room waits, in
-//!   order of arrival, as long as the node answers. So the number of waiting requests is at most
-//!   the number of callers and of locks that callers gave up.
+//! - Replies are matched to commands by order; a connection whose order is wrong is closed.
+//! - A removal is in flight behind what it removes, or a pending release: written first on the next
+//!   connection.
+//! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
+//!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod least_uptime;
 mod options;
@@ -146,8 +144,8 @@ impl Session {
         }
     }
 
-    /// Cancels the wait for this answer. A request that is not sent yet will not be sent, unless it
-    /// is a removal. Returns whether the request was still unsent.
+    /// Ends the wait for this answer. An unsent request stays unsent, unless it is a removal.
+    /// Returns whether the request was unsent.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
@@ -263,9 +261,8 @@ impl Session {
         self.flight.wrote(count);
     }
 
-    /// Closes a connection that has been silent for too long, and fails the requests that wait for
-    /// it. Call [`received`](Self::received) with all bytes that have arrived first: otherwise a
-    /// node that did answer counts as silent.
+    /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
+    /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {
         self.is_silent |= !self.is_alive(now, self.options.patience);
         for ticket in self.pending_releases.expire(now) {

@@ -1,4 +1,4 @@
-//! One conversation, in literal bytes and times.
+//! One session, in literal bytes and times.
 
 mod former;
 mod handoff;
@@ -21,7 +21,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
     assert!(hello.starts_with("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"), "{hello}");
-    // Neither what was asked for before the connection stood nor what comes while it is greeted.
+    // Neither requests before the connection was established nor requests during the greeting.
     talk.send(2, Verb::Acquire);
     talk.post(3, Verb::Undo);
     assert_eq!(talk.written(), "");
@@ -98,7 +98,7 @@ fn server_errors_do_not_close_the_connection() {
         talk.send(1, Verb::Acquire);
         talk.send(2, Verb::Acquire);
         talk.hear(format!("-{error}\r\n+OK\r\n"));
-        // The error may have come unasked, and the rest answer the command before.
+        // The error may be unsolicited. Then each later reply answers the command before.
         assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{error}");
         assert!(!talk.session.is_down());
     }
@@ -106,7 +106,7 @@ fn server_errors_do_not_close_the_connection() {
     talk.send(1, Verb::Acquire);
     talk.hear("-READONLY You can't write against a read only replica.\r\n");
     assert!(matches!(talk.problem(), NodeError::Server(_)));
-    assert!(talk.session.is_down(), "behind the name there may be another server by now");
+    assert!(talk.session.is_down(), "the name may lead to another server by now");
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn scripts_are_sent_by_source_again_on_a_new_connection() {
 fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
-    assert_eq!(talk.commands(), ["EVAL 1"], "nothing is known of the node");
+    assert_eq!(talk.commands(), ["EVAL 1"], "it is unknown which scripts the node has");
     talk.hear(":1\r\n");
     talk.send(2, Verb::Extend);
     assert_eq!(talk.commands(), ["EVALSHA 2"]);
@@ -173,7 +173,7 @@ fn a_removal_works_on_a_server_that_has_forgotten_its_script() {
             (talk.commands(), talk.votes()),
             (vec!["EVAL 1".into()], vec![(1, Vote::Granted)])
         );
-        // It may have done so since, and the one who releases may not be there to hear it say so.
+        // It may forget the script later, when no caller waits for its reply any more.
         talk.send(2, verb);
         assert_eq!(talk.commands(), ["EVAL 2"], "{verb:?}");
     }
@@ -204,7 +204,7 @@ fn pending_releases_survive_the_connection_and_are_written_first() {
     talk.hear(greeting("a", 1_000));
     assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2", "SET 3"]);
     talk.lose();
-    assert_eq!(talk.session.load(), (0, 2), "paid is what has been answered");
+    assert_eq!(talk.session.load(), (0, 2), "a release stays pending until it is answered");
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn a_removal_fails_when_there_is_no_connection() {
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.lose();
     assert!(matches!(talk.problem(), NodeError::Disconnected(_)));
-    assert_eq!(talk.session.load(), (0, 1), "it is owed all the same");
+    assert_eq!(talk.session.load(), (0, 1), "it stays pending");
 }
 
 #[test]
@@ -262,5 +262,5 @@ fn a_request_cancelled_before_it_is_sent_is_not_sent_unless_it_is_a_removal() {
     talk.hear(":1\r\n");
     assert_eq!(talk.votes(), []);
     talk.send(3, Verb::Acquire);
-    assert!(!talk.session.cancel(ticket(3)), "what was sent may have been done");
+    assert!(!talk.session.cancel(ticket(3)), "a sent request may have been executed");
 }

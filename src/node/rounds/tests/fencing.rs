@@ -1,4 +1,4 @@
-//! Fenced locks: whose counters are the largest, and whose of them count.
+//! Fenced locks: the largest counter, and the nodes that reported it.
 
 use super::{Nodes, set};
 use crate::engine::{Counters, Verb};
@@ -10,12 +10,12 @@ fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
     nodes.rounds.open(nodes.now, fenced(verb, owner, nodes.now), 1);
 }
 
-/// The answer to command `number` of a node that has granted the lock, which nobody held.
-fn planted(number: u64, counter: u64) -> String {
+/// The reply to command `number` of a node that granted a free lock.
+fn granted_new(number: u64, counter: u64) -> String {
     format!("*3\r\n:{number}\r\n:1\r\n:{counter}\r\n")
 }
 
-/// What the counters are, of the round that is over.
+/// The counters of the round that is over.
 fn counters(nodes: &mut Nodes) -> (u64, crate::engine::NodeSet) {
     let Counters { largest, nodes } = nodes.over().ballot.counters;
     (largest, nodes)
@@ -34,7 +34,7 @@ fn the_largest_counter_is_reported_with_its_nodes() {
         let mut nodes = Nodes::ready(true);
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in answers.into_iter().enumerate() {
-            nodes.hear(index, &planted(1, counter));
+            nodes.hear(index, &granted_new(1, counter));
         }
         assert_eq!(counters(&mut nodes), (largest, set(which)), "{answers:?}");
     }
@@ -45,14 +45,14 @@ fn refusals_and_failed_nodes_report_no_counter() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Acquire, 1);
     nodes.hear(0, ":-1\r\n");
-    nodes.hear(1, &planted(1, 7));
+    nodes.hear(1, &granted_new(1, 7));
     nodes.lose(2);
     assert_eq!(counters(&mut nodes), (7, set(&[1])));
-    // Nor does one round's counter in the next, which sits in the same place.
+    // A counter does not count for the next round, which uses the same entry.
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 2);
-    nodes.hear(0, &planted(2, 3));
-    nodes.hear(1, &planted(2, 3));
+    nodes.hear(0, &granted_new(2, 3));
+    nodes.hear(1, &granted_new(2, 3));
     nodes.pass(50);
     assert_eq!(counters(&mut nodes), (3, set(&[0, 1])));
 }
@@ -74,7 +74,7 @@ fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
     for (number, third, largest, which) in table {
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in [7, 7, third].into_iter().enumerate() {
-            nodes.hear(index, &planted(number, counter));
+            nodes.hear(index, &granted_new(number, counter));
         }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
@@ -88,17 +88,17 @@ fn the_counter_of_one_server_with_two_names_counts_once() {
     nodes.lose(0);
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 1);
-    nodes.hear(2, &planted(1, 9));
-    // By its first name it is connected to again, and turns out to be the same.
+    nodes.hear(2, &granted_new(1, 9));
+    // The first node reconnects: its greeting reveals the same server.
     nodes.connect(0);
     nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, &planted(1, 9));
-    // The second name leads to another server by now, so that all three are different ones.
+    nodes.hear(0, &granted_new(1, 9));
+    // The third node reconnects to another server: now all three differ.
     nodes.lose(2);
     nodes.pass(20);
     nodes.connect(2);
     nodes.hear(2, &greeting("run 3", 1_000));
-    nodes.hear(1, &planted(1, 7));
+    nodes.hear(1, &granted_new(1, 7));
     let ballot = nodes.over().ballot;
     assert!(!ballot.same_server);
     assert_eq!(ballot.tally.granted, set(&[0, 1]));
@@ -119,9 +119,13 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     for index in 0..2 {
         let problem = votes.reports[index].answer.to_string();
         assert!(problem.contains("FENCE"), "{problem}");
-        assert_eq!(nodes.rounds.session(node(index)).load(), (0, 1), "the lock before is owed");
+        assert_eq!(
+            nodes.rounds.session(node(index)).load(),
+            (0, 1),
+            "the former lock is a pending release"
+        );
     }
-    // Nobody takes the lock here without a counter, and a plain one is still to be had.
+    // A fenced lock needs a valid counter. A lock without a counter is still possible.
     nodes.pass(1);
     nodes.rounds.open(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
     (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
@@ -138,8 +142,8 @@ fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     nodes.hear(2, ":1\r\n");
     let votes = nodes.over();
     assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
-    assert!(votes.reports.is_empty(), "nobody asks");
-    // A connection that is lost meanwhile leaves nothing behind.
+    assert!(votes.reports.is_empty(), "a won round needs no reports");
+    // A connection lost meanwhile leaves no pending release.
     open(&mut nodes, Verb::Fence, 2);
     nodes.rounds.closed(nodes.now, node(0), NodeError::Disconnected("gone".to_owned()));
     assert_eq!(nodes.rounds.session(node(0)).load(), (0, 0));

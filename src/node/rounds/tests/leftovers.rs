@@ -1,4 +1,4 @@
-//! What a round leaves behind, and what is said of nodes that had no part in it.
+//! State that a round leaves behind, and reports of nodes that were not asked.
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb, Verdict};
@@ -9,7 +9,7 @@ use std::time::Duration;
 #[test]
 fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
     let mut nodes = Nodes::ready(false);
-    // Its connection is being made, so the request waits for that, and then is not sent at all.
+    // The request waits for a connection to the third node, and is then never sent.
     nodes.lose(2);
     nodes.pass(500);
     for round in 1..=100 {
@@ -21,7 +21,7 @@ fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
         assert_eq!(votes.ballot.sent, set(&[0, 1]));
     }
     let rounds = &nodes.rounds;
-    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "nothing is left to happen");
+    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "the entry is free again");
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Extend, 1);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
-        // One thread keeps the lock alive, and another gives it up before the nodes have answered.
+        // One thread extends the lock, and another releases it before the nodes have answered.
         if is_waited_for {
             nodes.open(2, verb, 1);
         } else {
@@ -42,7 +42,11 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
         nodes.hear(1, ":1\r\n");
         let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
         assert_eq!((waiter, result.into_votes().ballot.tally.granted), (1, set(&[0, 1])));
-        assert_eq!(nodes.commands(2), [""; 0], "the key would stay there until its ttl has passed");
+        assert_eq!(
+            nodes.commands(2),
+            [""; 0],
+            "a restored key would stay until its ttl has passed"
+        );
     }
 }
 
@@ -54,8 +58,8 @@ fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
         nodes.pass(500);
         nodes.connect(2);
         nodes.open(1, verb, 1);
-        // The thread that drives was stopped, so the caller has left and takes its attempt back
-        // before anybody has noticed that the time is over.
+        // The leader was stopped, so the caller undoes its attempt before a tick has ended the
+        // round at its deadline.
         nodes.now = nodes.now.after(Duration::from_millis(500));
         nodes.post(Verb::Undo, 1);
         nodes.hear(2, &greeting("run 2", 1_000));

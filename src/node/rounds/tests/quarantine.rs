@@ -1,4 +1,4 @@
-//! Nodes that were started too recently: when a majority can be had again.
+//! Nodes that were started too recently: when a majority is possible again.
 
 use super::Nodes;
 use crate::engine::Verb;
@@ -6,8 +6,8 @@ use crate::node::fixture::{greeting, node};
 use crate::node::{NodeAnswer, NodeError, RoundResult, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
-/// Three nodes that have been up for so many seconds each, and a client that wants 60; without a
-/// number, a node is down.
+/// Three nodes with these uptimes in seconds, and a quarantine of 60 seconds. `None`: the node is
+/// down.
 fn up(uptimes: [Option<u64>; 3]) -> Nodes {
     let session = |index| {
         let mut options = SessionOptions::new(&format!("redis://{index}"), index);
@@ -29,14 +29,14 @@ fn up(uptimes: [Option<u64>; 3]) -> Nodes {
 #[test]
 fn the_quarantine_lasts_until_a_majority_is_possible() {
     let table = [
-        // The last second of what a node says is in doubt.
+        // The reported uptime may be a second too large.
         ([Some(61), Some(61), Some(1)], 0),
         ([Some(61), Some(1), Some(11)], 50),
         ([Some(1), Some(11), Some(21)], 50),
         ([Some(1), Some(31), Some(31)], 30),
-        // What is down may come back, and make a majority with the first that counts again.
+        // The node that is down may return, and form a majority with the next one that counts.
         ([None, Some(11), Some(21)], 40),
-        // With one that counts, that is a majority by itself: it is worth asking again.
+        // With a node that counts, it would form a majority now.
         ([None, Some(61), Some(1)], 0),
         ([None, None, Some(1)], 0),
     ];

@@ -23,7 +23,7 @@ fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     assert_eq!(votes.reports[2].to_string(), format!("redis://2: {error}"));
 
     nodes.open(2, Verb::Acquire, 2);
-    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
+    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "no request is sent any more");
 }
 
 #[test]
@@ -34,9 +34,9 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
         nodes.lose(1);
         nodes.pass(500);
         nodes.open(1, verb, 1);
-        // By its second name, the server says yes.
+        // The third node grants.
         nodes.hear(2, ":1\r\n");
-        // By its first name, it is connected to again, and turns out to be the same.
+        // The first node reconnects: its greeting reveals the same server.
         nodes.connect(0);
         nodes.hear(0, &greeting("run 2", 1_000));
         nodes.hear(0, ":1\r\n");
@@ -81,7 +81,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
     assert!(nodes.over().ballot.same_server);
     nodes.lose(0);
     nodes.pass(500);
-    // Only a new connection can tell whether it still is one, and now there is a reason to make it.
+    // Only a new connection proves it, and now there is a request to send.
     nodes.open(2, Verb::Acquire, 2);
     assert!(!nodes.is_over());
     nodes.connect(0);
@@ -101,7 +101,7 @@ fn an_inspection_contains_one_snapshot_for_each_server() {
     (0..3).for_each(|index| nodes.hear(index, SEEN));
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 
-    // Also if it was looked at before it was recognised.
+    // Also if the inspection was answered before the duplicate was recognised.
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);

@@ -1,4 +1,4 @@
-//! Which nodes are waited for, and which have let rounds pass without a word.
+//! Which nodes a round waits for, and which nodes count as silent.
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
@@ -6,7 +6,7 @@ use crate::node::fixture::{greeting, request};
 use crate::node::{NodeAnswer, NodeError};
 use std::time::Duration;
 
-/// Three nodes, the last of which has let a round pass.
+/// Three nodes, the last of which was silent for a whole round.
 fn with_silent_node() -> Nodes {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
@@ -32,12 +32,12 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_roun
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
         nodes.hear(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
-        assert!(!nodes.is_over(), "so far nobody is in the way");
+        assert!(!nodes.is_over(), "so far no node has refused");
         nodes.hear(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
         let votes = nodes.over();
         assert_eq!(votes.ballot.tally.granted, set(&[0]));
         assert_eq!(votes.ballot.tally.refused, set(&[1]));
-        assert_eq!(votes.ballot.sent, NodeSet::all(3), "it is to be taken back there as well");
+        assert_eq!(votes.ballot.sent, NodeSet::all(3), "the undo must go there too");
     }
 }
 
@@ -69,7 +69,7 @@ fn a_split_attempt_does_not_wait_for_a_silent_node_that_is_greeting() {
 fn a_node_with_unread_answers_does_not_count_as_silent() {
     let mut nodes = Nodes::ready(false);
     nodes.post(Verb::Undo, 1);
-    // Nobody calls for an hour, and then answers are taken in one node after another.
+    // No call is made for an hour. Then the replies are read, one node after another.
     nodes.now = nodes.now.after(Duration::from_secs(3600));
     nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, ":1\r\n+OK\r\n");
@@ -97,7 +97,7 @@ fn an_uncontended_attempt_waits_for_a_silent_node() {
     nodes.open(2, Verb::Acquire, 2);
     nodes.hear(0, "+OK\r\n");
     nodes.lose(1);
-    assert!(!nodes.is_over(), "it is the only chance");
+    assert!(!nodes.is_over(), "only the silent node can make it a majority");
     nodes.hear(2, "$-1\r\n+OK\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
@@ -119,16 +119,16 @@ fn extensions_and_releases_wait_for_a_silent_node() {
 fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
     let mut nodes = Nodes::of(5, false);
     (0..5).for_each(|index| nodes.greet(index));
-    let plant = |nodes: &mut Nodes, owner| {
+    let attempt = |nodes: &mut Nodes, owner| {
         let request = request(Verb::Acquire, owner, nodes.now);
         nodes.rounds.open(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
     };
-    plant(&mut nodes, 1);
+    attempt(&mut nodes, 1);
     (0..4).for_each(|index| nodes.hear(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));
     nodes.pass(50);
     assert!(nodes.is_over());
 
-    plant(&mut nodes, 2);
+    attempt(&mut nodes, 2);
     nodes.hear(0, "+OK\r\n");
     nodes.hear(1, "$-1\r\n");
     nodes.hear(2, "+OK\r\n");
@@ -144,7 +144,7 @@ fn an_attempt_does_not_wait_for_unreachable_nodes() {
     nodes.lose(2);
     nodes.open(1, Verb::Acquire, 1);
     let votes = nodes.over();
-    assert_eq!(votes.ballot.sent, set(&[0]), "only one was asked");
+    assert_eq!(votes.ballot.sent, set(&[0]), "only one node was asked");
     let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
     assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));

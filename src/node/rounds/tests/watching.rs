@@ -1,4 +1,4 @@
-//! What is told about the nodes themselves.
+//! The reported changes of nodes.
 
 use super::{Nodes, at};
 use crate::engine::Verb;
@@ -14,7 +14,7 @@ fn watched() -> Nodes {
     nodes
 }
 
-/// What has changed since the last look: the node's number, and how it stands.
+/// The changes since the last call: the number of the node, and its state.
 fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
     let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
     let number = |name: &str| name.strip_prefix("redis://").unwrap_or(name).to_owned();
@@ -71,8 +71,10 @@ fn a_refused_greeting_is_reported_with_the_servers_error() {
     nodes.connect(2);
     nodes.hear(2, "-NOAUTH Authentication required.\r\n");
     nodes.lose(2);
-    let told = changes(&mut nodes);
-    let [(_, NodeState::Down(NodeError::Server(error)))] = &told[..] else { panic!("{told:?}") };
+    let reported = changes(&mut nodes);
+    let [(_, NodeState::Down(NodeError::Server(error)))] = &reported[..] else {
+        panic!("{reported:?}")
+    };
     assert!(error.text.starts_with("NOAUTH"));
 }
 
@@ -81,10 +83,13 @@ fn a_connection_lost_in_the_same_read_is_reported_as_up_and_down() {
     let mut nodes = watched();
     nodes.connect(0);
     nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
-    let told = changes(&mut nodes);
-    assert_eq!(told[0].1, NodeState::Up);
-    assert!(matches!(told[1].1, NodeState::Down(NodeError::UnexpectedReply(_))), "{told:?}");
-    assert_eq!(told.len(), 2);
+    let reported = changes(&mut nodes);
+    assert_eq!(reported[0].1, NodeState::Up);
+    assert!(
+        matches!(reported[1].1, NodeState::Down(NodeError::UnexpectedReply(_))),
+        "{reported:?}"
+    );
+    assert_eq!(reported.len(), 2);
 }
 
 #[test]
@@ -100,7 +105,11 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     assert_eq!(changes(&mut nodes), []);
     nodes.pass(1);
     let slow = NodeState::Slow(PATIENCE);
-    assert_eq!(changes(&mut nodes), [("2".to_owned(), slow.clone())], "though nobody waits for it");
+    assert_eq!(
+        changes(&mut nodes),
+        [("2".to_owned(), slow.clone())],
+        "also after the round is over"
+    );
     nodes.pass(50);
     assert_eq!(changes(&mut nodes), []);
 
@@ -108,10 +117,10 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     nodes.hear(2, "+OK\r\n");
     nodes.open(2, Verb::Acquire, 2);
     nodes.pass(50);
-    assert_eq!(changes(&mut nodes).len(), 2, "the other two, which did answer in time before");
+    assert_eq!(changes(&mut nodes).len(), 2, "the other two nodes, which had answered in time");
     nodes.hear(2, "+OK\r\n");
 
-    // In time, and then silent again.
+    // It answers in time, and is then silent again.
     nodes.open(3, Verb::Acquire, 3);
     nodes.hear(2, "+OK\r\n");
     nodes.open(4, Verb::Acquire, 4);
@@ -127,9 +136,9 @@ fn a_node_disconnected_for_its_silence_is_slow_first_and_down_then() {
     nodes.pass(60);
     nodes.pass(440);
     nodes.pass(1_000);
-    let told = changes(&mut nodes);
+    let reported = changes(&mut nodes);
     let zero: Vec<_> =
-        told.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
+        reported.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
     let down = NodeState::Down(NodeError::TimedOut(Phase::Answering));
     let slow = NodeState::Slow(Duration::from_millis(60));
     assert_eq!(zero, [&NodeState::Up, &slow, &down]);
@@ -144,10 +153,10 @@ fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
         nodes.pass(450);
         nodes.pass(1_000);
     }
-    let told = changes(&mut nodes);
-    assert_eq!(told[0].1, NodeState::Slow(PATIENCE));
-    assert_eq!(told[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
-    assert_eq!(told.len(), 2);
+    let reported = changes(&mut nodes);
+    assert_eq!(reported[0].1, NodeState::Slow(PATIENCE));
+    assert_eq!(reported[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
+    assert_eq!(reported.len(), 2);
 }
 
 #[test]
@@ -159,7 +168,7 @@ fn unread_changes_are_bounded_and_the_latest_are_kept() {
         nodes.lose(0);
     }
     assert!(nodes.now > at(0));
-    let told = changes(&mut nodes);
-    assert_eq!(told.len(), CHANGES_MAX);
-    assert_eq!(told.last(), Some(&("0".to_owned(), gone())));
+    let reported = changes(&mut nodes);
+    assert_eq!(reported.len(), CHANGES_MAX);
+    assert_eq!(reported.last(), Some(&("0".to_owned(), gone())));
 }

@@ -1,4 +1,4 @@
-//! What finds no room waits, and what a node that does not answer can make pile up.
+//! Requests without room wait, and a silent node keeps only a bounded number of them.
 
 use crate::engine::{Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, ticket};
@@ -10,16 +10,16 @@ use std::time::Duration;
 const HALF: usize = IN_FLIGHT_MAX / 2;
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// About a key of 64 KiB.
+/// A request about a key of 64 KiB.
 fn long(verb: Verb, talk: &ScriptedSession) -> Request {
     fixture::long(verb, 64 * 1024, talk.now)
 }
 
-/// A session at which so many plants are unanswered or wait, with the tickets from 0.
-fn crowded(plants: usize) -> ScriptedSession {
+/// A session with this many unanswered or waiting attempts, with the tickets from 0.
+fn crowded(attempts: usize) -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
-    (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
-    assert!(talk.answers().is_empty(), "a node that has not been silent turns nobody away");
+    (0..attempts as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
+    assert!(talk.answers().is_empty(), "a node that is not silent refuses no request");
     assert_eq!(talk.commands().len(), HALF);
     talk
 }
@@ -27,10 +27,10 @@ fn crowded(plants: usize) -> ScriptedSession {
 #[test]
 fn requests_without_room_are_written_in_order_as_replies_arrive() {
     let mut talk = crowded(10_000);
-    // A few thousand do not wait any more.
+    // A few thousand are cancelled.
     assert!((1_000..5_000).all(|serial| talk.session.cancel(ticket(serial))));
-    assert!(!talk.session.cancel(ticket(1_000)), "it is not here any more");
-    assert!(!talk.session.cancel(ticket(0)), "what was sent may have been done");
+    assert!(!talk.session.cancel(ticket(1_000)), "it was already cancelled");
+    assert!(!talk.session.cancel(ticket(0)), "a sent request may have been executed");
     let mut granted = Vec::new();
     while talk.session.load() != (0, 0) {
         talk.hear("+OK\r\n".repeat(7.min(talk.session.load().0)));
@@ -39,15 +39,15 @@ fn requests_without_room_are_written_in_order_as_replies_arrive() {
     }
     let expected: Vec<_> = (0..1_000).chain(5_000..10_000).map(|s| (s, Vote::Granted)).collect();
     assert_eq!(granted, expected);
-    assert_eq!(talk.commands().len(), expected.len() - HALF, "what was cancelled was never sent");
+    assert_eq!(talk.commands().len(), expected.len() - HALF, "cancelled requests were never sent");
 }
 
 #[test]
 fn only_removals_overtake_waiting_requests() {
     let mut talk = crowded(HALF + 2);
     talk.post(1, Verb::Undo);
-    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is kept for removals");
-    // With the undo there is still no room.
+    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is reserved for removals");
+    // The undo uses the room that this reply makes.
     talk.hear("+OK\r\n");
     talk.send(9_000, Verb::Ping);
     assert_eq!(talk.commands(), [""; 0]);
@@ -76,11 +76,15 @@ fn a_release_without_room_is_written_and_answered_later() {
 #[test]
 fn waiting_requests_fail_when_the_node_falls_silent() {
     let mut talk = crowded(2 * HALF);
-    assert_eq!(talk.session.next_deadline(), Some(at(50)), "then they wait in vain");
+    assert_eq!(talk.session.next_deadline(), Some(at(50)), "waiting requests fail at this time");
     talk.pass(49);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(0, Vote::Granted)]);
-    assert_eq!(talk.session.next_deadline(), Some(talk.now.after(PATIENCE)), "it has answered");
+    assert_eq!(
+        talk.session.next_deadline(),
+        Some(talk.now.after(PATIENCE)),
+        "the node has replied"
+    );
     talk.pass(49);
     assert!(talk.answers().is_empty());
     talk.pass(1);
@@ -93,7 +97,7 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
     // Removals have room of their own, and are kept beyond it.
     (0..IN_FLIGHT_MAX).for_each(|_| talk.post(1, Verb::Undo));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, HALF));
-    // It goes on: the room is used for what is owed, and then for what is asked.
+    // When the node replies, pending releases are written first, and then new requests.
     talk.hear("+OK\r\n".repeat(HALF));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, 0));
     talk.answers();
@@ -103,7 +107,7 @@ fn waiting_requests_fail_when_the_node_falls_silent() {
 
 #[test]
 fn without_room_a_request_without_a_waiter_is_dropped_unless_it_is_a_removal() {
-    // It would be written behind the removal of what it plants, for a removal has room of its own.
+    // It would be written after the removal of its key, which has reserved room.
     let mut talk = crowded(HALF);
     talk.post(1, Verb::Restore);
     talk.hear("+OK\r\n".repeat(HALF));
@@ -117,15 +121,15 @@ fn pending_removals_are_bounded_only_while_the_node_is_silent_or_down() {
     for _ in 0..2 * DEBTS_MAX {
         talk.session.send(talk.now, None, &undo);
     }
-    let (under_way, owed) = talk.session.load();
-    assert_eq!(under_way + owed, 2 * DEBTS_MAX);
+    let (under_way, pending) = talk.session.load();
+    assert_eq!(under_way + pending, 2 * DEBTS_MAX);
     assert!((16..18).contains(&under_way), "{under_way}");
     talk.pass(50);
     for _ in 0..100 {
         talk.session.send(talk.now, None, &undo);
     }
-    let (_, owed) = talk.session.load();
-    assert!(owed <= 2 * DEBTS_MAX + 32, "{owed}: it is silent");
+    let (_, pending) = talk.session.load();
+    assert!(pending <= 2 * DEBTS_MAX + 32, "{pending}: the node is silent");
 
     let mut down = ScriptedSession::ready();
     down.lose();
@@ -146,7 +150,11 @@ fn the_room_is_bounded_in_bytes_too() {
     assert!((8..10).contains(&sent), "{sent}");
     assert!(talk.session.output().len() < IN_FLIGHT_BYTES_MAX);
     talk.hear("+OK\r\n".repeat(sent));
-    assert_eq!((talk.votes().len(), talk.session.load().0), (sent, sent), "the next have come");
+    assert_eq!(
+        (talk.votes().len(), talk.session.load().0),
+        (sent, sent),
+        "the next ones were written"
+    );
 }
 
 #[test]
@@ -161,10 +169,10 @@ fn waiting_requests_are_bounded_while_a_connection_takes_too_long() {
     send(&mut talk, 0..100);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.pass(50);
-    assert!(talk.answers().is_empty(), "they may still be served");
+    assert!(talk.answers().is_empty(), "they may still be written");
     send(&mut talk, 100..101);
     assert_eq!(talk.problem(), NodeError::Overloaded);
-    assert!(!talk.session.cancel(ticket(100)), "turned away at once");
+    assert!(!talk.session.cancel(ticket(100)), "refused immediately");
     assert!((0..93).all(|serial| talk.session.cancel(ticket(serial))));
     send(&mut talk, 200..300);
     assert_eq!(talk.answers().len(), 99, "a few may wait");

@@ -1,11 +1,11 @@
-//! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
+//! Requests about several keys: always sent as a script, and all keys count for the room.
 
 use crate::engine::{LockAttributes, LockId, Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, lock, ticket};
 use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
 
-/// A request about `key`, and as many more of this length.
+/// A request about `key`, and `more` other keys of this length.
 fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
     let name = |number: usize| format!("{number:0length$}").into_bytes().into();
     let more_keys = (0..more).map(name).collect();
@@ -49,7 +49,7 @@ fn an_unknown_script_is_sent_again_unless_its_undo_is_in_flight() {
     post(&mut talk, 1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVAL 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n:-3\r\n");
-    assert_eq!(talk.commands(), [""; 0], "behind the undo it would plant keys that nobody removes");
+    assert_eq!(talk.commands(), [""; 0], "after its undo, nothing would remove its keys");
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 0)));
 }
 
@@ -82,7 +82,7 @@ fn an_invalid_counter_fails_the_attempt_permanently() {
 #[test]
 fn all_keys_count_towards_the_room_of_a_silent_node() {
     let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
-    // To one that is connected, and to one that is yet to answer the greeting.
+    // One session is connected, the other has not been greeted yet.
     let (mut ready, mut new) =
         (ScriptedSession::ready(), ScriptedSession::new(SessionOptions::new("redis://node", 7)));
     ready.send(0, Verb::Ping);
@@ -95,12 +95,12 @@ fn all_keys_count_towards_the_room_of_a_silent_node() {
         });
         let sent = sent.count();
         assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
-        // What was planted can be taken back all the same, and is forgotten sooner or later.
+        // Removals are still accepted, and are bounded.
         for serial in 0..200 {
             talk.session.send(talk.now, None, &large(Verb::Undo, serial));
         }
-        let (unanswered, owed) = talk.session.load();
-        assert!((sent..=18).contains(&(unanswered.max(owed))), "{unanswered}, {owed}");
+        let (unanswered, pending) = talk.session.load();
+        assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");
         assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 70_000);
     }
 }

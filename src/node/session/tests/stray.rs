@@ -1,10 +1,10 @@
-//! Bytes that arrive while nothing is asked, or twice: they answer nothing.
+//! Unsolicited and repeated replies: they answer no command.
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting};
 use crate::node::{NodeError, ServerErrorKind, SessionOptions};
 
-/// A session that has asked and been answered before.
+/// An idle session whose previous command was answered.
 fn idle() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
@@ -14,7 +14,7 @@ fn idle() -> ScriptedSession {
 }
 
 fn loss(talk: &ScriptedSession) -> NodeError {
-    talk.session.loss().cloned().expect("the connection was given up")
+    talk.session.loss().cloned().expect("the connection was closed")
 }
 
 #[test]
@@ -25,7 +25,11 @@ fn an_unsolicited_reply_closes_the_connection_and_is_reported() {
         let problem = loss(&talk).to_string();
         assert!(problem.contains("nothing was asked"), "{problem}");
         talk.send(2, Verb::Acquire);
-        assert_eq!(talk.votes(), [], "it waits for another connection, which is made at once");
+        assert_eq!(
+            talk.votes(),
+            [],
+            "it waits for another connection, which is made without a pause"
+        );
         assert!(talk.session.wants_connection(talk.now));
     }
     for (stray, kind) in [
@@ -44,8 +48,8 @@ fn the_beginning_of_an_unsolicited_reply_closes_the_connection() {
     for stray in ["+", "+OK", ":1\r", "$5\r\nab", "*2\r\n:1\r\n", "-E"] {
         let mut talk = idle();
         talk.hear(stray);
-        assert!(talk.session.is_down(), "the rest would be taken for an answer: {stray:?}");
-        // Also if it comes with the answer before it.
+        assert!(talk.session.is_down(), "the rest would count as a reply: {stray:?}");
+        // Also if it arrives together with the reply before it.
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{stray}"));
@@ -88,7 +92,7 @@ fn a_repeated_reply_of_a_script_counts_once() {
             talk.send(2, verb);
             talk.hear(answer);
             assert_eq!(talk.votes().len(), 1);
-            // Behind the next command, where nothing but its number tells it from an answer.
+            // After the next command is written, only its number distinguishes it.
             talk.hear(answer);
             assert_eq!(talk.votes(), [(2, Vote::Failed)], "{verb:?} {answer}");
             assert!(talk.session.is_down());
@@ -118,8 +122,8 @@ fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() 
     let mut talk = idle();
     assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));
     talk.send(2, Verb::Release);
-    assert!(must_be_read_before(&talk, Verb::Acquire), "a second answer would pass for its own");
-    assert!(!must_be_read_before(&talk, Verb::Release), "its answer carries proof");
+    assert!(must_be_read_before(&talk, Verb::Acquire), "a repeated reply could count for it");
+    assert!(!must_be_read_before(&talk, Verb::Release), "its reply carries a proof");
     talk.lose();
     assert!(!must_be_read_before(&talk, Verb::Acquire), "there is no connection");
 }
@@ -137,7 +141,7 @@ fn bytes_after_the_greeting_do_not_count_as_a_reply() {
     }
 }
 
-/// A node that has just answered with an error, asked or not.
+/// A node that has just sent an error, unsolicited or not.
 fn after_an_error() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Release);
@@ -152,13 +156,13 @@ fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
-    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one look is enough");
+    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one inspection is enough");
     talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
     talk.send(4, Verb::Acquire);
     assert_eq!(talk.commands(), ["SET 4"]);
 
-    // What is under way anyhow shows it as well.
+    // A script that is in flight anyway proves the order as well.
     let mut talk = after_an_error();
     talk.send(2, Verb::Extend);
     talk.send(3, Verb::Acquire);
@@ -169,14 +173,14 @@ fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
 
 #[test]
 fn replies_after_an_unsolicited_error_do_not_count() {
-    // The answer to the release comes now, as that to the look.
+    // The reply to the release arrives in place of the reply to the inspection.
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.hear(":1\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
     assert!(talk.session.is_down());
 
-    // Among locks that are asked for together, the grant of one would be that of the next.
+    // With several attempts in flight, the grant of one would count for the next.
     let mut talk = ScriptedSession::ready();
     (1..=3).for_each(|serial| talk.send(serial, Verb::Acquire));
     talk.hear("-ERR max number of clients reached\r\n+OK\r\n$-1\r\n");
@@ -200,12 +204,12 @@ fn half_a_message_does_not_shift_replies_to_other_commands() {
         talk.send(2, Verb::Acquire);
         talk.send(3, Verb::Acquire);
         assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
-        // The answer to the look is taken for the rest, and the next one for that answer.
+        // The reply to the inspection completes the message, and the next reply takes its place.
         talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n$-1\r\n+OK\r\n");
         assert!(talk.votes().iter().all(|(_, vote)| *vote == Vote::Failed), "{half:?}");
         assert!(talk.session.is_down(), "{half:?}");
 
-        // Where it was only late, nothing is lost.
+        // If the rest of the message was only late, no vote is lost.
         let mut talk = idle();
         talk.hear(half);
         talk.send(2, Verb::Acquire);
