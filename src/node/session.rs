@@ -9,9 +9,7 @@
 //!
 //! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
 //! gives the bytes that it reads to [`Session::received`], and closes the socket when
-//! [`Session::is_down`]. [`Session::poll_answer`] returns the answers.
-//!
-//! Invariants:
+//! [`Session::is_down`]. [`Session::poll_answer`] returns the answers. Invariants:
 //!
 //! - Replies are matched to commands by order; a connection whose order is wrong is closed.
 //! - A removal is in flight behind what it removes, or a pending release: written first on the next
@@ -122,8 +120,8 @@ impl Session {
         }
     }
 
-    /// Sends a request, or queues it until there is a connection with room. A request with a ticket
-    /// gets an answer, immediately if it cannot be sent; one without a ticket gets none.
+    /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
+    /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
@@ -144,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Ends the wait for this answer. An unsent request stays unsent, unless it is a removal.
-    /// Returns whether the request was unsent.
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only if
+    /// it is a removal.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
@@ -166,7 +164,7 @@ impl Session {
     /// A connection is being made. `phase` is the step that it waits for.
     pub fn connecting(&mut self, now: Time, phase: Phase) {
         let since = match self.state {
-            // The name was resolved. The time limit counts from the first phase.
+            // The time limit counts from the first phase.
             State::Connecting { since, .. } => since,
             _ => now,
         };
@@ -195,8 +193,7 @@ impl Session {
             State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
-        // A connection that worked and was closed while idle is no sign of a fault: servers
-        // restart, and close idle connections. So the next attempt needs no pause.
+        // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);

@@ -15,16 +15,16 @@ impl Session {
             return;
         }
         while self.pending_releases.is_payable(&self.flight) {
-            let Some((ticket, mut debt)) = self.pending_releases.take() else { return };
+            let Some((ticket, mut next)) = self.pending_releases.take() else { return };
             // If the node refuses it, it stays pending for the rest of that time, and no longer.
-            if let Action::Release(removal) | Action::Undo(removal) = &mut debt.request.action {
-                removal.ttl = removal.ttl.at_most(debt.until.since(now));
+            if let Action::Release(removal) | Action::Undo(removal) = &mut next.request.action {
+                removal.ttl = removal.ttl.at_most(next.until.since(now));
                 // The time for which the lock stays taken has been running since the release.
                 let linger = removal.linger;
-                removal.linger = linger.and_then(|linger| linger.left(debt.request.started, now));
-                debt.request.started = now;
+                removal.linger = linger.and_then(|linger| linger.left(next.request.started, now));
+                next.request.started = now;
             }
-            self.write(now, ticket, debt.request);
+            self.write(now, ticket, next.request);
         }
     }
 

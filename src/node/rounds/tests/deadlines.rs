@@ -14,7 +14,7 @@ impl Nodes {
 
     /// The waiters whose rounds end by then, and when, with a tick at each deadline.
     fn ended_until(&mut self, millis: u64) -> Vec<(u32, u64)> {
-        let mut told = Vec::new();
+        let mut ended = Vec::new();
         while self.now < at(millis) {
             let next = self.rounds.next_deadline().expect("a round has a waiter");
             self.now = next.max(self.now).min(at(millis));
@@ -22,10 +22,10 @@ impl Nodes {
             let next = self.rounds.next_deadline();
             assert!(next.is_none_or(|next| next > self.now), "{next:?} has passed");
             while let Some((waiter, _)) = self.rounds.poll() {
-                told.push((waiter, self.now.since(at(0)).as_millis() as u64));
+                ended.push((waiter, self.now.since(at(0)).as_millis() as u64));
             }
         }
-        told
+        ended
     }
 }
 
@@ -53,16 +53,16 @@ fn a_request_without_room_until_the_round_ends_is_never_sent() {
         assert_eq!(nodes.commands(index).len(), half as usize);
     }
     for index in 0..2 {
-        nodes.hear(index, &"+OK\r\n".repeat(half as usize));
+        nodes.receive(index, &"+OK\r\n".repeat(half as usize));
     }
     while nodes.rounds.poll().is_some() {}
     nodes.open(half, Verb::Acquire, 7);
     for index in 0..2 {
         assert_eq!(nodes.commands(index), ["SET 7"]);
-        nodes.hear(index, "+OK\r\n");
+        nodes.receive(index, "+OK\r\n");
     }
     let ballot = nodes.over().ballot;
     assert_eq!((ballot.tally.granted.len(), ballot.sent.contains(node(2))), (2, false));
-    nodes.hear(2, &"+OK\r\n".repeat(half as usize));
+    nodes.receive(2, &"+OK\r\n".repeat(half as usize));
     assert_eq!(nodes.commands(2), [""; 0], "the round is over");
 }

@@ -34,7 +34,7 @@ fn the_largest_counter_is_reported_with_its_nodes() {
         let mut nodes = Nodes::ready(true);
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in answers.into_iter().enumerate() {
-            nodes.hear(index, &granted_new(1, counter));
+            nodes.receive(index, &granted_new(1, counter));
         }
         assert_eq!(counters(&mut nodes), (largest, set(which)), "{answers:?}");
     }
@@ -44,15 +44,15 @@ fn the_largest_counter_is_reported_with_its_nodes() {
 fn refusals_and_failed_nodes_report_no_counter() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Acquire, 1);
-    nodes.hear(0, ":-1\r\n");
-    nodes.hear(1, &granted_new(1, 7));
+    nodes.receive(0, ":-1\r\n");
+    nodes.receive(1, &granted_new(1, 7));
     nodes.lose(2);
     assert_eq!(counters(&mut nodes), (7, set(&[1])));
     // A counter does not count for the next round, which uses the same entry.
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 2);
-    nodes.hear(0, &granted_new(2, 3));
-    nodes.hear(1, &granted_new(2, 3));
+    nodes.receive(0, &granted_new(2, 3));
+    nodes.receive(1, &granted_new(2, 3));
     nodes.pass(50);
     assert_eq!(counters(&mut nodes), (3, set(&[0, 1])));
 }
@@ -68,13 +68,13 @@ fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
     nodes.rounds = Rounds::new((0..3).map(session).collect(), true);
     for (index, uptime) in [1_000, 1_000, 1].into_iter().enumerate() {
         nodes.connect(index);
-        nodes.hear(index, &greeting(&format!("run {index}"), uptime));
+        nodes.receive(index, &greeting(&format!("run {index}"), uptime));
     }
     let table = [(1, 9, 9, &[][..]), (2, 7, 7, &[0, 1]), (3, 3, 7, &[0, 1])];
     for (number, third, largest, which) in table {
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in [7, 7, third].into_iter().enumerate() {
-            nodes.hear(index, &granted_new(number, counter));
+            nodes.receive(index, &granted_new(number, counter));
         }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
@@ -88,17 +88,17 @@ fn the_counter_of_one_server_with_two_names_counts_once() {
     nodes.lose(0);
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 1);
-    nodes.hear(2, &granted_new(1, 9));
+    nodes.receive(2, &granted_new(1, 9));
     // The first node reconnects: its greeting reveals the same server.
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, &granted_new(1, 9));
+    nodes.receive(0, &greeting("run 2", 1_000));
+    nodes.receive(0, &granted_new(1, 9));
     // The third node reconnects to another server: now all three differ.
     nodes.lose(2);
     nodes.pass(20);
     nodes.connect(2);
-    nodes.hear(2, &greeting("run 3", 1_000));
-    nodes.hear(1, &granted_new(1, 7));
+    nodes.receive(2, &greeting("run 3", 1_000));
+    nodes.receive(1, &granted_new(1, 7));
     let ballot = nodes.over().ballot;
     assert!(!ballot.same_server);
     assert_eq!(ballot.tally.granted, set(&[0, 1]));
@@ -112,7 +112,7 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     nodes.rounds.open(nodes.now, over, 1);
     (0..3).for_each(|index| drop(nodes.commands(index)));
     for index in 0..2 {
-        nodes.hear(index, "-FENCE a counter of this lock is no number\r\n");
+        nodes.receive(index, "-FENCE a counter of this lock is no number\r\n");
     }
     let votes = nodes.over();
     assert_eq!(votes.ballot.hopeless, set(&[0, 1]));
@@ -136,10 +136,10 @@ fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     let mut nodes = Nodes::ready(false);
     open(&mut nodes, Verb::Fence, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
-    nodes.hear(0, ":1\r\n");
-    nodes.hear(1, ":-1\r\n");
+    nodes.receive(0, ":1\r\n");
+    nodes.receive(1, ":-1\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(2, ":1\r\n");
     let votes = nodes.over();
     assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
     assert!(votes.reports.is_empty(), "a won round needs no reports");

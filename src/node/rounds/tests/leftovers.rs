@@ -14,8 +14,8 @@ fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
     nodes.pass(500);
     for round in 1..=100 {
         nodes.open(round, Verb::Extend, 1);
-        nodes.hear(0, &format!(":{round}\r\n"));
-        nodes.hear(1, &format!(":{round}\r\n"));
+        nodes.receive(0, &format!(":{round}\r\n"));
+        nodes.receive(1, &format!(":{round}\r\n"));
         let votes = nodes.over();
         assert_eq!(votes.ballot.tally.granted, set(&[0, 1]));
         assert_eq!(votes.ballot.sent, set(&[0, 1]));
@@ -37,9 +37,9 @@ fn a_lock_removed_during_its_extension_is_not_restored() {
             nodes.post(verb, 1);
         }
         (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
-        nodes.hear(2, ":-1\r\n");
-        nodes.hear(0, ":1\r\n");
-        nodes.hear(1, ":1\r\n");
+        nodes.receive(2, ":-1\r\n");
+        nodes.receive(0, ":1\r\n");
+        nodes.receive(1, ":1\r\n");
         let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
         assert_eq!((waiter, result.into_votes().ballot.tally.granted), (1, set(&[0, 1])));
         assert_eq!(
@@ -62,7 +62,7 @@ fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
         // round at its deadline.
         nodes.now = nodes.now.after(Duration::from_millis(500));
         nodes.post(Verb::Undo, 1);
-        nodes.hear(2, &greeting("run 2", 1_000));
+        nodes.receive(2, &greeting("run 2", 1_000));
         let late = nodes.commands(2);
         assert!(late.iter().all(|command| command.starts_with("EVAL ")), "{verb:?}: {late:?}");
         assert!(late.len() <= 1, "{verb:?}: {late:?}");
@@ -76,7 +76,7 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[0, 1]);
     nodes.rounds.open(nodes.now, release, 1);
-    nodes.hear(0, ":1\r\n");
+    nodes.receive(0, ":1\r\n");
     nodes.lose(1);
     let answers: Vec<_> = nodes.over().reports.into_iter().map(|report| report.answer).collect();
     assert!(matches!(

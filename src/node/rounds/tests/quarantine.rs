@@ -19,7 +19,7 @@ fn up(uptimes: [Option<u64>; 3]) -> Nodes {
     for (index, uptime) in uptimes.into_iter().enumerate() {
         nodes.connect(index);
         match uptime {
-            Some(uptime) => nodes.hear(index, &greeting(&format!("run {index}"), uptime)),
+            Some(uptime) => nodes.receive(index, &greeting(&format!("run {index}"), uptime)),
             None => nodes.lose(index),
         }
     }
@@ -45,7 +45,7 @@ fn the_quarantine_lasts_until_a_majority_is_possible() {
         nodes.open(1, Verb::Acquire, 1);
         for (index, uptime) in uptimes.into_iter().enumerate() {
             if uptime.is_some() {
-                nodes.hear(index, "+OK\r\n");
+                nodes.receive(index, "+OK\r\n");
             }
         }
         let votes = nodes.over();
@@ -58,7 +58,7 @@ fn the_quarantine_lasts_until_a_majority_is_possible() {
 fn a_refusal_is_not_reported_as_a_quarantine() {
     let mut nodes = up([Some(1), Some(1), Some(1)]);
     nodes.open(1, Verb::Acquire, 1);
-    (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
     let votes = nodes.over();
     assert_eq!(votes.ballot.quarantine, Duration::ZERO);
     assert_eq!(votes.ballot.tally.refused.len(), 3);
@@ -68,7 +68,7 @@ fn a_refusal_is_not_reported_as_a_quarantine() {
 fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     let mut nodes = up([Some(1), Some(7), Some(61)]);
     nodes.open(1, Verb::Acquire, 1);
-    (0..3).for_each(|index| nodes.hear(index, "+OK\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "+OK\r\n"));
     let reports = nodes.over().reports;
     let expected = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(54) });
     assert_eq!(reports[1].answer, expected);
@@ -79,7 +79,7 @@ fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     assert_eq!(reports[2].answer, NodeAnswer::Granted);
     // A quarantined node answers a ping.
     nodes.open(2, Verb::Ping, 2);
-    (0..3).for_each(|index| nodes.hear(index, "+PONG\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "+PONG\r\n"));
     let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
     assert!(statuses.iter().all(|status| status.is_connected && status.last_error.is_none()));
     assert_eq!(statuses[1].quarantine, Some(Duration::from_secs(54)));

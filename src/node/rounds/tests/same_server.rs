@@ -10,13 +10,13 @@ fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
-    nodes.hear(2, "+OK\r\n");
-    nodes.hear(0, "+OK\r\n");
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
+    nodes.receive(2, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
     assert!(!nodes.is_over(), "one server has one vote");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     let votes = nodes.over();
     assert!(votes.ballot.same_server);
     let error = NodeError::SameServer { url: "redis://0".into() };
@@ -35,11 +35,11 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
         nodes.pass(500);
         nodes.open(1, verb, 1);
         // The third node grants.
-        nodes.hear(2, ":1\r\n");
+        nodes.receive(2, ":1\r\n");
         // The first node reconnects: its greeting reveals the same server.
         nodes.connect(0);
-        nodes.hear(0, &greeting("run 2", 1_000));
-        nodes.hear(0, ":1\r\n");
+        nodes.receive(0, &greeting("run 2", 1_000));
+        nodes.receive(0, ":1\r\n");
         assert!(!nodes.is_over(), "{verb:?}: a majority of one server");
         nodes.pass(50);
         assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
@@ -50,23 +50,23 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
 fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
     let mut nodes = Nodes::down(false);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
     nodes.open(1, Verb::Extend, 1);
-    nodes.hear(0, ":1\r\n");
+    nodes.receive(0, ":1\r\n");
     // The URL of the first node leads to another server from now on.
     nodes.lose(0);
     nodes.connect(0);
-    nodes.hear(0, &greeting("another", 1));
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(0, &greeting("another", 1));
+    nodes.receive(2, ":1\r\n");
     assert!(!nodes.is_over(), "a majority of one server");
     nodes.pass(50);
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
     // From the next round on it has a vote.
     nodes.open(2, Verb::Extend, 1);
-    nodes.hear(0, ":2\r\n");
-    nodes.hear(2, ":2\r\n");
+    nodes.receive(0, ":2\r\n");
+    nodes.receive(2, ":2\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
@@ -76,7 +76,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
     nodes.lose(0);
     nodes.pass(500);
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 1", 1_000));
+    nodes.receive(0, &greeting("run 1", 1_000));
     nodes.open(1, Verb::Acquire, 1);
     assert!(nodes.over().ballot.same_server);
     nodes.lose(0);
@@ -85,7 +85,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
     nodes.open(2, Verb::Acquire, 2);
     assert!(!nodes.is_over());
     nodes.connect(0);
-    nodes.hear(0, &greeting("another", 1));
+    nodes.receive(0, &greeting("another", 1));
     assert_eq!(nodes.commands(0), ["SET 2"]);
 }
 
@@ -95,10 +95,10 @@ fn an_inspection_contains_one_snapshot_for_each_server() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
-    (0..3).for_each(|index| nodes.hear(index, SEEN));
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
+    (0..3).for_each(|index| nodes.receive(index, SEEN));
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 
     // Also if the inspection was answered before the duplicate was recognised.
@@ -106,11 +106,11 @@ fn an_inspection_contains_one_snapshot_for_each_server() {
     nodes.lose(0);
     nodes.pass(500);
     nodes.open(1, Verb::Inspect, 1);
-    nodes.hear(2, SEEN);
+    nodes.receive(2, SEEN);
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, SEEN);
-    nodes.hear(1, SEEN);
+    nodes.receive(0, &greeting("run 2", 1_000));
+    nodes.receive(0, SEEN);
+    nodes.receive(1, SEEN);
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 }
 

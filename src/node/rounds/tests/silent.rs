@@ -10,8 +10,8 @@ use std::time::Duration;
 fn with_silent_node() -> Nodes {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "$-1\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "$-1\r\n");
     assert!(!nodes.is_over(), "the third may still make it a majority");
     nodes.pass(50);
     assert!(nodes.is_over());
@@ -21,8 +21,8 @@ fn with_silent_node() -> Nodes {
 /// Is an attempt over that the first node grants and the second refuses?
 fn is_decided_by_two(nodes: &mut Nodes, owner: u8) -> bool {
     nodes.open(u32::from(owner), Verb::Acquire, owner);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "$-1\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "$-1\r\n");
     nodes.is_over()
 }
 
@@ -31,9 +31,9 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_in_the_previous_roun
     for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes.hear(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
+        nodes.receive(0, if verb == Verb::Acquire { "+OK\r\n" } else { "*2\r\n:2\r\n:0\r\n" });
         assert!(!nodes.is_over(), "so far no node has refused");
-        nodes.hear(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
+        nodes.receive(1, if verb == Verb::Acquire { "$-1\r\n" } else { ":-2\r\n" });
         let votes = nodes.over();
         assert_eq!(votes.ballot.tally.granted, set(&[0]));
         assert_eq!(votes.ballot.tally.refused, set(&[1]));
@@ -46,8 +46,8 @@ fn a_split_attempt_does_not_wait_for_a_node_that_was_silent_after_a_decided_roun
     for (millis, is_silent) in [(49, false), (50, true)] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Acquire, 1);
-        nodes.hear(0, "+OK\r\n");
-        nodes.hear(1, "+OK\r\n");
+        nodes.receive(0, "+OK\r\n");
+        nodes.receive(1, "+OK\r\n");
         assert!(nodes.is_over());
         nodes.pass(millis);
         assert_eq!(is_decided_by_two(&mut nodes, 2), is_silent);
@@ -61,7 +61,7 @@ fn a_split_attempt_does_not_wait_for_a_silent_node_that_is_greeting() {
     nodes.pass(500);
     nodes.connect(2);
     assert!(is_decided_by_two(&mut nodes, 2));
-    nodes.hear(2, &greeting("run 2", 1_000));
+    nodes.receive(2, &greeting("run 2", 1_000));
     assert!(!is_decided_by_two(&mut nodes, 3));
 }
 
@@ -72,22 +72,22 @@ fn a_node_with_unread_answers_does_not_count_as_silent() {
     // No call is made for an hour. Then the replies are read, one node after another.
     nodes.now = nodes.now.after(Duration::from_secs(3600));
     nodes.open(2, Verb::Acquire, 2);
-    nodes.hear(0, ":1\r\n+OK\r\n");
-    nodes.hear(1, ":1\r\n$-1\r\n");
+    nodes.receive(0, ":1\r\n+OK\r\n");
+    nodes.receive(1, ":1\r\n$-1\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(2, ":1\r\n+OK\r\n");
+    nodes.receive(2, ":1\r\n+OK\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
 #[test]
 fn a_node_that_answers_again_is_waited_for_again() {
     let mut nodes = with_silent_node();
-    nodes.hear(2, "$-1\r\n");
+    nodes.receive(2, "$-1\r\n");
     nodes.open(2, Verb::Acquire, 2);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "$-1\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "$-1\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
@@ -95,10 +95,10 @@ fn a_node_that_answers_again_is_waited_for_again() {
 fn an_uncontended_attempt_waits_for_a_silent_node() {
     let mut nodes = with_silent_node();
     nodes.open(2, Verb::Acquire, 2);
-    nodes.hear(0, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
     nodes.lose(1);
     assert!(!nodes.is_over(), "only the silent node can make it a majority");
-    nodes.hear(2, "$-1\r\n+OK\r\n");
+    nodes.receive(2, "$-1\r\n+OK\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
@@ -107,8 +107,8 @@ fn extensions_and_releases_wait_for_a_silent_node() {
     for verb in [Verb::Extend, Verb::Release] {
         let mut nodes = with_silent_node();
         nodes.open(2, verb, 2);
-        nodes.hear(0, ":2\r\n");
-        nodes.hear(1, ":-2\r\n");
+        nodes.receive(0, ":2\r\n");
+        nodes.receive(1, ":-2\r\n");
         assert!(!nodes.is_over(), "{verb:?}");
         nodes.pass(50);
         assert!(nodes.is_over());
@@ -124,16 +124,16 @@ fn a_split_attempt_waits_for_every_node_that_is_not_silent() {
         nodes.rounds.open(nodes.now, Request { nodes: NodeSet::all(5), ..request }, 1);
     };
     attempt(&mut nodes, 1);
-    (0..4).for_each(|index| nodes.hear(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));
+    (0..4).for_each(|index| nodes.receive(index, if index < 2 { "+OK\r\n" } else { "$-1\r\n" }));
     nodes.pass(50);
     assert!(nodes.is_over());
 
     attempt(&mut nodes, 2);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "$-1\r\n");
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "$-1\r\n");
+    nodes.receive(2, "+OK\r\n");
     assert!(!nodes.is_over(), "the fourth may still make it a majority");
-    nodes.hear(3, "$-1\r\n");
+    nodes.receive(3, "$-1\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 

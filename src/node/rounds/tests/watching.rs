@@ -23,7 +23,7 @@ fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
 
 fn greet(nodes: &mut Nodes, index: usize) {
     nodes.connect(index);
-    nodes.hear(index, &greeting(&format!("run {index}"), 1_000));
+    nodes.receive(index, &greeting(&format!("run {index}"), 1_000));
 }
 
 fn gone() -> NodeState {
@@ -69,7 +69,7 @@ fn a_node_that_was_never_up_is_reported_as_down() {
 fn a_refused_greeting_is_reported_with_the_servers_error() {
     let mut nodes = watched();
     nodes.connect(2);
-    nodes.hear(2, "-NOAUTH Authentication required.\r\n");
+    nodes.receive(2, "-NOAUTH Authentication required.\r\n");
     nodes.lose(2);
     let reported = changes(&mut nodes);
     let [(_, NodeState::Down(NodeError::Server(error)))] = &reported[..] else {
@@ -82,7 +82,7 @@ fn a_refused_greeting_is_reported_with_the_servers_error() {
 fn a_connection_lost_in_the_same_read_is_reported_as_up_and_down() {
     let mut nodes = watched();
     nodes.connect(0);
-    nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
+    nodes.receive(0, &format!("{}+unsolicited\r\n", greeting("run 0", 1_000)));
     let reported = changes(&mut nodes);
     assert_eq!(reported[0].1, NodeState::Up);
     assert!(
@@ -98,8 +98,8 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     (0..3).for_each(|index| greet(&mut nodes, index));
     assert_eq!(changes(&mut nodes).len(), 3);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     nodes.over();
     nodes.pass(49);
     assert_eq!(changes(&mut nodes), []);
@@ -114,15 +114,15 @@ fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     assert_eq!(changes(&mut nodes), []);
 
     // It answers, but late.
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     nodes.open(2, Verb::Acquire, 2);
     nodes.pass(50);
     assert_eq!(changes(&mut nodes).len(), 2, "the other two nodes, which had answered in time");
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
 
     // It answers in time, and is then silent again.
     nodes.open(3, Verb::Acquire, 3);
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     nodes.open(4, Verb::Acquire, 4);
     nodes.pass(50);
     assert_eq!(changes(&mut nodes), [("2".to_owned(), slow)]);
