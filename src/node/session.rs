@@ -142,8 +142,8 @@ impl Session {
         }
     }
 
-    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only if
-    /// it is a removal.
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
