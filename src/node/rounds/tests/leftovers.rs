@@ -120,7 +120,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 }
 
 #[test]
-fn a_request_for_an_unknown_node_is_ignored() {
+fn a_removal_skips_unknown_nodes() {
     let mut nodes = Nodes::ready(false);
     let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
     nodes.rounds.post(nodes.now, &undo);
