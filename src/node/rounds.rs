@@ -1,12 +1,12 @@
-//! Rounds: one request to all nodes, votes back, a verdict.
+//! Rounds: a request to all nodes, their votes, and a verdict.
 //!
 //! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
-//! is over for whoever waits for it as soon as it is decided; answers that come later find their
-//! ticket gone and count for nothing. One kind of round lives on after that: an extension that a
-//! majority confirmed puts the key back (see [`Verb::Restore`]) on every node that answers, however
-//! late, that it has lost it.
+//! ends for its waiter as soon as it is decided; later answers have an invalid ticket and do not
+//! count. Extensions are the exception: after a majority confirmed an extension, the key is
+//! restored (see [`Verb::Restore`]) on every node that answers, however late, that it has no such
+//! key.
 //!
-//! `W` is whatever the owner needs to find the one who waits.
+//! `W` identifies the waiter of a round.
 
 mod deadlines;
 mod entry;
@@ -33,20 +33,20 @@ pub struct Rounds<W> {
     sessions: Vec<Session>,
     entries: Vec<Entry<W>>,
     vacant: Vec<usize>,
-    /// How many of the entries somebody waits for, and how many are extensions.
+    /// The number of entries with a waiter, and of entries that are extensions.
     awaited: usize,
     extensions: usize,
-    /// Before this none of those ends by its deadline.
+    /// No entry with a waiter has a deadline before this.
     ends_at: Time,
     finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
     round_trips: Vec<Option<Duration>>,
-    /// What changes about the nodes, if somebody wants to know.
+    /// Records the changes of nodes, if [`watch`](Self::watch) was called.
     watch: Option<ChangeRecorder>,
 }
 
 impl<W> Rounds<W> {
-    /// No rounds yet, on these nodes.
+    /// These nodes, without rounds.
     #[must_use]
     pub fn new(sessions: Vec<Session>, wait_for_all: bool) -> Self {
         Self {
@@ -63,7 +63,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.sessions.len()
@@ -74,7 +74,7 @@ impl<W> Rounds<W> {
         &mut self.sessions[node.index()]
     }
 
-    /// Sends a request to all nodes. What it comes to is fetched with [`poll`](Self::poll).
+    /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
         let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
@@ -92,7 +92,7 @@ impl<W> Rounds<W> {
             } else if request.nodes.contains(node) {
                 session.send(now, Some(ticket), &request);
             } else {
-                // Nothing was ever written to it, so it does not hold the key: no need to ask.
+                // No request for this lock was ever written to the node, so it has no such key.
                 entry.unsent.insert(node);
                 entry.tally.cast(node, Vote::Refused);
             }
@@ -102,7 +102,7 @@ impl<W> Rounds<W> {
         self.settle(now, slot, false);
     }
 
-    /// Sends a request that nobody waits for.
+    /// Sends a request without a waiter.
     pub fn post(&mut self, now: Time, request: &Request) {
         self.end_attempt(now, request);
         self.forget_extensions(request);
@@ -113,22 +113,22 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Must what has arrived from this node be read before this request is opened? Otherwise it
-    /// might be taken for the answer to it: a reply that came twice, or that nobody asked for.
+    /// Must bytes that have arrived from this node be read before this request is opened? Otherwise
+    /// a repeated or unsolicited reply could be matched to the request.
     #[must_use]
     pub fn must_be_read_before(&self, node: Node, request: &Request) -> bool {
         self.sessions[node.index()].must_be_read_before(request)
     }
 
-    /// Is so much unanswered somewhere that this request would be turned away there, or left lying
-    /// because nobody waits for it?
+    /// Is there a node without room for this request, where it would be refused, or be left in the
+    /// queue because no caller waits for its answer?
     #[must_use]
     pub fn is_crowded(&self, request: &Request) -> bool {
         self.sessions.iter().any(|session| session.is_crowded(request))
     }
 
-    /// Is there a node that is likely to answer, and has not answered that it has removed what it
-    /// was told to? One that has been silent for `patience` is not likely to.
+    /// Is there a node that is likely to answer, and has not confirmed all its removals yet? A node
+    /// that has been silent for `patience` is not likely to.
     #[must_use]
     pub fn has_removals(&self, now: Time, patience: Duration) -> bool {
         self.sessions.iter().any(|session| session.has_removals(now, patience))
@@ -139,12 +139,12 @@ impl<W> Rounds<W> {
         self.finished.pop_front()
     }
 
-    /// Those whose rounds are still open.
+    /// The waiters of the open rounds.
     pub fn waiters(&self) -> impl Iterator<Item = &W> {
         self.entries.iter().filter_map(|entry| entry.waiter.as_ref())
     }
 
-    /// Bytes have come from a node.
+    /// Takes the bytes that were read from a node.
     pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
@@ -160,8 +160,9 @@ impl<W> Rounds<W> {
         self.collect(now, node);
     }
 
-    /// Time has passed: ends the rounds whose deadline has come, and gives up silent connections.
-    /// What has arrived must be passed on before, or answers that are there would count as missing.
+    /// Ends the rounds whose deadline has passed, and closes silent connections. Call
+    /// [`received`](Self::received) with all bytes that have arrived first: otherwise their answers
+    /// count as missing.
     pub fn tick(&mut self, now: Time) {
         self.end_rounds(now);
         for index in 0..self.nodes() {
@@ -177,7 +178,7 @@ impl<W> Rounds<W> {
         with_trips.map(|(session, trip)| session.status(now, *trip)).collect()
     }
 
-    /// Passes on the answers of one node's session.
+    /// Counts the answers of one node's session.
     fn collect(&mut self, now: Time, node: Node) {
         while let Some(answer) = self.sessions[node.index()].poll_answer() {
             self.note_answer(node, &answer);
@@ -191,7 +192,7 @@ impl<W> Rounds<W> {
         let is_its =
             |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
         if !self.entries.get(slot).is_some_and(is_its) {
-            // The answer to a question that nobody asks any more.
+            // The round is over.
             return;
         }
         let took = answer.took;
@@ -210,7 +211,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Ends a round for the one who waits, if it is decided or its time is over.
+    /// Ends a round for its waiter if it is decided, or with `is_late` in any case.
     fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
         let entry = &mut self.entries[slot];
         let is_over = is_late || entry.is_decided(self.wait_for_all, &self.sessions);
@@ -245,7 +246,7 @@ impl<W> Rounds<W> {
         })
     }
 
-    /// Ends a round for good.
+    /// Removes a round from its entry.
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
             self.extensions -= usize::from(request.verb() == Verb::Extend);

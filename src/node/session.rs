@@ -1,4 +1,4 @@
-//! The conversation with one node, over however many connections it takes.
+//! The session with one node: the protocol state, across reconnects.
 //!
 //! ```text
 //!            connecting()            connected()             greeting answered
@@ -8,15 +8,14 @@
 //! ```
 //!
 //! The owner of the socket connects when [`Session::wants_connection`], writes [`Session::output`],
-//! passes on what it reads to [`Session::received`], and closes the socket when
-//! [`Session::is_down`]. Answers are fetched with [`Session::poll_answer`].
+//! gives the bytes that it reads to [`Session::received`], and closes the socket when
+//! [`Session::is_down`]. [`Session::poll_answer`] returns the answers. Invariants:
 //!
-//! Three things hold at any time. Replies are matched to commands by their order on the connection;
-//! a connection on which that could have slipped is closed, never mended. A removal is either on
-//! the connection behind what it removes, or owed, and what is owed is written first on the next
-//! connection. And what is unanswered is bounded in number and bytes; what finds no room waits, in
-//! its order, for as long as the node answers. So there is no more of it than there are callers,
-//! and locks that they have given up.
+//! - Replies are matched to commands by order; a connection whose order is wrong is closed.
+//! - A removal is in flight behind what it removes, or a pending release: written first on the next
+//!   connection.
+//! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
+//!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod least_uptime;
 mod options;
@@ -46,30 +45,30 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The conversation with one node. The module says how it is driven.
+/// The session with one node. The module documentation describes how to use it.
 #[derive(Debug)]
 pub struct Session {
     options: SessionOptions,
     state: State,
     decoder: Decoder,
-    /// The beginning of a reply that has not come as a whole.
+    /// The beginning of an incomplete reply.
     input: Vec<u8>,
     flight: Flight,
     scripts: KnownScripts,
-    /// Requests that wait for the connection to be ready, or for room on it.
+    /// Requests that wait until the connection is ready or has room.
     waiting: Waiting,
     pending_releases: PendingReleases,
     answers: VecDeque<Answer>,
     backoff: Backoff,
     /// When a command was last answered.
     answered_at: Time,
-    /// Has it been silent for too long to be waited for, and not been heard of since?
+    /// Has the node been silent for `patience`, and sent nothing since?
     is_silent: bool,
-    /// Before this nothing that is owed is paid: the node has just refused to take it.
+    /// No pending release is written before this time: the node has just refused one.
     pay_at: Time,
-    /// Since when connections were given up because they could not be trusted, and how many.
+    /// Distrusted connections: the time of the first one that counts, and their number.
     distrusted: (Time, u32),
-    /// Has a command been answered on this connection?
+    /// Did the last reply on this connection have a valid form?
     is_proven: bool,
     reply_order: ReplyOrder,
     identity: Option<Identity>,
@@ -121,11 +120,10 @@ impl Session {
         }
     }
 
-    /// Sends a request, or puts it down for as soon as there is a connection and room on it. With a
-    /// ticket there will be an answer to it, at once if it cannot be sent; without one, nobody is
-    /// told.
+    /// Sends a request, or queues it until there is a connection with room. One with a ticket gets
+    /// an answer, immediately if it cannot be sent.
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
-        // Nothing may find a key that should be gone, and nobody overtakes who waits for room.
+        // Pending releases and requests that wait for room are written first.
         self.fill(now);
         match &self.state {
             State::Ready if self.flight.has_room(request) => {
@@ -144,38 +142,41 @@ impl Session {
         }
     }
 
-    /// Nobody waits for this answer any more. If the request has not been sent yet, it never will
-    /// be, except a removal. Answers whether that is so.
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
 
-    /// Is there a reason to connect, and has the pause since the last try passed?
+    /// Is something waiting for a connection, and is the pause since the last attempt over?
     #[must_use]
     pub fn wants_connection(&self, now: Time) -> bool {
         let State::Down { retry_at } = self.state else { return false };
         now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
     }
 
-    /// Is there no connection, and none under way? Then the socket is to be closed.
+    /// Is there no connection, and none being made? Then the socket must be closed.
     #[must_use]
     pub fn is_down(&self) -> bool {
         matches!(self.state, State::Down { .. })
     }
 
-    /// A connection is being made. `phase` says what is being waited for.
+    /// A connection is being made. `phase` is the step that it waits for.
     pub fn connecting(&mut self, now: Time, phase: Phase) {
         let since = match self.state {
-            // The address was found; the time that may pass counts from the beginning.
+            // The time limit counts from the first phase.
             State::Connecting { since, .. } => since,
             _ => now,
         };
         self.state = State::Connecting { since, phase };
     }
 
-    /// The connection stands. The greeting is in the output.
+    /// The connection is established. The greeting is in the output.
     pub fn connected(&mut self, now: Time) {
-        debug_assert!(self.flight.is_empty() && self.input.is_empty(), "a new connection");
+        debug_assert!(
+            self.flight.is_empty() && self.input.is_empty(),
+            "a new connection starts empty"
+        );
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
         self.reply_order = ReplyOrder::default();
@@ -188,12 +189,11 @@ impl Session {
     pub fn closed(&mut self, now: Time, problem: NodeError) {
         let problem = match &mut self.state {
             State::Down { .. } => return,
-            // A server that turns a client away says why, and then closes.
+            // A server that refuses a client sends the reason, and then closes.
             State::Greeting { handshake, .. } => handshake.complaint().unwrap_or(problem),
             State::Connecting { .. } | State::Ready => problem,
         };
-        // A connection that worked and was closed while nothing was asked of it says nothing
-        // against the node: servers restart, and close what lies idle.
+        // No pause if an idle connection was closed: servers restart, and close idle connections.
         let was_idle = std::mem::take(&mut self.is_proven) && self.flight.is_empty();
         let pause = if was_idle { Duration::ZERO } else { self.backoff.next_delay(Duration::ZERO) };
         let retry_at = now.after(pause);
@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Bytes have come.
+    /// Takes the bytes that were read from the connection.
     pub fn received(&mut self, now: Time, bytes: &[u8]) {
         self.is_silent = false;
         let mut input = std::mem::take(&mut self.input);
@@ -234,10 +234,10 @@ impl Session {
         } else {
             &input[input.len() - rest..]
         };
-        if let Some(problem) = self.stray(begun) {
+        if let Some(problem) = self.unsolicited_beginning(begun) {
             return self.distrust(now, problem);
         }
-        // Only the beginning of a reply is kept, in the buffer that is there.
+        // Keeps only the incomplete reply, in the existing buffer.
         if input.is_empty() {
             input.extend_from_slice(&bytes[bytes.len() - rest..]);
         } else {
@@ -258,8 +258,8 @@ impl Session {
         self.flight.wrote(count);
     }
 
-    /// Time has passed: gives up a connection on which nothing was answered for too long. What has
-    /// arrived must be passed on before, or a node would be called silent that is not.
+    /// Closes a connection that has been silent for too long. Pass all bytes that have arrived to
+    /// [`received`](Self::received) first: otherwise a node that did answer counts as silent.
     pub fn tick(&mut self, now: Time) {
         self.is_silent |= !self.is_alive(now, self.options.patience);
         for ticket in self.pending_releases.expire(now) {
@@ -274,7 +274,7 @@ impl Session {
         self.turn_away(now);
     }
 
-    /// When [`tick`](Self::tick), or a new connection, will have something to do.
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         match self.state {
@@ -291,7 +291,7 @@ impl Session {
         }
     }
 
-    /// The next answer. It is a failed vote if this node is the same server as an earlier one.
+    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
     pub fn poll_answer(&mut self) -> Option<Answer> {
         let answer = self.answers.pop_front()?;
         Some(answer.failed_by(self.same_server()))

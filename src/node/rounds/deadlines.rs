@@ -1,8 +1,7 @@
-//! Rounds that end because their time is over.
+//! Rounds that end at their deadline.
 //!
-//! There may be thousands of them, and what is next is asked whenever something was read. So it is
-//! not looked up but noted: a time before which no round ends, which is computed anew when it has
-//! come.
+//! There may be thousands of rounds, and the next deadline is needed after every read. So it is not
+//! searched for: `ends_at` is a lower bound of all deadlines, recomputed only when it has passed.
 
 use super::Rounds;
 use crate::clock::Time;
@@ -10,24 +9,23 @@ use crate::engine::Request;
 use crate::node::session::Session;
 
 impl<W> Rounds<W> {
-    /// When [`tick`](Self::tick), or a new connection, will have something to do.
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        // The round that this is the deadline of may be over. Then nothing happens.
+        // `ends_at` may be the deadline of a round that is over. Then `tick` ends nothing.
         let rounds = (self.awaited > 0).then_some(self.ends_at);
         rounds.into_iter().chain(self.sessions.iter().filter_map(Session::next_deadline)).min()
     }
 
-    /// Somebody begins to wait for a round with this deadline.
+    /// Counts a new waiter, whose round has this deadline.
     pub(super) fn await_until(&mut self, deadline: Time) {
         let is_first = self.awaited == 0;
         self.ends_at = if is_first { deadline } else { self.ends_at.min(deadline) };
         self.awaited += 1;
     }
 
-    /// Ends the attempt that this takes back, if its time is over: nobody waits for it. What of it
-    /// is not written, since a connection is being made or has no room, must not be written after
-    /// its removal.
+    /// Ends the attempt that this removal undoes, if its deadline has passed. Parts of the attempt
+    /// may wait for a connection or for room, and must not be written after the removal.
     pub(super) fn end_attempt(&mut self, now: Time, request: &Request) {
         if self.awaited == 0 || now < self.ends_at || !request.verb().is_removal() {
             return;
@@ -41,7 +39,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Ends the rounds whose deadline has come, and forgets those that wait for nothing any more.
+    /// Ends the rounds whose deadline has passed, and drops extensions whose ttl has passed.
     pub(super) fn end_rounds(&mut self, now: Time) {
         if self.awaited == 0 || now < self.ends_at {
             return;

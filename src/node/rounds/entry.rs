@@ -1,4 +1,4 @@
-//! One round: its request, who waits for it, and the votes so far.
+//! One round: its request, its waiter, and the votes so far.
 
 use super::result::{RoundResult, Votes};
 use crate::engine::quorum;
@@ -10,15 +10,15 @@ use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A place for a round. It is used for one round after another, so that a round allocates nothing.
+/// A slot for a round. It is reused, so a round allocates nothing.
 #[derive(Debug)]
 pub(super) struct Entry<W> {
     serial: u64,
     /// `None` if there is no round in this entry.
     pub(super) request: Option<Request>,
-    /// `None` if the round is decided and lives on for its replanting.
+    /// `None` if the round is decided, and stays only to restore keys.
     pub(super) waiter: Option<W>,
-    /// Has the lock been given up since? Then its key is not put back anywhere.
+    /// Has the lock been released or handed off since? Then no key of it is restored.
     pub(super) is_forgotten: bool,
     pub(super) tally: Tally,
     /// Nodes to which the request was never written.
@@ -45,7 +45,7 @@ impl<W> Entry<W> {
         }
     }
 
-    /// Empties the entry: the ticket of the round that was in it becomes worthless.
+    /// Empties the entry: the ticket of its round becomes invalid.
     pub(super) fn clear(&mut self) {
         self.serial += 1;
         self.request = None;
@@ -67,7 +67,7 @@ impl<W> Entry<W> {
         self.request.as_ref().map(Request::verb)
     }
 
-    /// Is its key to be put back where it was lost?
+    /// Must its key be restored on nodes that lost it?
     pub(super) fn is_to_restore(&self) -> bool {
         self.verb() == Some(Verb::Extend) && self.is_confirmed() && !self.is_forgotten
     }
@@ -76,7 +76,7 @@ impl<W> Entry<W> {
         self.tally.granted_by_majority() == Verdict::Won
     }
 
-    /// Is there nothing left that is worth waiting for?
+    /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
         // These are about every node, not about a majority of them.
         let asks_all = matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove));
@@ -85,9 +85,10 @@ impl<W> Entry<W> {
             || (may_be_early && (self.tally.is_settled() || self.is_split(sessions)))
     }
 
-    /// Is this an attempt that others are in the way of, as a majority says, and that no node could
-    /// make a lock but such as have been silent for as long as a round lasts? Whoever waited for
-    /// those would keep the others, who wait for them as well, from the nodes that are there.
+    /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
+    /// a majority has answered, and a node refused. Silent: for as long as a round lasts. If such
+    /// an attempt waited for silent nodes, its keys would block the competing attempts on the other
+    /// nodes meanwhile.
     fn is_split(&self, sessions: &[Session]) -> bool {
         let tally = &self.tally;
         let is_contended = !tally.refused.is_empty()
@@ -101,7 +102,7 @@ impl<W> Entry<W> {
         is_contended && tally.granted.len() + awaited() < quorum(tally.nodes())
     }
 
-    /// Counts an answer. Says whether it counted: no node votes twice.
+    /// Counts an answer. Returns whether it counted: no node votes twice.
     pub(super) fn count(&mut self, node: Node, answer: Answer) -> bool {
         if !self.tally.cast(node, answer.vote) {
             return false;
@@ -116,7 +117,7 @@ impl<W> Entry<W> {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
         }
         self.problems[node.index()] = answer.problem;
-        // Of two nodes that are one server, one is seen.
+        // Of two nodes that are one server, only one has a snapshot.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
         true
@@ -144,8 +145,7 @@ impl<W> Entry<W> {
         true
     }
 
-    /// Nobody waits for the nodes that have not voted any more. With `is_late`, they had their
-    /// time.
+    /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
         let (ticket, voted) = (self.ticket(slot), self.tally.voted());
         for (index, session) in sessions.iter_mut().enumerate() {
@@ -155,7 +155,7 @@ impl<W> Entry<W> {
             }
             let phase = session.phase();
             if session.cancel(ticket) {
-                // It will never answer, and is not waited for: see `Rounds::settle`.
+                // It will never answer, and must not be waited for: see `Rounds::settle`.
                 self.unsent.insert(node);
                 self.tally.cast(node, Vote::Failed);
             }
@@ -195,15 +195,15 @@ impl<W> Entry<W> {
         Votes { ballot, reports }
     }
 
-    /// Did it succeed, or fail for no other reason than that others hold the lock? Nobody asks for
-    /// reports then, and making them allocates.
+    /// Did the round succeed, or fail only because the lock is held? Then no reports are needed,
+    /// and building them would allocate.
     fn is_plain(&self) -> bool {
         let takes = self.verb().is_some_and(Verb::is_acquisition);
         self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
-    /// For how long no majority can grant anything: until so many quarantines are over that with
-    /// all other nodes, well or not, they are one.
+    /// How long no majority can grant anything: until enough quarantines are over that these nodes
+    /// and all other nodes, reachable or not, are a majority.
     fn quarantine(&self) -> Duration {
         let left = self.problems.iter().flatten().filter_map(|problem| match problem {
             NodeError::Quarantined { left } => Some(*left),

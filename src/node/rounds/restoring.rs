@@ -1,12 +1,12 @@
-//! Putting the key of a lock that was extended back where it was lost.
+//! Restores the key of an extended lock on nodes that lost it.
 
 use super::Rounds;
 use crate::clock::Time;
 use crate::engine::{Action, Node, Request};
 
 impl<W> Rounds<W> {
-    /// Puts the key of a confirmed extension back on a node that answered that it has lost it. Not
-    /// waited for and not counted: it is what the next extension finds.
+    /// Restores the key of a confirmed extension on a node that answered that it has no such key.
+    /// The request has no waiter and no vote: the next extension finds the key.
     pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref() else { return };
@@ -20,7 +20,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// After a removal, or when a lock was handed over, no key of it may be put back.
+    /// Prevents that a key is restored after the release, the undo or the handoff of its lock.
     pub(super) fn forget_extensions(&mut self, request: &Request) {
         let removed = match &request.action {
             Action::Release(removal) | Action::Undo(removal) => Some(removal.lock.token),
@@ -33,7 +33,7 @@ impl<W> Rounds<W> {
             {
                 continue;
             }
-            // It may still be asked for: one thread keeps a lock alive that another gives up.
+            // It may still have a waiter: another thread may be extending the lock.
             entry.is_forgotten = true;
             if entry.waiter.is_none() {
                 self.leave(slot);

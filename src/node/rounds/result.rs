@@ -9,13 +9,13 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are four kinds of request")]
 pub enum RoundResult {
-    /// Of a request for one lock: to take, extend or release it, or to raise its counters.
+    /// Of a request for one lock: to acquire, extend or release it, or to raise its counters.
     Votes(Votes),
     /// Of a ping: the state of every node.
     Ping(Vec<NodeStatus>),
     /// Of an inspection.
     Inspection {
-        /// What each node holds. `None` if it gave no reply that counts.
+        /// The key's state on each node. `None` if the node gave no reply that counts.
         snapshots: Vec<Option<KeySnapshot>>,
         /// What each node replied.
         reports: Vec<NodeReport>,
@@ -36,8 +36,8 @@ pub struct Votes {
     /// The votes.
     pub ballot: Ballot,
     /// What each node replied. Empty if no error can follow from the votes: a majority granted the
-    /// request, or an attempt to take a lock failed only because it is held. Never empty if two
-    /// nodes are one server.
+    /// request, or an attempt failed only because the lock is held. Never empty if two nodes are
+    /// one server.
     pub reports: Vec<NodeReport>,
 }
 

@@ -1,9 +1,9 @@
-//! Two nodes that are one server. The greetings show it, by the server's `run_id`, and then the
-//! replies of the node that comes second in the configuration do not count.
+//! Two nodes that are one server. Their greetings report the same `run_id`. Then the replies of
+//! the node that is later in the configuration do not count.
 //!
-//! No lock command is written before the greeting of its connection was read, so a node whose own
-//! greeting shows it has no votes yet from this server. It has some if a later greeting of the
-//! earlier node shows it: these are withdrawn.
+//! No lock command is written before the greeting of its connection was read. So if the later
+//! node's own greeting reveals the duplicate, that node has no votes from this server yet. If a
+//! greeting of the earlier node reveals it, the later node may have voted: its votes are withdrawn.
 
 use super::Rounds;
 use crate::clock::Time;
@@ -13,9 +13,8 @@ use crate::node::session::Session;
 use std::sync::Arc;
 
 impl<W> Rounds<W> {
-    /// A node was greeted: finds the nodes that are the same server as an earlier node. The
-    /// `run_id` of a node's last connection counts as long as there is no new one: that is the safe
-    /// side.
+    /// Finds the nodes that are the same server as an earlier node, after a greeting. The `run_id`
+    /// of a node's last connection counts until there is a new one: that is the safe side.
     pub(super) fn compare_run_ids(&mut self, now: Time, greeted: Node) {
         for index in 0..self.nodes() {
             let node = Node::new(index);
@@ -34,8 +33,8 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// Are two nodes certainly one server, now? If a connection to either is lost, only a new one
-    /// can tell, and that is made when there is something to send.
+    /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
+    /// a new greeting proves it, and a connection is made only when there is a request to send.
     pub(super) fn has_connected_twins(&self) -> bool {
         let is_connected = |url: &str| {
             self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())

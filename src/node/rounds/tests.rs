@@ -1,4 +1,4 @@
-//! Several nodes at once: who is asked, whose answer counts, and what happens after that.
+//! Rounds on several nodes: which nodes are asked, and which answers count.
 
 mod deadlines;
 mod fencing;
@@ -14,11 +14,11 @@ use crate::node::fixture::{at, commands, greeting, node, request, write};
 use crate::node::{NodeError, Phase, RoundResult, Rounds, Session, SessionOptions, Votes};
 use std::time::Duration;
 
-/// Three nodes and what they say, in literal bytes. A waiter is a number.
+/// Three nodes and their replies, in literal bytes. A waiter is a number.
 struct Nodes {
     rounds: Rounds<u32>,
     now: Time,
-    /// What has been written to each and not been looked at.
+    /// The bytes written to each node that the test has not checked yet.
     sent: Vec<Vec<u8>>,
 }
 
@@ -42,7 +42,7 @@ impl Nodes {
 
     fn greet(&mut self, index: usize) {
         self.connect(index);
-        self.hear(index, &greeting(&format!("run {index}"), 1_000));
+        self.receive(index, &greeting(&format!("run {index}"), 1_000));
     }
 
     fn connect(&mut self, index: usize) {
@@ -60,8 +60,8 @@ impl Nodes {
         self.rounds.post(self.now, &request(verb, owner, self.now));
     }
 
-    /// Hears this when all that there is to write has been written.
-    fn hear(&mut self, index: usize, text: &str) {
+    /// Writes all output, and then receives this text.
+    fn receive(&mut self, index: usize, text: &str) {
         write(self.rounds.session(node(index)), &mut self.sent[index]);
         self.rounds.received(self.now, node(index), text.as_bytes());
     }
@@ -104,27 +104,31 @@ fn set(indices: &[usize]) -> NodeSet {
 }
 
 #[test]
-fn a_round_is_over_when_it_is_decided_and_not_before() {
+fn a_round_ends_when_it_is_decided_and_not_before() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
     for index in 0..3 {
         assert_eq!(nodes.commands(index), ["SET 1"]);
     }
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(0, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
     let votes = nodes.over();
     assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
-    assert_eq!(votes.ballot.sent, NodeSet::all(3), "the third has it as well, or will");
-    assert!(votes.reports.is_empty(), "nobody asks");
+    assert_eq!(
+        votes.ballot.sent,
+        NodeSet::all(3),
+        "the third node has the key too, or will get it"
+    );
+    assert!(votes.reports.is_empty(), "a won round needs no reports");
 }
 
 #[test]
-fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
+fn with_wait_for_all_a_round_ends_with_the_last_answer_or_at_its_deadline() {
     let mut nodes = Nodes::ready(true);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     assert!(!nodes.is_over());
     assert_eq!(nodes.rounds.next_deadline(), Some(at(50)));
     nodes.pass(49);
@@ -134,63 +138,63 @@ fn who_wants_all_answers_waits_for_them_and_no_longer_than_agreed() {
 }
 
 #[test]
-fn a_ping_is_about_every_node() {
+fn a_ping_waits_for_every_node() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Ping, 0);
-    nodes.hear(0, "+PONG\r\n");
-    nodes.hear(1, "+PONG\r\n");
+    nodes.receive(0, "+PONG\r\n");
+    nodes.receive(1, "+PONG\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(2, "-LOADING Redis is loading the dataset in memory\r\n");
+    nodes.receive(2, "-LOADING Redis is loading the dataset in memory\r\n");
     let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
     let has_failed: Vec<_> = statuses.iter().map(|status| status.last_error.is_some()).collect();
     assert_eq!(has_failed, [false, false, true]);
 }
 
 #[test]
-fn an_answer_counts_for_its_own_round_however_late_it_comes() {
+fn a_late_answer_does_not_count_for_another_round() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "$-1\r\n");
+    nodes.receive(0, "$-1\r\n");
     nodes.pass(50);
     let votes = nodes.over();
     assert_eq!(votes.ballot.tally.refused, set(&[0]));
     assert_eq!(votes.ballot.sent, NodeSet::all(3));
     nodes.post(Verb::Undo, 1);
 
-    // The next one sits in the same place.
+    // The next round uses the same entry.
     nodes.open(2, Verb::Acquire, 2);
-    nodes.hear(1, "+OK\r\n:2\r\n");
-    nodes.hear(2, "+OK\r\n:2\r\n");
-    assert!(!nodes.is_over(), "these were answers to the round before");
-    nodes.hear(1, "$-1\r\n");
-    nodes.hear(2, "$-1\r\n");
+    nodes.receive(1, "+OK\r\n:2\r\n");
+    nodes.receive(2, "+OK\r\n:2\r\n");
+    assert!(!nodes.is_over(), "these answers belong to the previous round");
+    nodes.receive(1, "$-1\r\n");
+    nodes.receive(2, "$-1\r\n");
     assert_eq!(nodes.over().ballot.tally.refused, set(&[1, 2]));
 }
 
 #[test]
-fn what_was_never_written_needs_no_undo() {
+fn a_request_that_was_never_written_needs_no_undo() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(2);
     nodes.pass(500);
     nodes.open(1, Verb::Acquire, 1);
     nodes.connect(2);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     let ballot = nodes.over().ballot;
     assert_eq!(ballot.sent, set(&[0, 1]));
-    nodes.hear(2, &greeting("run 2", 1_000));
-    assert_eq!(nodes.commands(2), [""; 0], "too late: nobody would undo it");
+    nodes.receive(2, &greeting("run 2", 1_000));
+    assert_eq!(nodes.commands(2), [""; 0], "after the round, nothing would undo it");
 }
 
 #[test]
-fn reports_say_what_each_node_said() {
+fn reports_contain_the_error_of_each_node() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
     nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Resolving);
     nodes.connect(1);
     nodes.connect(2);
-    nodes.hear(2, &greeting("run 2", 1_000));
-    nodes.hear(2, "-MISCONF no disk\r\n");
+    nodes.receive(2, &greeting("run 2", 1_000));
+    nodes.receive(2, "-MISCONF no disk\r\n");
     nodes.pass(50);
     let reports: Vec<_> = nodes.over().reports.iter().map(ToString::to_string).collect();
     assert_eq!(
@@ -204,51 +208,51 @@ fn reports_say_what_each_node_said() {
 }
 
 #[test]
-fn a_mistake_that_waiting_does_not_mend_is_told_apart() {
+fn permanent_errors_are_distinguished() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "-NOPERM this user may not\r\n");
-    nodes.hear(1, "-LOADING\r\n");
+    nodes.receive(0, "-NOPERM this user may not\r\n");
+    nodes.receive(1, "-LOADING\r\n");
     let ballot = nodes.over().ballot;
     assert_eq!((ballot.tally.failed, ballot.hopeless), (set(&[0, 1]), set(&[0])));
 }
 
 #[test]
-fn an_extension_that_was_confirmed_puts_the_key_back() {
+fn a_confirmed_extension_restores_a_lost_key() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
-    nodes.hear(0, ":-1\r\n");
-    assert_eq!(nodes.commands(0), [""; 0], "not before a majority has confirmed it");
-    nodes.hear(1, ":1\r\n");
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(0, ":-1\r\n");
+    assert_eq!(nodes.commands(0), [""; 0], "no key is restored before a majority has confirmed");
+    nodes.receive(1, ":1\r\n");
+    nodes.receive(2, ":1\r\n");
     nodes.over();
     assert_eq!(nodes.commands(0), ["SET 1"]);
-    nodes.hear(0, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
     assert!(!nodes.is_over());
 }
 
 #[test]
-fn also_on_nodes_whose_answer_comes_late_and_for_what_is_left() {
+fn a_lost_key_is_restored_on_a_late_answer_with_the_remaining_ttl() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
-    nodes.hear(1, ":1\r\n");
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(1, ":1\r\n");
+    nodes.receive(2, ":1\r\n");
     nodes.over();
     assert_eq!(nodes.commands(0), ["EVAL 1"]);
     nodes.pass(300);
-    nodes.hear(0, ":-1\r\n");
+    nodes.receive(0, ":-1\r\n");
     let output = nodes.rounds.session(node(0)).output().to_vec();
     assert!(output.ends_with(b"$2\r\nPX\r\n$3\r\n700\r\n"), "{}", output.escape_ascii());
 }
 
 #[test]
-fn but_never_after_the_lock_was_given_back() {
+fn no_key_is_restored_after_the_release() {
     for verb in [Verb::Release, Verb::Undo] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Extend, 1);
-        nodes.hear(1, ":1\r\n");
-        nodes.hear(2, ":1\r\n");
+        nodes.receive(1, ":1\r\n");
+        nodes.receive(2, ":1\r\n");
         nodes.over();
         nodes.commands(0);
         if verb == Verb::Undo {
@@ -257,33 +261,33 @@ fn but_never_after_the_lock_was_given_back() {
             nodes.open(2, verb, 1);
         }
         assert_eq!(nodes.commands(0), ["EVAL 1"]);
-        nodes.hear(0, ":-1\r\n");
+        nodes.receive(0, ":-1\r\n");
         assert_eq!(nodes.commands(0), [""; 0], "{verb:?}");
     }
 }
 
 #[test]
-fn nor_when_the_ttl_has_passed_or_too_few_confirmed() {
+fn no_key_is_restored_after_the_ttl_or_without_a_majority() {
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
-    nodes.hear(1, ":1\r\n");
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(1, ":1\r\n");
+    nodes.receive(2, ":1\r\n");
     nodes.commands(0);
     nodes.now = at(1_000);
-    nodes.hear(0, ":-1\r\n");
+    nodes.receive(0, ":-1\r\n");
     assert_eq!(nodes.commands(0), [""; 0]);
 
     let mut nodes = Nodes::ready(false);
     nodes.open(1, Verb::Extend, 1);
     nodes.commands(0);
-    nodes.hear(0, ":-1\r\n");
-    nodes.hear(1, ":-1\r\n");
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(0, ":-1\r\n");
+    nodes.receive(1, ":-1\r\n");
+    nodes.receive(2, ":1\r\n");
     assert_eq!(nodes.commands(0), [""; 0]);
 }
 
 #[test]
-fn a_removal_goes_only_where_something_was_planted() {
+fn a_removal_is_sent_only_to_nodes_that_may_hold_the_key() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[1]);

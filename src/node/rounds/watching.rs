@@ -1,5 +1,5 @@
-//! What changes about the nodes, if somebody wants to know. If nobody does, each of these is a look
-//! at an `Option`.
+//! Records changes of nodes for events. Without a listener, each of these functions only checks an
+//! `Option`.
 
 use super::Rounds;
 use crate::clock::Time;
@@ -9,8 +9,7 @@ use crate::node::session::Answer;
 use std::time::Duration;
 
 impl<W> Rounds<W> {
-    /// Collects from now on what changes about the nodes. One that has been silent for `patience`
-    /// is slow.
+    /// Records the changes of nodes from now on. A node is slow after `patience` of silence.
     pub fn watch(&mut self, patience: Duration) {
         self.watch = Some(ChangeRecorder::new(patience));
     }
@@ -41,7 +40,7 @@ impl<W> Rounds<W> {
         }
     }
 
-    /// What has arrived must have been passed on before.
+    /// All bytes that have arrived must be processed first.
     pub(super) fn note_silence(&mut self, now: Time, node: Node) {
         if let Some(watch) = &mut self.watch {
             let session = &self.sessions[node.index()];

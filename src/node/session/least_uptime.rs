@@ -1,8 +1,8 @@
-//! Since when a node has certainly kept what it was told, and what follows from that for its votes.
+//! The time for which a node has certainly kept its data, and what it means for its votes.
 //!
-//! A server that restarts without its data grants again what is still held. What it grants counts
-//! only when it has been up for as long as any lock may live: then whatever it forgot has expired
-//! everywhere else. A restart breaks the connection, so this is found out with each greeting.
+//! A server that restarts without its data grants locks that are still held. Its grants count only
+//! when it has been up for as long as the longest ttl: then every lock that it lost has expired on
+//! the other nodes too. A restart breaks the connection, so each greeting checks the uptime.
 
 use super::Session;
 use crate::clock::Time;
@@ -10,16 +10,16 @@ use crate::node::identity::Identity;
 use crate::node::node_error::NodeError;
 use std::time::Duration;
 
-/// By how much a server may have been up for less than it says: the time of its start is cut off to
-/// whole seconds. Started at 10.9 and asked at 20.0, it says 10.
+/// The error of a reported uptime: the time of the start is truncated to whole seconds. A server
+/// that started at 10.9 and is asked at 20.0 reports 10.
 const UPTIME_GRAIN: Duration = Duration::from_secs(1);
 
-/// For how long a node has been up at least.
+/// A lower bound of a node's uptime.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LeastUptime {
-    /// When it greeted.
+    /// When the node answered the greeting.
     pub(super) greeted_at: Time,
-    /// How long it had certainly been up then.
+    /// The lower bound at that time.
     uptime: Duration,
 }
 
@@ -27,28 +27,28 @@ impl LeastUptime {
     /// Nothing is known of the node.
     pub(super) const NONE: Self = Self { greeted_at: Time::ZERO, uptime: Duration::ZERO };
 
-    /// A node has greeted that says this of itself. `before` is what it said the last time, and
-    /// `heard_at` when something was last heard of it then.
+    /// The lower bound after a greeting with this identity. `before` is the identity of the
+    /// previous greeting, and `heard_at` the time of the last reply before this greeting.
     pub(super) fn of(
         now: Time,
         identity: &Identity,
         before: Option<&Identity>,
         heard_at: Time,
     ) -> Self {
-        // A server that does not say how long it has been up has been so since we know it at least.
+        // Without a reported uptime, the bound counts from this greeting.
         let said = identity.uptime.unwrap_or_default().saturating_sub(UPTIME_GRAIN);
         let is_another = before.is_some_and(|before| {
             before.run_id.is_some() && identity.run_id.is_some() && before.run_id != identity.run_id
         });
-        // Another server than the one that was heard then took its place after that, whatever it
-        // says: its clock may have been set, or it was a replica until now.
+        // If this is another server, it replaced the previous one after that one's last reply, so
+        // its own uptime counts no further back: its clock may have been set, or it was a replica.
         let most = if is_another { now.since(heard_at) } else { Duration::MAX };
         Self { greeted_at: now, uptime: said.min(most) }
     }
 }
 
 impl Session {
-    /// For how long the node's grants do not count yet. `None` if they do.
+    /// How long until the node's grants count. `None` if they count now.
     pub(super) fn quarantine_left(&self, now: Time) -> Option<Duration> {
         let LeastUptime { greeted_at, uptime } = self.least_uptime;
         let wanted = self.options.quarantine?;
@@ -56,7 +56,7 @@ impl Session {
         (!left.is_zero()).then_some(left)
     }
 
-    /// Why a grant does not count yet, if it does not.
+    /// The error of a grant that does not count yet.
     pub(super) fn quarantine(&self, now: Time) -> Option<NodeError> {
         self.quarantine_left(now).map(|left| NodeError::Quarantined { left })
     }

@@ -1,4 +1,4 @@
-//! What a session is made with, and what it answers.
+//! The options of a session, and its answers.
 
 use crate::engine::Vote;
 use crate::node::Ticket;
@@ -12,21 +12,21 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SessionOptions {
-    /// What the node is called in reports.
+    /// The name of the node in reports: its URL.
     pub name: Arc<str>,
-    /// What a connection is opened with.
+    /// The credentials for every connection.
     pub credentials: Credentials,
-    /// How long a node may be silent before those who contend for a lock stop waiting for it: as
-    /// long as a round lasts.
+    /// How long a node may be silent before a contended attempt stops waiting for it: as long as
+    /// a round lasts.
     pub patience: Duration,
     /// How long a node may be silent before its connection is given up: while connecting, while
     /// greeting, and with commands unanswered.
     pub silence_max: Duration,
-    /// The ceilings of the pauses between two connections, the first and the last.
+    /// The upper bounds of the pause between two connections: of the first pause, and of any.
     pub reconnect: (Duration, Duration),
     /// How long a node must have been running before its grants count.
     pub quarantine: Option<Duration>,
-    /// Where the jitter of those pauses comes from.
+    /// The seed for the jitter of those pauses, and for the first command number.
     pub seed: u64,
 }
 
@@ -52,28 +52,28 @@ impl SessionOptions {
 pub struct Answer {
     /// The request.
     pub ticket: Ticket,
-    /// What the answer counts as.
+    /// The vote.
     pub vote: Vote,
-    /// Why it counts as nothing, if it does.
+    /// Why the vote failed, if it did.
     pub problem: Option<NodeError>,
-    /// Was the request written, or put down to be written? Then the node may have acted on it.
+    /// Was the request written, or queued to be written? Then the node may have acted on it.
     pub was_sent: bool,
-    /// How long the answer took, if there is one.
+    /// How long the reply took, if there is one.
     pub took: Option<Duration>,
     /// The counter of a fenced lock that was granted.
     pub counter: Option<u64>,
-    /// What was looked at.
+    /// The state of the key, for an inspection.
     pub snapshot: Option<KeySnapshot>,
 }
 
 impl Answer {
-    /// An answer that says nothing yet.
+    /// An answer without a counter and a snapshot, to a request that was not sent.
     pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<NodeError>) -> Self {
         let (counter, snapshot) = (None, None);
         Self { ticket, vote, problem, was_sent: false, took: None, counter, snapshot }
     }
 
-    /// Makes it a failed vote if there is an error.
+    /// Makes the vote a failed vote if there is an error.
     pub(super) fn failed_by(self, error: Option<NodeError>) -> Self {
         match error {
             Some(error) => Self { vote: Vote::Failed, problem: Some(error), ..self },

@@ -1,4 +1,4 @@
-//! What a node is still to remove: owed while it has not said that it has, and paid when it can be.
+//! Pending releases: removals that a node has not confirmed, sent again when that is possible.
 
 use super::{Answer, Session};
 use crate::clock::Time;
@@ -9,32 +9,32 @@ use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
 
 impl Session {
-    /// Writes what is owed, as far as there is room for it, unless the node has just refused some.
+    /// Writes pending releases while there is room, unless the node has just refused one.
     pub(super) fn write_pending_releases(&mut self, now: Time) {
         if !self.is_ready() || now < self.pay_at {
             return;
         }
         while self.pending_releases.is_payable(&self.flight) {
-            let Some((ticket, mut debt)) = self.pending_releases.take() else { return };
-            // If the node refuses to take it, it is owed for what is left of that time, and no
-            // longer.
-            if let Action::Release(removal) | Action::Undo(removal) = &mut debt.request.action {
-                removal.ttl = removal.ttl.at_most(debt.until.since(now));
-                // The time for which the lock stays taken has gone on.
+            let Some((ticket, mut next)) = self.pending_releases.take() else { return };
+            // If the node refuses it, it stays pending for the rest of that time, and no longer.
+            if let Action::Release(removal) | Action::Undo(removal) = &mut next.request.action {
+                removal.ttl = removal.ttl.at_most(next.until.since(now));
+                // The time for which the lock stays taken has been running since the release.
                 let linger = removal.linger;
-                removal.linger = linger.and_then(|linger| linger.left(debt.request.started, now));
-                debt.request.started = now;
+                removal.linger = linger.and_then(|linger| linger.left(next.request.started, now));
+                next.request.started = now;
             }
-            self.write(now, ticket, debt.request);
+            self.write(now, ticket, next.request);
         }
     }
 
-    /// When what the node has refused to remove is to be sent again.
+    /// When a removal that the node has refused is sent again.
     pub(super) fn pays_at(&self) -> Option<Time> {
         (self.is_ready() && self.pending_releases.is_payable(&self.flight)).then_some(self.pay_at)
     }
 
-    /// A request to which no answer will come. What it was to remove is owed then.
+    /// Fails a request that will get no answer. The removal of the keys that it may leave on the
+    /// node becomes a pending release.
     pub(super) fn lose(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl Session {
         if let Some(ticket) = ticket {
             self.fail(ticket, problem, was_sent);
         }
-        // Of what was never written nothing is left behind, but a removal is owed all the same.
+        // A request that was never written leaves no key. A removal stays pending in any case.
         let may_leave = was_sent || request.verb().is_removal();
         if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
             self.remove_later(now, None, removal);
@@ -65,17 +65,16 @@ impl Session {
         self.answers.push_back(Answer { was_sent, ..answer });
     }
 
-    /// The node has not removed what it was to remove, or has not said so. It is told again, but
-    /// not at once.
+    /// The node did not confirm a removal. It is sent again, but not immediately.
     pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
-        // Counted from when it was sent: its answer may have lain unread for long.
+        // The pause counts from the time it was sent: its reply may have been unread for long.
         self.pay_at = self.pay_at.max(command.sent_at.after(self.options.reconnect.1));
         if let Some(removal) = removal_if_unanswered(command.request) {
             self.remove_later(now, None, removal);
         }
     }
 
-    /// A lock was not handed over here: the one before is to be removed.
+    /// The handoff failed on this node: the key of the predecessor must be removed.
     pub(super) fn remove_predecessor_later(&mut self, now: Time, request: Request) {
         if request.predecessor().is_some() {
             removal_if_unanswered(request)

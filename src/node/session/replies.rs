@@ -1,4 +1,4 @@
-//! What comes back: replies, taken in order, each belonging to the oldest command unanswered.
+//! Replies, processed in order: each belongs to the oldest unanswered command.
 
 use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
@@ -12,12 +12,12 @@ use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{ProtocolError, Reply};
 
 impl Session {
-    /// Decodes what is there, and answers how many bytes at the end are no whole reply.
+    /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
     pub(super) fn decode(&mut self, now: Time, input: &[u8]) -> usize {
         let mut rest = input;
         loop {
             if self.may_be_foreign(rest) {
-                // Too little to say which; what comes next will tell.
+                // Too few bytes to recognise the protocol. The next ones decide.
                 return rest.len();
             }
             match self.decoder.decode(rest) {
@@ -30,7 +30,7 @@ impl Session {
                     rest = &rest[used..];
                 }
                 Err(error) => {
-                    self.distrust(now, self.mistrust(rest, error));
+                    self.distrust(now, self.decode_error(rest, error));
                     return 0;
                 }
             }
@@ -40,7 +40,7 @@ impl Session {
         }
     }
 
-    /// Could these be the first bytes of another protocol, of which a few more are needed?
+    /// Could these be the first bytes of another protocol, too few to recognise it?
     fn may_be_foreign(&self, bytes: &[u8]) -> bool {
         match self.state {
             State::Ready => OtherProtocol::may_begin_tls(bytes),
@@ -48,20 +48,20 @@ impl Session {
         }
     }
 
-    fn mistrust(&self, bytes: &[u8], error: ProtocolError) -> NodeError {
+    fn decode_error(&self, bytes: &[u8], error: ProtocolError) -> NodeError {
         match OtherProtocol::recognise(bytes) {
-            // A proxy that ends TLS may send an alert at any time.
+            // A proxy that terminates TLS may send an alert at any time.
             Some(OtherProtocol::Tls) => NodeError::NotRedis(OtherProtocol::Tls),
-            // What spoke RESP before has not become a web server.
+            // A peer that has spoken RESP is no web server.
             Some(other) if !matches!(self.state, State::Ready) => NodeError::NotRedis(other),
             _ => NodeError::Protocol(error),
         }
     }
 
-    /// Takes a reply. An error means that the connection is of no more use.
+    /// Processes a reply. An error means that the connection must be closed.
     fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
         if let Reply::Push(_) = reply {
-            // A message that nobody asked for is the answer to nothing.
+            // A push message answers no command.
             return Ok(());
         }
         let secret = self.options.credentials.password.as_deref();
@@ -73,7 +73,7 @@ impl Session {
             }
             let greeted = result?;
             if handshake.is_ending() && !was_ending {
-                // Asked only now: what was answered before that may have lain unread for long.
+                // The time limit starts again: the first replies may have been unread for long.
                 *since = now;
             }
             self.reply_order.credit(None, reply, true);
@@ -86,7 +86,7 @@ impl Session {
         let next = if self.flight.is_next_written() { self.flight.pop() } else { None };
         let Some(command) = next else {
             return Err(match reply {
-                // A server that is about to turn a client away says why.
+                // A server that refuses a client sends the reason.
                 Reply::Error(text) => NodeError::Server(ServerError::parse(text, secret)),
                 _ => unasked(&describe(reply, secret)),
             });
@@ -100,10 +100,9 @@ impl Session {
         result
     }
 
-    /// What has begun to arrive on a connection on which nothing is asked, unless it is a message
-    /// that answers nothing. If it were left to be completed, it would be taken for the answer to
-    /// the next command.
-    pub(super) fn stray(&self, input: &[u8]) -> Option<NodeError> {
+    /// The error for an incomplete reply on an idle connection, unless it is a push message or an
+    /// attribute. Once complete, it would be matched to the next command.
+    pub(super) fn unsolicited_beginning(&self, input: &[u8]) -> Option<NodeError> {
         let is_idle = matches!(self.state, State::Ready) && self.flight.is_empty();
         match self.decoder.begun(input) {
             Some(first) if is_idle && !matches!(first, b'>' | b'|') => {
@@ -114,7 +113,7 @@ impl Session {
         }
     }
 
-    /// Takes the reply to a command.
+    /// Processes the reply to a command.
     fn answered(
         &mut self,
         now: Time,
@@ -128,12 +127,12 @@ impl Session {
         };
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
-        let meaning = self.doubt(&command.request, reply, meaning);
+        let meaning = self.fail_if_unproven(&command.request, reply, meaning);
         match &meaning {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } | Meaning::Seen(_) => {
                 self.scripts.learn(&command.request);
             }
-            // It has not forgotten just this one.
+            // The server has forgotten all scripts, not only this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
         }
@@ -144,7 +143,7 @@ impl Session {
             }
             Meaning::Claimed { is_new, counter } => {
                 let (vote, problem) = self.grant(now, is_new);
-                // What a node counts is worth knowing, whether its vote counts or not.
+                // The counter is reported even if the vote does not count.
                 let counter = Some(counter);
                 self.answers.extend(answer(vote, problem).map(|it| Answer { counter, ..it }));
             }
@@ -154,7 +153,7 @@ impl Session {
             }
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
-                // If one of several keys is another's, the rest may still be the lock before's.
+                // If another lock holds one of several keys, the predecessor may hold the rest.
                 if vote == Vote::Refused && command.request.has_more_keys() {
                     self.remove_predecessor_later(now, command.request);
                 }
@@ -169,7 +168,7 @@ impl Session {
                 self.answers.extend(answer(Vote::Failed, Some(NodeError::UnexpectedReply(text))));
                 match command.form {
                     Form::Digest => self.remove_predecessor_later(now, command.request),
-                    // It does not know what it was just told.
+                    // The server does not know the script whose source it was just sent.
                     Form::Source => self.remove_again_later(now, command),
                 }
             }
@@ -186,8 +185,8 @@ impl Session {
         Ok(())
     }
 
-    /// The vote of a node that has granted a lock. Where nobody held it, that is worth as much as
-    /// the node's memory of who did.
+    /// The vote of a node that granted a lock. If the lock was free there, the grant counts only
+    /// when the node is not in quarantine: a server that lost its data grants a lock that is held.
     fn grant(&self, now: Time, is_new: bool) -> (Vote, Option<NodeError>) {
         match self.quarantine(now).filter(|_| is_new) {
             None => (Vote::Granted, None),
@@ -195,7 +194,7 @@ impl Session {
         }
     }
 
-    /// The server has answered with an error. That it gives means that the connection is to end.
+    /// Processes an error of the server. Returns an error if the connection must be closed.
     fn refused(
         &mut self,
         now: Time,
@@ -207,19 +206,19 @@ impl Session {
             NodeError::Server(error) => Some(error.kind),
             _ => None,
         };
-        // Whoever may not remove a key will not be able to later. With a lock's counter it is just
-        // the lock after this one that cannot be had.
+        // Without the right to remove a key, sending the removal again is pointless. An invalid
+        // counter prevents only the next lock, not a removal.
         let is_pointless = problem.is_permanent() && kind != Some(ServerErrorKind::Counter);
         if !is_pointless {
-            // The node is busy, or reading its data, and holds the key.
+            // The node is busy or loading its data, and may hold the key.
             self.remove_again_later(now, command);
         }
-        // Behind this name there was a master; by now there may be another one.
+        // The name was resolved to a former master. It may lead to the new one by now.
         if kind == Some(ServerErrorKind::ReadOnly) { Err(problem) } else { Ok(()) }
     }
 
-    /// Has a later command made this one harmful? Behind its own undo, what takes a lock would
-    /// plant a key that nobody removes.
+    /// Is the removal of this command's key already in flight? If a command that sets a key is
+    /// sent again behind its own undo, nothing removes that key.
     fn is_overtaken(&self, command: &InFlight) -> bool {
         let takes = matches!(command.request.verb(), Verb::Acquire | Verb::Handoff | Verb::Restore);
         let lock = command.request.lock().filter(|_| takes);
@@ -229,7 +228,7 @@ impl Session {
     fn greeted(&mut self, now: Time, identity: Identity) {
         let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
         self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
-        // A server that does not say who it is is the one that was there, as far as is known.
+        // A server that reports no `run_id` is assumed to be the same as before.
         let before = self.identity.take().and_then(|identity| identity.run_id);
         self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
         self.has_greeted = true;
@@ -238,7 +237,7 @@ impl Session {
     }
 }
 
-/// Something came that answers no command.
+/// The error for a reply that answers no command.
 fn unasked(what: &str) -> NodeError {
     NodeError::UnexpectedReply(format!("{what}, and nothing was asked"))
 }

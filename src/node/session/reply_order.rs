@@ -1,10 +1,10 @@
-//! How far the order of replies is proven: which command a reply answers is known by order alone.
+//! How far the order of replies is proven. Only that order matches replies to commands.
 //!
-//! The answer of a script [proves](crate::node::script) that it is its own, and with that all that
-//! came before it. An error proves nothing: a server or a proxy may say one unasked, and then each
-//! reply behind it answers the command before the one that it is credited to. So behind an error
-//! the answer to a plain `SET`, which carries no proof, is no vote until a script has been
-//! answered. Where nothing is under way that would prove it, a look at the key is sent ahead.
+//! A script's reply [proves](crate::node::script) which command it answers, and so the order of all
+//! replies before it. An error proves nothing: a server or a proxy may send one unsolicited, and
+//! then each later reply answers the command before the one that it is matched to. So after an
+//! error the reply to a plain `SET`, which carries no proof, is no vote until a script has replied.
+//! If no command in flight will prove the order, an inspection of the key is sent first.
 
 use super::{Session, State};
 use crate::clock::Time;
@@ -15,18 +15,18 @@ use crate::resp::Reply;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the replies of one connection have shown so far.
+/// What the replies on one connection prove so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReplyOrder {
-    /// The last reply did not prove that it answers the command it was credited to.
+    /// The last reply did not prove that it answers the command it was matched to.
     is_unproven: bool,
-    /// There was an error since the last that did.
+    /// There was an error since the last reply with a proof.
     is_doubtful: bool,
 }
 
 impl ReplyOrder {
-    /// A reply was taken for the answer to `request`, or to a part of the greeting. `is_answer`: it
-    /// is one that the request can have.
+    /// Notes that a reply was matched to `request`, or to a part of the greeting (`None`).
+    /// `is_answer`: the reply is valid for this request.
     pub(super) fn credit(&mut self, request: Option<&Request>, reply: &Reply<'_>, is_answer: bool) {
         let is_error = matches!(reply, Reply::Error(_));
         let is_proof = is_answer && !is_error && request.is_some_and(has_proof);
@@ -34,27 +34,27 @@ impl ReplyOrder {
         self.is_doubtful = !is_proof && (is_error || self.is_doubtful);
     }
 
-    /// Is it proven that all commands which count as answered have been carried out?
+    /// Is it proven that the server has executed every command that counts as answered?
     pub(super) fn is_settled(self) -> bool {
         !self.is_unproven
     }
 
-    /// May the reply to this request be another's?
-    pub(super) fn doubts(self, request: &Request) -> bool {
+    /// Could the reply to this request be the reply to another one?
+    pub(super) fn is_unproven_for(self, request: &Request) -> bool {
         self.is_doubtful && request.verb() != Verb::Ping && !has_proof(request)
     }
 }
 
-/// How many connections may be given up within [`DISTRUST`] because they could not be trusted, and
-/// be made again at once. A stray reply costs no round; a peer that talks nonsense must not cost a
-/// connection for each round.
+/// How many distrusted connections within [`DISTRUST`] are made again without a pause. So one stray
+/// reply costs no round, and a peer that sends invalid replies does not cause a new connection for
+/// each round.
 const DISTRUSTED_MAX: u32 = 4;
 
-/// The time in which those are counted.
+/// The time within which distrusted connections are counted.
 const DISTRUST: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Gives up a connection that cannot be trusted any more.
+    /// Closes a connection whose replies cannot be trusted.
     pub(super) fn distrust(&mut self, now: Time, problem: NodeError) {
         if self.is_down() {
             return;
@@ -68,15 +68,15 @@ impl Session {
         }
     }
 
-    /// Sends something ahead of this request whose answer shows whether the order is right, if that
-    /// is in doubt and nothing under way will show it.
+    /// If the order of replies is in doubt and no command in flight will prove it, sends an
+    /// inspection first: its reply proves the order.
     pub(super) fn prove(&mut self, now: Time, request: &Request) {
         if matches!(self.decoder.begun(&self.input), Some(b'>' | b'|')) {
-            // Half a message has come. An answer might be taken for the rest of it, and the next
-            // one for that answer.
+            // Part of a message has arrived. A reply could be parsed as the rest of the message,
+            // and the next reply would then be matched to the wrong command.
             self.reply_order.is_doubtful = true;
         }
-        if self.reply_order.doubts(request) && !self.flight.has_proof() {
+        if self.reply_order.is_unproven_for(request) && !self.flight.has_proof() {
             let action = Action::Inspect { key: Arc::from(request.key()) };
             let look = Request { action, ..request.clone() };
             let form = self.scripts.form(&look);
@@ -84,15 +84,16 @@ impl Session {
         }
     }
 
-    /// What a reply means if the order may be wrong. Takes note of what it shows of that.
-    pub(super) fn doubt(
+    /// Turns a vote into a failure if the order of replies is unproven, and notes what this reply
+    /// proves about the order.
+    pub(super) fn fail_if_unproven(
         &mut self,
         request: &Request,
         reply: &Reply<'_>,
         meaning: Meaning,
     ) -> Meaning {
         let is_vote = matches!(meaning, Meaning::Vote(_) | Meaning::GrantedNew);
-        let is_doubted = is_vote && self.reply_order.doubts(request);
+        let is_doubted = is_vote && self.reply_order.is_unproven_for(request);
         let is_answer = !matches!(meaning, Meaning::Nonsense(_));
         self.reply_order.credit(Some(request), reply, is_answer);
         if !is_doubted {

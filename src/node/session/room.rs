@@ -1,8 +1,8 @@
-//! What there is no room for on the connection: it waits until commands before it are answered, as
-//! long as the node answers any.
+//! Requests for which the connection has no room wait until earlier commands are answered, as long
+//! as the node answers at all.
 //!
-//! Removals go first, and half of the room is theirs alone: whatever was planted can be taken back,
-//! and makes room by that. All else is written in the order in which it came.
+//! Removals are written first, and half of the room is reserved for them: every key that was set
+//! can be removed, which makes room. All other requests are written in order of arrival.
 
 use super::{Session, State};
 use crate::clock::Time;
@@ -11,9 +11,10 @@ use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 
 impl Session {
-    /// Writes what waits, as far as there is room for it now. To be called whenever there may be
-    /// some: then nobody waits while there is room, and who comes next cannot overtake anybody. And
-    /// only when all that has arrived has been taken in: none of it answers what is written here.
+    /// Writes waiting requests while there is room. It is called whenever there may be room: so no
+    /// request waits while there is room, and a later request cannot overtake one that waits. All
+    /// bytes that have arrived must be processed first: none of them answers a command written
+    /// here.
     pub(super) fn fill(&mut self, now: Time) {
         if !self.is_ready() {
             return;
@@ -31,14 +32,14 @@ impl Session {
         self.flight.push(now, ticket, request, form);
     }
 
-    /// May one more request wait? A node that has commands to answer, and has been silent for as
-    /// long as a round may last, is not likely to make room. While it is connected to, a few may
-    /// wait all the same.
+    /// May one more request wait? A node that left commands unanswered for as long as a round lasts
+    /// is not likely to make room. While the connection is being made, a few requests may wait
+    /// even so.
     pub(super) fn may_wait(&self) -> bool {
         !self.is_silent || !self.is_ready() && self.waiting.are_few()
     }
 
-    /// Tells those who wait for room at a node that is silent that they do so in vain.
+    /// Fails the requests that wait for room if the node is silent.
     pub(super) fn turn_away(&mut self, now: Time) {
         while self.is_silent && self.is_ready() {
             let Some((ticket, request)) = self.waiting.pop() else { return };
@@ -46,13 +47,13 @@ impl Session {
         }
     }
 
-    /// When those who wait for room are told that they do so in vain, if nothing is heard.
+    /// When [`turn_away`](Self::turn_away) fails the waiting requests if the node stays silent.
     pub(super) fn turns_away_at(&self) -> Option<Time> {
         let waits = self.is_ready() && !self.waiting.is_empty();
         self.silence().filter(|_| waits).map(|since| since.after(self.options.patience))
     }
 
-    /// Does the node take removals, as far as is known?
+    /// Is the node likely to accept removals?
     pub(super) fn is_well(&self, now: Time) -> bool {
         !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pay_at
     }

@@ -1,4 +1,4 @@
-//! How a session stands: what can be asked of it without changing anything.
+//! The status of a session: queries that change nothing.
 
 use super::{Session, State};
 use crate::clock::Time;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
-    /// What the node is called in reports.
+    /// The name of the node in reports: its URL.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {
         &self.options.name
     }
 
-    /// What is being waited for.
+    /// The step that the session waits for.
     #[must_use]
     pub fn phase(&self) -> Phase {
         match self.state {
@@ -27,62 +27,63 @@ impl Session {
         }
     }
 
-    /// How many commands are unanswered, and how many removals are owed.
+    /// The number of unanswered commands, and of pending releases.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         (self.flight.len(), self.pending_releases.len())
     }
 
-    /// Could what has arrived from this node be taken for the answer to this request, if it were
-    /// read only after the request has been written? If nothing is asked, whatever has arrived is
-    /// no answer to anything. If something is, what comes behind its answer would be taken for that
-    /// of the next command, and only a script's answer proves that it is its own.
+    /// Must bytes that have arrived be read before this request is written? Otherwise a stray reply
+    /// could be matched to the request. On an idle connection, any bytes are stray. If commands are
+    /// unanswered, bytes behind their replies are stray, and only a script's reply proves which
+    /// command it answers.
     pub(in crate::node) fn must_be_read_before(&self, request: &Request) -> bool {
         let is_ready = matches!(self.state, State::Ready);
         is_ready && (self.flight.is_empty() || !has_proof(request))
     }
 
-    /// Is so much unanswered that this request would be turned away, or would be left lying because
-    /// nobody waits for it?
+    /// Is there no room for this request, and would it be refused, or be left in the queue because
+    /// no caller waits for its answer?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
         let would_lie = self.is_silent || !request.verb().is_answered();
         would_lie && self.is_ready() && !self.flight.has_room(request)
     }
 
-    /// Are removals under way, on a connection that has not been silent for `patience`?
+    /// Are there unanswered or pending removals, and has the connection not been silent for
+    /// `patience`?
     pub(in crate::node) fn has_removals(&self, now: Time, patience: Duration) -> bool {
         let is_connected = !matches!(self.state, State::Down { .. });
         let is_any = self.flight.has_removals() || !self.pending_releases.is_empty();
         is_any && is_connected && self.is_alive(now, patience)
     }
 
-    /// Is there nothing that has been waited for for `patience` without a sign of life?
+    /// Is the node's silence shorter than `patience`?
     pub(super) fn is_alive(&self, now: Time, patience: Duration) -> bool {
         self.silence().is_none_or(|since| now < since.after(patience))
     }
 
-    /// Was the node silent for as long as a round may last, when last that was looked at, and has
-    /// it not been heard of since?
+    /// Was the node silent for as long as a round lasts at the last [`tick`](Self::tick), and has
+    /// it sent nothing since?
     pub(in crate::node) fn is_silent(&self) -> bool {
         self.is_silent
     }
 
-    /// Has a greeting been answered since this was last asked?
+    /// Has a greeting been answered since the last call?
     pub(in crate::node) fn take_greeted(&mut self) -> bool {
         std::mem::take(&mut self.has_greeted)
     }
 
-    /// Is there a connection that can be used at once?
+    /// Is there a connection that can be used immediately?
     pub(in crate::node) fn is_ready(&self) -> bool {
         matches!(self.state, State::Ready)
     }
 
-    /// Why there is no connection, if there is none and one was tried.
+    /// Why there is no connection, if the last attempt failed or the connection was lost.
     pub(in crate::node) fn loss(&self) -> Option<&NodeError> {
         self.problem.as_ref().filter(|_| self.is_down())
     }
 
-    /// Since when the node owes an answer: to the oldest command, or to the one who connects.
+    /// Since when an answer is missing: to the oldest command, to the greeting, or to connecting.
     pub(in crate::node) fn unanswered_since(&self) -> Option<Time> {
         match &self.state {
             State::Down { .. } => None,
@@ -91,7 +92,7 @@ impl Session {
         }
     }
 
-    /// The random name of the server, as of the last connection.
+    /// The `run_id` of the server, from the last connection.
     pub(in crate::node) fn run_id(&self) -> Option<&str> {
         self.identity.as_ref().and_then(|identity| identity.run_id.as_deref())
     }
@@ -108,7 +109,7 @@ impl Session {
         before.map(|url| NodeError::SameServer { url })
     }
 
-    /// How the client stands with the node.
+    /// The status of the node, as the client sees it.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = matches!(self.state, State::Ready);
         let identity = self.identity.as_ref();
@@ -126,12 +127,12 @@ impl Session {
         }
     }
 
-    /// Until when silence is borne, and what for.
+    /// When the silence becomes too long, and in which phase the session is.
     pub(super) fn patience(&self) -> Option<(Time, Phase)> {
         self.silence().map(|since| (since.after(self.options.silence_max), self.phase()))
     }
 
-    /// Since when something has been waited for on this connection, without a sign of life.
+    /// Since when the node has been silent although an answer is missing.
     pub(super) fn silence(&self) -> Option<Time> {
         match &self.state {
             State::Down { .. } => None,

@@ -1,4 +1,4 @@
-//! One conversation, in literal bytes and times.
+//! One session, in literal bytes and times.
 
 mod former;
 mod handoff;
@@ -21,7 +21,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
     assert!(talk.session.wants_connection(talk.now));
     let hello = talk.connect();
     assert!(hello.starts_with("*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n"), "{hello}");
-    // Neither what was asked for before the connection stood nor what comes while it is greeted.
+    // Neither requests before the connection was established nor requests during the greeting.
     talk.send(2, Verb::Acquire);
     talk.post(3, Verb::Undo);
     assert_eq!(talk.written(), "");
@@ -36,7 +36,7 @@ fn no_command_is_written_before_the_greeting_is_answered() {
 }
 
 #[test]
-fn replies_belong_to_commands_in_their_order() {
+fn replies_are_matched_to_commands_in_order() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Acquire);
@@ -48,7 +48,7 @@ fn replies_belong_to_commands_in_their_order() {
 }
 
 #[test]
-fn messages_that_nobody_asked_for_take_no_replys_place() {
+fn push_messages_do_not_count_as_replies() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear(">2\r\n+invalidate\r\n_\r\n|1\r\n+key\r\n:1\r\n");
@@ -59,7 +59,7 @@ fn messages_that_nobody_asked_for_take_no_replys_place() {
 }
 
 #[test]
-fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
+fn an_invalid_reply_closes_the_connection_and_fails_every_vote_on_it() {
     let table = [
         (Verb::Release, ":2\r\n"),
         (Verb::Acquire, "$2\r\nOK\r\n"),
@@ -81,7 +81,7 @@ fn what_is_no_answer_ends_the_connection_and_every_vote_on_it() {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_end_the_connection() {
+fn unsolicited_bytes_close_the_connection() {
     for extra in ["+OK\r\n", "-ERR what\r\n", "@"] {
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
@@ -92,13 +92,13 @@ fn bytes_that_nobody_asked_for_end_the_connection() {
 }
 
 #[test]
-fn the_servers_own_errors_leave_the_connection_alone() {
+fn server_errors_do_not_close_the_connection() {
     for error in ["LOADING", "MISCONF", "OOM", "BUSY", "NOPERM", "MOVED 1 h:1", "ERR", ""] {
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.send(2, Verb::Acquire);
         talk.hear(format!("-{error}\r\n+OK\r\n"));
-        // The error may have come unasked, and the rest answer the command before.
+        // The error may be unsolicited. Then each later reply answers the command before.
         assert_eq!(talk.votes(), [(1, Vote::Failed), (2, Vote::Failed)], "{error}");
         assert!(!talk.session.is_down());
     }
@@ -106,7 +106,7 @@ fn the_servers_own_errors_leave_the_connection_alone() {
     talk.send(1, Verb::Acquire);
     talk.hear("-READONLY You can't write against a read only replica.\r\n");
     assert!(matches!(talk.problem(), NodeError::Server(_)));
-    assert!(talk.session.is_down(), "behind the name there may be another server by now");
+    assert!(talk.session.is_down(), "the name may lead to another server by now");
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn a_reply_cut_anywhere_leaves_the_vote_unknown() {
 }
 
 #[test]
-fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
+fn an_incomplete_reply_is_not_continued_by_the_next_connection() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("$1000\r\n");
@@ -136,7 +136,7 @@ fn what_a_connection_began_to_say_is_no_part_of_what_the_next_one_says() {
 }
 
 #[test]
-fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
+fn scripts_are_sent_by_source_again_on_a_new_connection() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
@@ -151,7 +151,7 @@ fn a_new_connection_may_lead_to_a_server_that_knows_no_script() {
 fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
-    assert_eq!(talk.commands(), ["EVAL 1"], "nothing is known of the node");
+    assert_eq!(talk.commands(), ["EVAL 1"], "it is unknown which scripts the node has");
     talk.hear(":1\r\n");
     talk.send(2, Verb::Extend);
     assert_eq!(talk.commands(), ["EVALSHA 2"]);
@@ -164,7 +164,7 @@ fn an_unknown_script_is_sent_by_its_source_once_and_in_the_same_round() {
 }
 
 #[test]
-fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
+fn a_removal_works_on_a_server_that_has_forgotten_its_script() {
     for verb in [Verb::Release, Verb::Undo] {
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Release);
@@ -173,14 +173,14 @@ fn a_removal_is_understood_by_a_server_that_has_forgotten_its_script() {
             (talk.commands(), talk.votes()),
             (vec!["EVAL 1".into()], vec![(1, Vote::Granted)])
         );
-        // It may have done so since, and the one who releases may not be there to hear it say so.
+        // It may forget the script later, when no caller waits for its reply any more.
         talk.send(2, verb);
         assert_eq!(talk.commands(), ["EVAL 2"], "{verb:?}");
     }
 }
 
 #[test]
-fn an_undo_follows_what_it_undoes_and_needs_nobody() {
+fn an_undo_is_written_after_its_attempt_and_without_a_waiter() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
@@ -191,7 +191,7 @@ fn an_undo_follows_what_it_undoes_and_needs_nobody() {
 }
 
 #[test]
-fn what_is_owed_outlives_the_connection_and_is_paid_first() {
+fn pending_releases_survive_the_connection_and_are_written_first() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
@@ -204,11 +204,11 @@ fn what_is_owed_outlives_the_connection_and_is_paid_first() {
     talk.hear(greeting("a", 1_000));
     assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2", "SET 3"]);
     talk.lose();
-    assert_eq!(talk.session.load(), (0, 2), "paid is what has been answered");
+    assert_eq!(talk.session.load(), (0, 2), "a release stays pending until it is answered");
 }
 
 #[test]
-fn what_is_owed_is_forgotten_when_the_key_has_expired_by_itself() {
+fn a_pending_release_is_dropped_when_its_key_has_expired() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.lose();
@@ -220,7 +220,7 @@ fn what_is_owed_is_forgotten_when_the_key_has_expired_by_itself() {
 }
 
 #[test]
-fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
+fn a_removal_without_a_connection_fails_when_it_is_dropped() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
     let mut short = request(Verb::Release, 1, talk.now);
@@ -232,17 +232,17 @@ fn whoever_waits_for_a_removal_is_told_when_it_is_given_up() {
 }
 
 #[test]
-fn whoever_waits_for_a_removal_is_told_that_there_is_no_connection() {
+fn a_removal_fails_when_there_is_no_connection() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Release);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.lose();
     assert!(matches!(talk.problem(), NodeError::Disconnected(_)));
-    assert_eq!(talk.session.load(), (0, 1), "it is owed all the same");
+    assert_eq!(talk.session.load(), (0, 1), "it stays pending");
 }
 
 #[test]
-fn debts_are_bounded_in_number_and_the_oldest_goes() {
+fn pending_releases_are_bounded_and_the_oldest_is_dropped() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     for _ in 0..DEBTS_MAX + 10 {
         talk.post(1, Verb::Undo);
@@ -251,7 +251,7 @@ fn debts_are_bounded_in_number_and_the_oldest_goes() {
 }
 
 #[test]
-fn what_is_cancelled_before_it_was_sent_is_never_sent_but_a_removal_is() {
+fn a_request_cancelled_before_it_is_sent_is_not_sent_unless_it_is_a_removal() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Release);
@@ -262,5 +262,5 @@ fn what_is_cancelled_before_it_was_sent_is_never_sent_but_a_removal_is() {
     talk.hear(":1\r\n");
     assert_eq!(talk.votes(), []);
     talk.send(3, Verb::Acquire);
-    assert!(!talk.session.cancel(ticket(3)), "what was sent may have been done");
+    assert!(!talk.session.cancel(ticket(3)), "a sent request may have been executed");
 }

@@ -1,4 +1,4 @@
-//! Rounds whose time is over, in any order, and requests that find no room until then.
+//! Rounds that end at their deadline, in any order, and requests without room until then.
 
 use super::Nodes;
 use crate::engine::Verb;
@@ -12,57 +12,57 @@ impl Nodes {
         self.rounds.open(self.now, request, waiter);
     }
 
-    /// Who is told by then, asked whenever the next deadline comes.
-    fn told_until(&mut self, millis: u64) -> Vec<(u32, u64)> {
-        let mut told = Vec::new();
+    /// The waiters whose rounds end by then, and when, with a tick at each deadline.
+    fn ended_until(&mut self, millis: u64) -> Vec<(u32, u64)> {
+        let mut ended = Vec::new();
         while self.now < at(millis) {
-            let next = self.rounds.next_deadline().expect("somebody waits");
+            let next = self.rounds.next_deadline().expect("a round has a waiter");
             self.now = next.max(self.now).min(at(millis));
             self.rounds.tick(self.now);
             let next = self.rounds.next_deadline();
             assert!(next.is_none_or(|next| next > self.now), "{next:?} has passed");
             while let Some((waiter, _)) = self.rounds.poll() {
-                told.push((waiter, self.now.since(at(0)).as_millis() as u64));
+                ended.push((waiter, self.now.since(at(0)).as_millis() as u64));
             }
         }
-        told
+        ended
     }
 }
 
 #[test]
-fn each_round_ends_in_its_time_whatever_their_order() {
+fn each_round_ends_at_its_deadline_in_any_order() {
     let mut nodes = Nodes::ready(false);
     for (waiter, deadline) in [(1, 30), (2, 10), (3, 40), (4, 20), (5, 10)] {
         nodes.open_until(waiter, deadline);
     }
     assert_eq!(nodes.rounds.next_deadline(), Some(at(10)));
-    assert_eq!(nodes.told_until(25), [(2, 10), (5, 10), (4, 20)]);
-    // One that is decided before leaves its deadline behind, and one begins that ends before.
+    assert_eq!(nodes.ended_until(25), [(2, 10), (5, 10), (4, 20)]);
+    // A round decided early leaves its deadline behind. A later round may end before it.
     nodes.open_until(6, 28);
-    assert_eq!(nodes.told_until(60), [(6, 28), (1, 30), (3, 40)]);
+    assert_eq!(nodes.ended_until(60), [(6, 28), (1, 30), (3, 40)]);
     assert_eq!(nodes.rounds.waiters().count(), 0);
 }
 
 #[test]
-fn what_waits_for_room_until_the_round_ends_was_never_sent() {
+fn a_request_without_room_until_the_round_ends_is_never_sent() {
     let mut nodes = Nodes::ready(false);
     let half = IN_FLIGHT_MAX as u32 / 2;
     (0..half).for_each(|waiter| nodes.open(waiter, Verb::Acquire, 1));
-    // The first two nodes take what they were sent, the third is slow.
+    // The first two nodes reply, the third is slow.
     for index in 0..3 {
         assert_eq!(nodes.commands(index).len(), half as usize);
     }
     for index in 0..2 {
-        nodes.hear(index, &"+OK\r\n".repeat(half as usize));
+        nodes.receive(index, &"+OK\r\n".repeat(half as usize));
     }
     while nodes.rounds.poll().is_some() {}
     nodes.open(half, Verb::Acquire, 7);
     for index in 0..2 {
         assert_eq!(nodes.commands(index), ["SET 7"]);
-        nodes.hear(index, "+OK\r\n");
+        nodes.receive(index, "+OK\r\n");
     }
     let ballot = nodes.over().ballot;
     assert_eq!((ballot.tally.granted.len(), ballot.sent.contains(node(2))), (2, false));
-    nodes.hear(2, &"+OK\r\n".repeat(half as usize));
-    assert_eq!(nodes.commands(2), [""; 0], "nobody waits for it any more");
+    nodes.receive(2, &"+OK\r\n".repeat(half as usize));
+    assert_eq!(nodes.commands(2), [""; 0], "the round is over");
 }

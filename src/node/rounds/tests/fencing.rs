@@ -1,4 +1,4 @@
-//! Fenced locks: whose counters are the largest, and whose of them count.
+//! Fenced locks: the largest counter, and the nodes that reported it.
 
 use super::{Nodes, set};
 use crate::engine::{Counters, Verb};
@@ -10,19 +10,19 @@ fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
     nodes.rounds.open(nodes.now, fenced(verb, owner, nodes.now), 1);
 }
 
-/// The answer to command `number` of a node that has granted the lock, which nobody held.
-fn planted(number: u64, counter: u64) -> String {
+/// The reply to command `number` of a node that granted a free lock.
+fn granted_new(number: u64, counter: u64) -> String {
     format!("*3\r\n:{number}\r\n:1\r\n:{counter}\r\n")
 }
 
-/// What the counters are, of the round that is over.
+/// The counters of the round that is over.
 fn counters(nodes: &mut Nodes) -> (u64, crate::engine::NodeSet) {
     let Counters { largest, nodes } = nodes.over().ballot.counters;
     (largest, nodes)
 }
 
 #[test]
-fn the_largest_counter_counts_with_those_that_answered_with_it() {
+fn the_largest_counter_is_reported_with_its_nodes() {
     let table = [
         ([7, 7, 7], 7, &[0, 1, 2][..]),
         ([7, 9, 7], 9, &[1]),
@@ -34,31 +34,31 @@ fn the_largest_counter_counts_with_those_that_answered_with_it() {
         let mut nodes = Nodes::ready(true);
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in answers.into_iter().enumerate() {
-            nodes.hear(index, &planted(1, counter));
+            nodes.receive(index, &granted_new(1, counter));
         }
         assert_eq!(counters(&mut nodes), (largest, set(which)), "{answers:?}");
     }
 }
 
 #[test]
-fn a_refusal_and_a_node_that_is_down_count_nothing() {
+fn refusals_and_failed_nodes_report_no_counter() {
     let mut nodes = Nodes::ready(true);
     open(&mut nodes, Verb::Acquire, 1);
-    nodes.hear(0, ":-1\r\n");
-    nodes.hear(1, &planted(1, 7));
+    nodes.receive(0, ":-1\r\n");
+    nodes.receive(1, &granted_new(1, 7));
     nodes.lose(2);
     assert_eq!(counters(&mut nodes), (7, set(&[1])));
-    // Nor does one round's counter in the next, which sits in the same place.
+    // A counter does not count for the next round, which uses the same entry.
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 2);
-    nodes.hear(0, &planted(2, 3));
-    nodes.hear(1, &planted(2, 3));
+    nodes.receive(0, &granted_new(2, 3));
+    nodes.receive(1, &granted_new(2, 3));
     nodes.pass(50);
     assert_eq!(counters(&mut nodes), (3, set(&[0, 1])));
 }
 
 #[test]
-fn a_node_in_quarantine_is_heard_and_has_no_vote() {
+fn a_quarantined_node_reports_its_counter_but_has_no_vote() {
     let session = |index| {
         let mut options = SessionOptions::new(&format!("redis://{index}"), index);
         options.quarantine = Some(Duration::from_secs(60));
@@ -68,13 +68,13 @@ fn a_node_in_quarantine_is_heard_and_has_no_vote() {
     nodes.rounds = Rounds::new((0..3).map(session).collect(), true);
     for (index, uptime) in [1_000, 1_000, 1].into_iter().enumerate() {
         nodes.connect(index);
-        nodes.hear(index, &greeting(&format!("run {index}"), uptime));
+        nodes.receive(index, &greeting(&format!("run {index}"), uptime));
     }
     let table = [(1, 9, 9, &[][..]), (2, 7, 7, &[0, 1]), (3, 3, 7, &[0, 1])];
     for (number, third, largest, which) in table {
         open(&mut nodes, Verb::Acquire, 1);
         for (index, counter) in [7, 7, third].into_iter().enumerate() {
-            nodes.hear(index, &planted(number, counter));
+            nodes.receive(index, &granted_new(number, counter));
         }
         let ballot = nodes.over().ballot;
         assert_eq!((ballot.tally.granted, ballot.tally.failed), (set(&[0, 1]), set(&[2])));
@@ -83,22 +83,22 @@ fn a_node_in_quarantine_is_heard_and_has_no_vote() {
 }
 
 #[test]
-fn a_server_knows_a_counter_once_however_many_names_it_had() {
+fn the_counter_of_one_server_with_two_names_counts_once() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
     open(&mut nodes, Verb::Acquire, 1);
-    nodes.hear(2, &planted(1, 9));
-    // By its first name it is connected to again, and turns out to be the same.
+    nodes.receive(2, &granted_new(1, 9));
+    // The first node reconnects: its greeting reveals the same server.
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, &planted(1, 9));
-    // The second name leads to another server by now, so that all three are different ones.
+    nodes.receive(0, &greeting("run 2", 1_000));
+    nodes.receive(0, &granted_new(1, 9));
+    // The third node reconnects to another server: now all three differ.
     nodes.lose(2);
     nodes.pass(20);
     nodes.connect(2);
-    nodes.hear(2, &greeting("run 3", 1_000));
-    nodes.hear(1, &planted(1, 7));
+    nodes.receive(2, &greeting("run 3", 1_000));
+    nodes.receive(1, &granted_new(1, 7));
     let ballot = nodes.over().ballot;
     assert!(!ballot.same_server);
     assert_eq!(ballot.tally.granted, set(&[0, 1]));
@@ -106,40 +106,44 @@ fn a_server_knows_a_counter_once_however_many_names_it_had() {
 }
 
 #[test]
-fn a_counter_that_is_none_is_hopeless_and_what_was_to_be_handed_off_is_removed() {
+fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
     let mut nodes = Nodes::ready(false);
     let over = fenced_handoff(8, 1, at(0));
     nodes.rounds.open(nodes.now, over, 1);
     (0..3).for_each(|index| drop(nodes.commands(index)));
     for index in 0..2 {
-        nodes.hear(index, "-FENCE a counter of this lock is no number\r\n");
+        nodes.receive(index, "-FENCE a counter of this lock is no number\r\n");
     }
     let votes = nodes.over();
     assert_eq!(votes.ballot.hopeless, set(&[0, 1]));
     for index in 0..2 {
         let problem = votes.reports[index].answer.to_string();
         assert!(problem.contains("FENCE"), "{problem}");
-        assert_eq!(nodes.rounds.session(node(index)).load(), (0, 1), "the lock before is owed");
+        assert_eq!(
+            nodes.rounds.session(node(index)).load(),
+            (0, 1),
+            "the former lock is a pending release"
+        );
     }
-    // Nobody takes the lock here without a counter, and a plain one is still to be had.
+    // A fenced lock needs a valid counter. A lock without a counter is still possible.
     nodes.pass(1);
     nodes.rounds.open(nodes.now, request(Verb::Acquire, 3, nodes.now), 2);
     (0..2).for_each(|index| assert!(nodes.commands(index).contains(&"SET 3".to_owned())));
 }
 
 #[test]
-fn a_confirmation_goes_to_all_and_is_won_by_a_majority() {
+fn a_confirmation_is_sent_to_all_nodes_and_needs_a_majority() {
     let mut nodes = Nodes::ready(false);
     open(&mut nodes, Verb::Fence, 1);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
-    nodes.hear(0, ":1\r\n");
-    nodes.hear(1, ":-1\r\n");
+    nodes.receive(0, ":1\r\n");
+    nodes.receive(1, ":-1\r\n");
     assert!(!nodes.is_over());
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(2, ":1\r\n");
     let votes = nodes.over();
     assert_eq!(votes.ballot.tally.granted, set(&[0, 2]));
-    assert!(votes.reports.is_empty(), "nobody asks");
-    // A connection that is lost meanwhile leaves nothing behind.
+    assert!(votes.reports.is_empty(), "a won round needs no reports");
+    // A connection lost meanwhile leaves no pending release.
     open(&mut nodes, Verb::Fence, 2);
     nodes.rounds.closed(nodes.now, node(0), NodeError::Disconnected("gone".to_owned()));
     assert_eq!(nodes.rounds.session(node(0)).load(), (0, 0));

@@ -1,4 +1,4 @@
-//! What a round leaves behind, and what is said of nodes that had no part in it.
+//! State that a round leaves behind, and reports of nodes that were not asked.
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb, Verdict};
@@ -7,58 +7,62 @@ use crate::node::{NodeAnswer, NodeError, Phase, RoundResult, Votes};
 use std::time::Duration;
 
 #[test]
-fn a_confirmed_extension_does_not_live_on_for_a_node_that_was_never_asked() {
+fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
     let mut nodes = Nodes::ready(false);
-    // Its connection is being made, so the request waits for that, and then is not sent at all.
+    // The request waits for a connection to the third node, and is then never sent.
     nodes.lose(2);
     nodes.pass(500);
     for round in 1..=100 {
         nodes.open(round, Verb::Extend, 1);
-        nodes.hear(0, &format!(":{round}\r\n"));
-        nodes.hear(1, &format!(":{round}\r\n"));
+        nodes.receive(0, &format!(":{round}\r\n"));
+        nodes.receive(1, &format!(":{round}\r\n"));
         let votes = nodes.over();
         assert_eq!(votes.ballot.tally.granted, set(&[0, 1]));
         assert_eq!(votes.ballot.sent, set(&[0, 1]));
     }
     let rounds = &nodes.rounds;
-    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "nothing is left to happen");
+    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "the entry is free again");
 }
 
 #[test]
-fn a_lock_that_is_removed_while_it_is_extended_is_put_back_nowhere() {
+fn a_lock_removed_during_its_extension_is_not_restored() {
     for (verb, is_waited_for) in [(Verb::Undo, false), (Verb::Release, true)] {
         let mut nodes = Nodes::ready(false);
         nodes.open(1, Verb::Extend, 1);
         (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
-        // One thread keeps the lock alive, and another gives it up before the nodes have answered.
+        // One thread extends the lock, and another releases it before the nodes have answered.
         if is_waited_for {
             nodes.open(2, verb, 1);
         } else {
             nodes.post(verb, 1);
         }
         (0..3).for_each(|index| assert_eq!(nodes.commands(index).len(), 1));
-        nodes.hear(2, ":-1\r\n");
-        nodes.hear(0, ":1\r\n");
-        nodes.hear(1, ":1\r\n");
+        nodes.receive(2, ":-1\r\n");
+        nodes.receive(0, ":1\r\n");
+        nodes.receive(1, ":1\r\n");
         let (waiter, result) = nodes.rounds.poll().expect("the extension is decided");
         assert_eq!((waiter, result.into_votes().ballot.tally.granted), (1, set(&[0, 1])));
-        assert_eq!(nodes.commands(2), [""; 0], "the key would stay there until its ttl has passed");
+        assert_eq!(
+            nodes.commands(2),
+            [""; 0],
+            "a restored key would stay until its ttl has passed"
+        );
     }
 }
 
 #[test]
-fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
+fn an_attempt_undone_after_its_deadline_is_not_written_after_its_removal() {
     for verb in [Verb::Acquire, Verb::Handoff] {
         let mut nodes = Nodes::ready(false);
         nodes.lose(2);
         nodes.pass(500);
         nodes.connect(2);
         nodes.open(1, verb, 1);
-        // The thread that drives was stopped, so the caller has left and takes its attempt back
-        // before anybody has noticed that the time is over.
+        // The leader was stopped, so the caller undoes its attempt before a tick has ended the
+        // round at its deadline.
         nodes.now = nodes.now.after(Duration::from_millis(500));
         nodes.post(Verb::Undo, 1);
-        nodes.hear(2, &greeting("run 2", 1_000));
+        nodes.receive(2, &greeting("run 2", 1_000));
         let late = nodes.commands(2);
         assert!(late.iter().all(|command| command.starts_with("EVAL ")), "{verb:?}: {late:?}");
         assert!(late.len() <= 1, "{verb:?}: {late:?}");
@@ -67,12 +71,12 @@ fn what_is_taken_back_after_its_time_is_not_written_after_its_removal() {
 }
 
 #[test]
-fn a_node_that_was_not_asked_is_not_said_to_have_answered() {
+fn a_node_that_was_not_asked_is_reported_as_such() {
     let mut nodes = Nodes::ready(false);
     let mut release = request(Verb::Release, 1, nodes.now);
     release.nodes = set(&[0, 1]);
     nodes.rounds.open(nodes.now, release, 1);
-    nodes.hear(0, ":1\r\n");
+    nodes.receive(0, ":1\r\n");
     nodes.lose(1);
     let answers: Vec<_> = nodes.over().reports.into_iter().map(|report| report.answer).collect();
     assert!(matches!(
@@ -116,7 +120,7 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
 }
 
 #[test]
-fn a_removal_of_an_unknown_node_is_no_removal() {
+fn a_removal_skips_unknown_nodes() {
     let mut nodes = Nodes::ready(false);
     let undo = Request { nodes: NodeSet::all(64), ..request(Verb::Undo, 1, at(0)) };
     nodes.rounds.post(nodes.now, &undo);

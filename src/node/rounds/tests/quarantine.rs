@@ -1,4 +1,4 @@
-//! Nodes that were started too recently: when a majority can be had again.
+//! Nodes that were started too recently: when a majority is possible again.
 
 use super::Nodes;
 use crate::engine::Verb;
@@ -6,8 +6,8 @@ use crate::node::fixture::{greeting, node};
 use crate::node::{NodeAnswer, NodeError, RoundResult, Rounds, Session, SessionOptions};
 use std::time::Duration;
 
-/// Three nodes that have been up for so many seconds each, and a client that wants 60; without a
-/// number, a node is down.
+/// Three nodes with these uptimes in seconds, and a quarantine of 60 seconds. `None`: the node is
+/// down.
 fn up(uptimes: [Option<u64>; 3]) -> Nodes {
     let session = |index| {
         let mut options = SessionOptions::new(&format!("redis://{index}"), index);
@@ -19,7 +19,7 @@ fn up(uptimes: [Option<u64>; 3]) -> Nodes {
     for (index, uptime) in uptimes.into_iter().enumerate() {
         nodes.connect(index);
         match uptime {
-            Some(uptime) => nodes.hear(index, &greeting(&format!("run {index}"), uptime)),
+            Some(uptime) => nodes.receive(index, &greeting(&format!("run {index}"), uptime)),
             None => nodes.lose(index),
         }
     }
@@ -27,16 +27,16 @@ fn up(uptimes: [Option<u64>; 3]) -> Nodes {
 }
 
 #[test]
-fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
+fn the_quarantine_lasts_until_a_majority_is_possible() {
     let table = [
-        // The last second of what a node says is in doubt.
+        // The reported uptime may be a second too large.
         ([Some(61), Some(61), Some(1)], 0),
         ([Some(61), Some(1), Some(11)], 50),
         ([Some(1), Some(11), Some(21)], 50),
         ([Some(1), Some(31), Some(31)], 30),
-        // What is down may come back, and make a majority with the first that counts again.
+        // The node that is down may return, and form a majority with the next one that counts.
         ([None, Some(11), Some(21)], 40),
-        // With one that counts, that is a majority by itself: it is worth asking again.
+        // With a node that counts, it would form a majority now.
         ([None, Some(61), Some(1)], 0),
         ([None, None, Some(1)], 0),
     ];
@@ -45,7 +45,7 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
         nodes.open(1, Verb::Acquire, 1);
         for (index, uptime) in uptimes.into_iter().enumerate() {
             if uptime.is_some() {
-                nodes.hear(index, "+OK\r\n");
+                nodes.receive(index, "+OK\r\n");
             }
         }
         let votes = nodes.over();
@@ -55,20 +55,20 @@ fn a_majority_can_be_had_when_enough_quarantines_are_over_for_it() {
 }
 
 #[test]
-fn what_others_hold_is_no_quarantine() {
+fn a_refusal_is_not_reported_as_a_quarantine() {
     let mut nodes = up([Some(1), Some(1), Some(1)]);
     nodes.open(1, Verb::Acquire, 1);
-    (0..3).for_each(|index| nodes.hear(index, "$-1\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
     let votes = nodes.over();
     assert_eq!(votes.ballot.quarantine, Duration::ZERO);
     assert_eq!(votes.ballot.tally.refused.len(), 3);
 }
 
 #[test]
-fn the_report_says_for_how_long_and_which_setting_it_is() {
+fn the_report_contains_the_remaining_quarantine_and_its_setting() {
     let mut nodes = up([Some(1), Some(7), Some(61)]);
     nodes.open(1, Verb::Acquire, 1);
-    (0..3).for_each(|index| nodes.hear(index, "+OK\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "+OK\r\n"));
     let reports = nodes.over().reports;
     let expected = NodeAnswer::Failed(NodeError::Quarantined { left: Duration::from_secs(54) });
     assert_eq!(reports[1].answer, expected);
@@ -79,7 +79,7 @@ fn the_report_says_for_how_long_and_which_setting_it_is() {
     assert_eq!(reports[2].answer, NodeAnswer::Granted);
     // A quarantined node answers a ping.
     nodes.open(2, Verb::Ping, 2);
-    (0..3).for_each(|index| nodes.hear(index, "+PONG\r\n"));
+    (0..3).for_each(|index| nodes.receive(index, "+PONG\r\n"));
     let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
     assert!(statuses.iter().all(|status| status.is_connected && status.last_error.is_none()));
     assert_eq!(statuses[1].quarantine, Some(Duration::from_secs(54)));

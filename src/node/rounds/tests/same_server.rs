@@ -6,24 +6,24 @@ use crate::node::fixture::greeting;
 use crate::node::{NodeError, RoundResult};
 
 #[test]
-fn two_names_of_one_server_end_every_attempt_and_name_both() {
+fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Acquire, 1);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
-    nodes.hear(2, "+OK\r\n");
-    nodes.hear(0, "+OK\r\n");
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
+    nodes.receive(2, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
     assert!(!nodes.is_over(), "one server has one vote");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     let votes = nodes.over();
     assert!(votes.ballot.same_server);
     let error = NodeError::SameServer { url: "redis://0".into() };
     assert_eq!(votes.reports[2].to_string(), format!("redis://2: {error}"));
 
     nodes.open(2, Verb::Acquire, 2);
-    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "nothing is asked any more");
+    assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "no request is sent any more");
 }
 
 #[test]
@@ -34,12 +34,12 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
         nodes.lose(1);
         nodes.pass(500);
         nodes.open(1, verb, 1);
-        // By its second name, the server says yes.
-        nodes.hear(2, ":1\r\n");
-        // By its first name, it is connected to again, and turns out to be the same.
+        // The third node grants.
+        nodes.receive(2, ":1\r\n");
+        // The first node reconnects: its greeting reveals the same server.
         nodes.connect(0);
-        nodes.hear(0, &greeting("run 2", 1_000));
-        nodes.hear(0, ":1\r\n");
+        nodes.receive(0, &greeting("run 2", 1_000));
+        nodes.receive(0, ":1\r\n");
         assert!(!nodes.is_over(), "{verb:?}: a majority of one server");
         nodes.pass(50);
         assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
@@ -50,67 +50,67 @@ fn one_server_has_one_vote_also_if_it_voted_before_it_was_recognised() {
 fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
     let mut nodes = Nodes::down(false);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
     nodes.open(1, Verb::Extend, 1);
-    nodes.hear(0, ":1\r\n");
+    nodes.receive(0, ":1\r\n");
     // The URL of the first node leads to another server from now on.
     nodes.lose(0);
     nodes.connect(0);
-    nodes.hear(0, &greeting("another", 1));
-    nodes.hear(2, ":1\r\n");
+    nodes.receive(0, &greeting("another", 1));
+    nodes.receive(2, ":1\r\n");
     assert!(!nodes.is_over(), "a majority of one server");
     nodes.pass(50);
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0]));
     // From the next round on it has a vote.
     nodes.open(2, Verb::Extend, 1);
-    nodes.hear(0, ":2\r\n");
-    nodes.hear(2, ":2\r\n");
+    nodes.receive(0, ":2\r\n");
+    nodes.receive(2, ":2\r\n");
     assert_eq!(nodes.over().ballot.tally.granted, set(&[0, 2]));
 }
 
 #[test]
-fn a_server_that_has_got_a_name_of_its_own_is_no_twin_any_more() {
+fn a_node_that_moved_to_its_own_server_counts_again() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 1", 1_000));
+    nodes.receive(0, &greeting("run 1", 1_000));
     nodes.open(1, Verb::Acquire, 1);
     assert!(nodes.over().ballot.same_server);
     nodes.lose(0);
     nodes.pass(500);
-    // Only a new connection can tell whether it still is one, and now there is a reason to make it.
+    // Only a new connection proves it, and now there is a request to send.
     nodes.open(2, Verb::Acquire, 2);
     assert!(!nodes.is_over());
     nodes.connect(0);
-    nodes.hear(0, &greeting("another", 1));
+    nodes.receive(0, &greeting("another", 1));
     assert_eq!(nodes.commands(0), ["SET 2"]);
 }
 
 #[test]
-fn one_server_is_looked_at_once() {
+fn an_inspection_contains_one_snapshot_for_each_server() {
     const SEEN: &str = "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n";
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);
     (0..3).for_each(|index| nodes.connect(index));
-    nodes.hear(0, &greeting("same", 1_000));
-    nodes.hear(1, &greeting("other", 1_000));
-    nodes.hear(2, &greeting("same", 1_000));
-    (0..3).for_each(|index| nodes.hear(index, SEEN));
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
+    (0..3).for_each(|index| nodes.receive(index, SEEN));
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 
-    // Also if it was looked at before it was recognised.
+    // Also if the inspection was answered before the duplicate was recognised.
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.pass(500);
     nodes.open(1, Verb::Inspect, 1);
-    nodes.hear(2, SEEN);
+    nodes.receive(2, SEEN);
     nodes.connect(0);
-    nodes.hear(0, &greeting("run 2", 1_000));
-    nodes.hear(0, SEEN);
-    nodes.hear(1, SEEN);
+    nodes.receive(0, &greeting("run 2", 1_000));
+    nodes.receive(0, SEEN);
+    nodes.receive(1, SEEN);
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
 }
 

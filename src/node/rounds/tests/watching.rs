@@ -1,4 +1,4 @@
-//! What is told about the nodes themselves.
+//! The reported changes of nodes.
 
 use super::{Nodes, at};
 use crate::engine::Verb;
@@ -14,7 +14,7 @@ fn watched() -> Nodes {
     nodes
 }
 
-/// What has changed since the last look: the node's number, and how it stands.
+/// The changes since the last call: the number of the node, and its state.
 fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
     let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
     let number = |name: &str| name.strip_prefix("redis://").unwrap_or(name).to_owned();
@@ -23,7 +23,7 @@ fn changes(nodes: &mut Nodes) -> Vec<(String, NodeState)> {
 
 fn greet(nodes: &mut Nodes, index: usize) {
     nodes.connect(index);
-    nodes.hear(index, &greeting(&format!("run {index}"), 1_000));
+    nodes.receive(index, &greeting(&format!("run {index}"), 1_000));
 }
 
 fn gone() -> NodeState {
@@ -31,7 +31,7 @@ fn gone() -> NodeState {
 }
 
 #[test]
-fn if_nobody_wants_to_know_nothing_is_collected() {
+fn nothing_is_recorded_without_a_listener() {
     let mut nodes = Nodes::ready(false);
     nodes.lose(0);
     nodes.open(1, Verb::Acquire, 1);
@@ -40,7 +40,7 @@ fn if_nobody_wants_to_know_nothing_is_collected() {
 }
 
 #[test]
-fn a_node_comes_and_goes_once_however_often_it_is_tried() {
+fn up_and_down_are_each_reported_once_despite_retries() {
     let mut nodes = watched();
     assert_eq!(changes(&mut nodes), []);
     greet(&mut nodes, 0);
@@ -58,7 +58,7 @@ fn a_node_comes_and_goes_once_however_often_it_is_tried() {
 }
 
 #[test]
-fn a_node_that_was_never_there_goes_without_having_come() {
+fn a_node_that_was_never_up_is_reported_as_down() {
     let mut nodes = watched();
     nodes.rounds.session(node(1)).connecting(nodes.now, Phase::Connecting);
     nodes.lose(1);
@@ -66,77 +66,86 @@ fn a_node_that_was_never_there_goes_without_having_come() {
 }
 
 #[test]
-fn a_greeting_that_is_refused_is_told_in_the_node_s_own_words() {
+fn a_refused_greeting_is_reported_with_the_servers_error() {
     let mut nodes = watched();
     nodes.connect(2);
-    nodes.hear(2, "-NOAUTH Authentication required.\r\n");
+    nodes.receive(2, "-NOAUTH Authentication required.\r\n");
     nodes.lose(2);
-    let told = changes(&mut nodes);
-    let [(_, NodeState::Down(NodeError::Server(error)))] = &told[..] else { panic!("{told:?}") };
+    let reported = changes(&mut nodes);
+    let [(_, NodeState::Down(NodeError::Server(error)))] = &reported[..] else {
+        panic!("{reported:?}")
+    };
     assert!(error.text.starts_with("NOAUTH"));
 }
 
 #[test]
-fn what_came_and_went_in_one_breath_is_told_as_both() {
+fn a_connection_lost_in_the_same_read_is_reported_as_up_and_down() {
     let mut nodes = watched();
     nodes.connect(0);
-    nodes.hear(0, &format!("{}+nobody asked\r\n", greeting("run 0", 1_000)));
-    let told = changes(&mut nodes);
-    assert_eq!(told[0].1, NodeState::Up);
-    assert!(matches!(told[1].1, NodeState::Down(NodeError::UnexpectedReply(_))), "{told:?}");
-    assert_eq!(told.len(), 2);
+    nodes.receive(0, &format!("{}+unsolicited\r\n", greeting("run 0", 1_000)));
+    let reported = changes(&mut nodes);
+    assert_eq!(reported[0].1, NodeState::Up);
+    assert!(
+        matches!(reported[1].1, NodeState::Down(NodeError::UnexpectedReply(_))),
+        "{reported:?}"
+    );
+    assert_eq!(reported.len(), 2);
 }
 
 #[test]
-fn a_silent_node_is_slow_once_until_it_answers_in_time() {
+fn a_silent_node_is_reported_as_slow_once_until_it_answers_in_time() {
     let mut nodes = watched();
     (0..3).for_each(|index| greet(&mut nodes, index));
     assert_eq!(changes(&mut nodes).len(), 3);
     nodes.open(1, Verb::Acquire, 1);
-    nodes.hear(0, "+OK\r\n");
-    nodes.hear(1, "+OK\r\n");
+    nodes.receive(0, "+OK\r\n");
+    nodes.receive(1, "+OK\r\n");
     nodes.over();
     nodes.pass(49);
     assert_eq!(changes(&mut nodes), []);
     nodes.pass(1);
     let slow = NodeState::Slow(PATIENCE);
-    assert_eq!(changes(&mut nodes), [("2".to_owned(), slow.clone())], "though nobody waits for it");
+    assert_eq!(
+        changes(&mut nodes),
+        [("2".to_owned(), slow.clone())],
+        "also after the round is over"
+    );
     nodes.pass(50);
     assert_eq!(changes(&mut nodes), []);
 
     // It answers, but late.
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     nodes.open(2, Verb::Acquire, 2);
     nodes.pass(50);
-    assert_eq!(changes(&mut nodes).len(), 2, "the other two, which did answer in time before");
-    nodes.hear(2, "+OK\r\n");
+    assert_eq!(changes(&mut nodes).len(), 2, "the other two nodes, which had answered in time");
+    nodes.receive(2, "+OK\r\n");
 
-    // In time, and then silent again.
+    // It answers in time, and is then silent again.
     nodes.open(3, Verb::Acquire, 3);
-    nodes.hear(2, "+OK\r\n");
+    nodes.receive(2, "+OK\r\n");
     nodes.open(4, Verb::Acquire, 4);
     nodes.pass(50);
     assert_eq!(changes(&mut nodes), [("2".to_owned(), slow)]);
 }
 
 #[test]
-fn a_node_that_is_given_up_for_its_silence_is_slow_first_and_down_then() {
+fn a_node_disconnected_for_its_silence_is_slow_first_and_down_then() {
     let mut nodes = watched();
     greet(&mut nodes, 0);
     nodes.post(Verb::Undo, 1);
     nodes.pass(60);
     nodes.pass(440);
     nodes.pass(1_000);
-    let told = changes(&mut nodes);
+    let reported = changes(&mut nodes);
     let zero: Vec<_> =
-        told.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
+        reported.iter().filter(|(name, _)| name == "0").map(|(_, state)| state).collect();
     let down = NodeState::Down(NodeError::TimedOut(Phase::Answering));
     let slow = NodeState::Slow(Duration::from_millis(60));
     assert_eq!(zero, [&NodeState::Up, &slow, &down]);
 }
 
 #[test]
-fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_again() {
+fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
     let mut nodes = watched();
     for _ in 0..3 {
         nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
@@ -144,14 +153,14 @@ fn a_connection_that_does_not_come_about_is_slow_and_then_down_and_not_slow_agai
         nodes.pass(450);
         nodes.pass(1_000);
     }
-    let told = changes(&mut nodes);
-    assert_eq!(told[0].1, NodeState::Slow(PATIENCE));
-    assert_eq!(told[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
-    assert_eq!(told.len(), 2);
+    let reported = changes(&mut nodes);
+    assert_eq!(reported[0].1, NodeState::Slow(PATIENCE));
+    assert_eq!(reported[1].1, NodeState::Down(NodeError::TimedOut(Phase::Connecting)));
+    assert_eq!(reported.len(), 2);
 }
 
 #[test]
-fn what_nobody_fetches_is_bounded_and_the_latest_stays() {
+fn unread_changes_are_bounded_and_the_latest_are_kept() {
     let mut nodes = watched();
     for _ in 0..CHANGES_MAX {
         nodes.pass(1_000);
@@ -159,7 +168,7 @@ fn what_nobody_fetches_is_bounded_and_the_latest_stays() {
         nodes.lose(0);
     }
     assert!(nodes.now > at(0));
-    let told = changes(&mut nodes);
-    assert_eq!(told.len(), CHANGES_MAX);
-    assert_eq!(told.last(), Some(&("0".to_owned(), gone())));
+    let reported = changes(&mut nodes);
+    assert_eq!(reported.len(), CHANGES_MAX);
+    assert_eq!(reported.last(), Some(&("0".to_owned(), gone())));
 }

@@ -1,10 +1,10 @@
-//! Connections that were given up are ended by the next one to the same run of the server.
+//! The next connection to the same run of a server kills the former connections.
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, info, numbered_greeting};
 use crate::node::{FORMER_MAX, NodeError, Phase, SessionOptions};
 
-/// Connected to this run of a server, which calls the connection this.
+/// A session with a server of this `run_id`, on a connection with this id.
 fn greeted(run_id: &str, connection: u64) -> ScriptedSession {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.connect();
@@ -12,8 +12,8 @@ fn greeted(run_id: &str, connection: u64) -> ScriptedSession {
     talk
 }
 
-/// Loses the connection, and has another one to this run of a server. Says what was written when
-/// the greeting had been answered.
+/// Loses the connection, and makes another one to this run of a server. Returns what was written
+/// after the greeting was answered.
 fn again(talk: &mut ScriptedSession, run_id: &str, connection: u64) -> String {
     talk.lose();
     talk.pass(500);
@@ -28,7 +28,7 @@ fn kill(connection: &str) -> String {
 }
 
 #[test]
-fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent() {
+fn a_former_connection_with_unanswered_commands_is_killed_before_anything_else_is_sent() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.post(1, Verb::Undo);
@@ -36,16 +36,16 @@ fn a_connection_with_something_unanswered_is_ended_before_anything_else_is_sent(
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
     assert_eq!(talk.session.phase(), Phase::Greeting);
     talk.send(3, Verb::Acquire);
-    assert_eq!(talk.written(), "", "not before that is answered");
+    assert_eq!(talk.written(), "", "nothing is sent before the kill is answered");
     talk.hear(":1\r\n");
     assert_eq!(talk.commands(), ["EVAL 1", "SET 3"]);
     assert_eq!(talk.session.phase(), Phase::Answering);
 }
 
 #[test]
-fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
+fn a_former_connection_without_unanswered_commands_is_not_killed() {
     let mut talk = greeted("a", 41);
-    assert_eq!(again(&mut talk, "a", 42), "", "nothing was asked");
+    assert_eq!(again(&mut talk, "a", 42), "", "no command was unanswered");
     talk.send(1, Verb::Acquire);
     talk.send(2, Verb::Release);
     talk.hear("+OK\r\n:2\r\n");
@@ -54,7 +54,7 @@ fn one_that_has_certainly_carried_everything_out_is_not_worth_it() {
 }
 
 #[test]
-fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() {
+fn a_reply_without_proof_does_not_show_that_a_command_was_executed() {
     let table = [
         (Verb::Acquire, "+OK\r\n"),
         (Verb::Acquire, "$-1\r\n"),
@@ -71,9 +71,9 @@ fn an_answer_that_proves_nothing_does_not_show_that_a_command_was_carried_out() 
 }
 
 #[test]
-fn nobody_elses_connection_is_ended() {
-    // Another run of the server has numbers of its own, one that says neither cannot be known
-    // again, and where numbers do not grow they are not this run's.
+fn only_own_former_connections_are_killed() {
+    // Another run of the server numbers its connections anew. A server that reports neither the run
+    // nor the id cannot be recognised. Ids that do not grow belong to another run.
     for (run_id, connection) in [("b", 57), ("a", 41), ("a", 7)] {
         let mut talk = greeted("a", 41);
         talk.send(1, Verb::Acquire);
@@ -85,7 +85,7 @@ fn nobody_elses_connection_is_ended() {
     talk.pass(500);
     talk.connect();
     talk.hear(format!("-ERR unknown command\r\n{}", info("a", 1_000)));
-    assert!(talk.written().starts_with("*4"), "its own number does not matter");
+    assert!(talk.written().starts_with("*4"), "its own id does not matter");
     talk.hear(":0\r\n");
 
     let mut talk = greeted("a", 41);
@@ -98,28 +98,28 @@ fn nobody_elses_connection_is_ended() {
 }
 
 #[test]
-fn a_connection_whose_greeting_was_answered_by_a_stray_error_is_ended_as_well() {
+fn a_former_connection_with_a_stray_error_in_its_greeting_is_killed() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.connect();
     talk.send(1, Verb::Acquire);
     let hello = "%2\r\n$5\r\nproto\r\n:3\r\n$2\r\nid\r\n:41\r\n";
     talk.hear(format!("{hello}-WRONGTYPE Operation against a key\r\n"));
-    assert_eq!(talk.commands(), ["INFO"], "the error may have come unasked");
+    assert_eq!(talk.commands(), ["INFO"], "the error may be unsolicited");
     talk.hear(info("a", 1_000));
     assert_eq!(talk.commands(), ["EVAL", "SET 1"]);
-    // The answer to the second `INFO`.
+    // The reply to the second `INFO`.
     talk.hear(info("a", 1_000));
     assert!(talk.session.is_down());
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
 }
 
 #[test]
-fn two_servers_behind_one_address_are_told_apart() {
+fn former_connections_of_two_servers_behind_one_address_are_distinguished() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "b", 41), "");
     talk.send(2, Verb::Acquire);
-    assert_eq!(again(&mut talk, "a", 57), kill("41"), "it may still deliver something");
+    assert_eq!(again(&mut talk, "a", 57), kill("41"), "it may still deliver a command");
     talk.hear(":1\r\n");
     talk.send(3, Verb::Acquire);
     assert_eq!(again(&mut talk, "b", 42), kill("41"));
@@ -128,7 +128,7 @@ fn two_servers_behind_one_address_are_told_apart() {
 }
 
 #[test]
-fn whatever_the_server_answers_to_that_the_connection_is_used() {
+fn the_connection_is_used_whatever_the_server_replies_to_the_kill() {
     let table = [
         (":0\r\n", false),
         (":1\r\n", false),
@@ -151,8 +151,8 @@ fn whatever_the_server_answers_to_that_the_connection_is_used() {
 }
 
 #[test]
-fn what_is_no_answer_to_that_ends_the_connection() {
-    // A proxy may repeat the answer to `AUTH`, or that of a script.
+fn an_invalid_reply_to_the_kill_closes_the_connection() {
+    // A proxy may repeat the reply to `AUTH`, or that of a script.
     let table = ["+OK\r\n", ":2\r\n", ":-1\r\n", "+PONG\r\n", "$2\r\nOK\r\n", "*0\r\n"];
     for answer in table {
         let mut talk = greeted("a", 41);
@@ -160,7 +160,7 @@ fn what_is_no_answer_to_that_ends_the_connection() {
         again(&mut talk, "a", 57);
         talk.hear(answer);
         assert!(talk.session.is_down(), "{answer}");
-        // It may have been a stray. A server that always says so would never be used.
+        // The reply may be a stray, so the kill is tried again, but not for ever.
         for connection in 58..67 {
             assert_eq!(again(&mut talk, "a", connection), kill("41"), "{answer}");
             talk.hear(answer);
@@ -170,7 +170,7 @@ fn what_is_no_answer_to_that_ends_the_connection() {
 }
 
 #[test]
-fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
+fn a_server_too_busy_to_kill_a_connection_is_not_used_until_it_can() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     for connection in [57, 58] {
@@ -184,34 +184,38 @@ fn a_server_that_is_too_busy_to_end_a_connection_is_not_used_until_it_can() {
 }
 
 #[test]
-fn a_connection_that_was_given_up_for_nonsense_is_ended_as_well() {
+fn a_connection_closed_for_an_invalid_reply_is_killed() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.hear(":5\r\n");
-    assert!(talk.session.is_down(), "and the command may still be carried out");
+    assert!(talk.session.is_down(), "and the command may still be executed");
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
 }
 
 #[test]
-fn one_that_is_lost_before_it_has_ended_the_others_leaves_that_to_the_next() {
+fn a_connection_lost_before_the_kill_leaves_the_kill_to_the_next_one() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 57), kill("41"));
-    assert_eq!(again(&mut talk, "a", 58), kill("41"), "nothing else was written to the other");
+    assert_eq!(
+        again(&mut talk, "a", 58),
+        kill("41"),
+        "only the kill was written to the second connection"
+    );
     talk.hear(":1\r\n");
     talk.send(2, Verb::Acquire);
     assert_eq!(again(&mut talk, "a", 59), kill("58"));
 }
 
 #[test]
-fn no_more_are_remembered_than_agreed() {
+fn the_number_of_remembered_former_connections_is_bounded() {
     let mut talk = greeted("a", 1);
     for connection in 2..100 {
         talk.send(connection, Verb::Acquire);
         talk.lose();
         talk.pass(500);
         talk.connect();
-        // A server of its own each time, so that nothing is ended.
+        // A different server each time, so no connection is killed.
         talk.hear(numbered_greeting(&format!("run {connection}"), connection));
     }
     talk.session.closed(talk.now, NodeError::Disconnected("gone".to_owned()));
@@ -219,13 +223,13 @@ fn no_more_are_remembered_than_agreed() {
 }
 
 #[test]
-fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
+fn the_time_limit_of_the_kill_starts_when_it_is_sent() {
     let mut talk = greeted("a", 41);
     talk.send(1, Verb::Acquire);
     talk.lose();
     talk.pass(500);
     talk.connect();
-    // Nobody drives for a while. What has arrived is read before the time is looked at.
+    // The connection is not driven for a while. Bytes are read before the tick.
     talk.now = talk.now.after(std::time::Duration::from_millis(600));
     talk.hear(numbered_greeting("a", 57));
     talk.pass(0);
@@ -233,5 +237,5 @@ fn a_server_has_its_time_to_end_them_however_late_its_greeting_was_read() {
     talk.pass(499);
     assert_eq!(talk.session.phase(), Phase::Greeting);
     talk.pass(1);
-    assert!(talk.session.is_down(), "but no more than that");
+    assert!(talk.session.is_down(), "the time limit has passed");
 }

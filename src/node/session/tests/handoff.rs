@@ -1,11 +1,11 @@
-//! Handoffs that a node does not take: nothing of either lock may stay there.
+//! Handoffs that fail on a node: no key of either lock may stay there.
 
 use crate::engine::{Action, LockAttributes, Request, Token, Verb, Vote};
 use crate::node::SessionOptions;
 use crate::node::fixture::{self, ScriptedSession, greeting, ticket, ttl};
 use std::sync::Arc;
 
-/// The request by which the lock of `before` becomes that of `owner`.
+/// The handoff of the lock of `before` to `owner`.
 fn handoff(before: u8, owner: u8, talk: &ScriptedSession) -> Request {
     fixture::handoff(before, owner, talk.now)
 }
@@ -27,7 +27,7 @@ fn experienced() -> ScriptedSession {
 }
 
 #[test]
-fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
+fn a_handoff_lost_with_its_connection_leaves_the_former_lock_pending_release() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.lose();
@@ -40,9 +40,9 @@ fn a_handoff_that_is_lost_with_its_connection_leaves_the_lock_before_owed() {
 }
 
 #[test]
-fn a_handoff_that_was_never_sent_is_not_known_of_here() {
-    // Who hands over knows which nodes may hold the key of the lock before: with a node that is
-    // down for long, that is none of them.
+fn a_handoff_that_was_never_sent_leaves_no_pending_release() {
+    // The sender of a handoff knows which nodes may hold the former key. A node that has been down
+    // for long does not.
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     send(&mut talk, 1, 4, 5);
     talk.connect();
@@ -53,7 +53,7 @@ fn a_handoff_that_was_never_sent_is_not_known_of_here() {
 }
 
 #[test]
-fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
+fn a_handoff_answered_with_an_error_leaves_the_former_lock_pending_release() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, 4, 5);
     talk.hear("-OOM command not allowed when used memory > 'maxmemory'.\r\n");
@@ -61,7 +61,7 @@ fn a_handoff_that_a_node_answers_with_an_error_leaves_the_lock_before_owed() {
 }
 
 #[test]
-fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
+fn a_granted_or_refused_handoff_leaves_no_pending_release() {
     for answer in [":-1\r\n", "*2\r\n:1\r\n:0\r\n", "*2\r\n:1\r\n:1\r\n"] {
         let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, 4, 5);
@@ -71,7 +71,7 @@ fn a_handoff_that_was_taken_or_refused_leaves_nothing_owed() {
 }
 
 #[test]
-fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
+fn the_pending_release_of_the_former_lock_lasts_as_long_as_its_longest_ttl() {
     let mut talk = ScriptedSession::ready();
     let mut request = handoff(4, 5, &talk);
     let Action::Handoff { new, ttl_longest, .. } = &mut request.action else { panic!() };
@@ -85,24 +85,24 @@ fn what_is_owed_of_the_lock_before_is_owed_for_as_long_as_its_key_may_live() {
 }
 
 #[test]
-fn a_handoff_by_a_script_that_is_unknown_is_not_sent_again_behind_its_own_undo() {
+fn a_handoff_with_an_unknown_script_is_not_sent_again_after_its_undo() {
     let mut talk = experienced();
     send(&mut talk, 1, 4, 5);
     talk.post(5, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 4", "EVAL 5"]);
     talk.hear("-NOSCRIPT No matching script.\r\n:-4\r\n");
-    // Behind the undo it would plant a key that nobody removes.
-    assert_eq!(talk.commands(), ["EVAL 4"], "the removal of the lock before");
+    // After the undo, nothing would remove the key of the handoff.
+    assert_eq!(talk.commands(), ["EVAL 4"], "the removal of the former lock");
     assert_eq!(talk.votes(), [(1, Vote::Failed)]);
     talk.hear(":5\r\n");
     assert_eq!(talk.session.load(), (0, 0));
 }
 
 #[test]
-fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
+fn a_handoff_with_an_unknown_script_is_sent_again_without_an_undo() {
     let mut talk = experienced();
     send(&mut talk, 1, 4, 5);
-    // The undo of another lock says nothing about this one.
+    // The undo of another lock does not matter.
     talk.post(8, Verb::Undo);
     talk.written();
     talk.hear("-NOSCRIPT No matching script.\r\n");
@@ -112,8 +112,8 @@ fn a_handoff_by_a_script_that_is_unknown_is_sent_again_if_nothing_undoes_it() {
 }
 
 #[test]
-fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
-    // One of the keys is another's. Of the rest, the lock before may still have some.
+fn a_refused_handoff_of_several_keys_leaves_the_former_lock_pending_release() {
+    // Another lock holds one of the keys. The former lock may hold the others.
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = ScriptedSession::ready();
         let mut request = handoff(4, 5, &talk);
@@ -123,7 +123,7 @@ fn a_handoff_of_several_keys_that_is_refused_leaves_the_lock_before_owed() {
         predecessor.attributes.clone_from(&attributes);
         new.lock.attributes = attributes;
         talk.session.send(talk.now, Some(ticket(1)), &request);
-        assert_eq!(talk.commands(), ["EVAL 4"], "the first token in it is that of the lock before");
+        assert_eq!(talk.commands(), ["EVAL 4"], "its first token is that of the former lock");
         talk.hear(refusal);
         assert_eq!(talk.votes(), [(1, Vote::Refused)]);
         let removal = talk.written();

@@ -1,4 +1,4 @@
-//! What finds no room waits, and what a node that does not answer can make pile up.
+//! Requests without room wait, and a silent node keeps only a bounded number of them.
 
 use crate::engine::{Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, ticket};
@@ -10,27 +10,27 @@ use std::time::Duration;
 const HALF: usize = IN_FLIGHT_MAX / 2;
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// About a key of 64 KiB.
+/// A request about a key of 64 KiB.
 fn long(verb: Verb, talk: &ScriptedSession) -> Request {
     fixture::long(verb, 64 * 1024, talk.now)
 }
 
-/// A session at which so many plants are unanswered or wait, with the tickets from 0.
-fn crowded(plants: usize) -> ScriptedSession {
+/// A session with this many unanswered or waiting attempts, with the tickets from 0.
+fn crowded(attempts: usize) -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
-    (0..plants as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
-    assert!(talk.answers().is_empty(), "a node that has not been silent turns nobody away");
+    (0..attempts as u64).for_each(|serial| talk.send(serial, Verb::Acquire));
+    assert!(talk.answers().is_empty(), "a node that is not silent refuses no request");
     assert_eq!(talk.commands().len(), HALF);
     talk
 }
 
 #[test]
-fn what_finds_no_room_is_written_in_its_order_as_answers_come() {
+fn requests_without_room_are_written_in_order_as_replies_arrive() {
     let mut talk = crowded(10_000);
-    // A few thousand do not wait any more.
+    // A few thousand are cancelled.
     assert!((1_000..5_000).all(|serial| talk.session.cancel(ticket(serial))));
-    assert!(!talk.session.cancel(ticket(1_000)), "it is not here any more");
-    assert!(!talk.session.cancel(ticket(0)), "what was sent may have been done");
+    assert!(!talk.session.cancel(ticket(1_000)), "it was already cancelled");
+    assert!(!talk.session.cancel(ticket(0)), "a sent request may have been executed");
     let mut granted = Vec::new();
     while talk.session.load() != (0, 0) {
         talk.hear("+OK\r\n".repeat(7.min(talk.session.load().0)));
@@ -39,15 +39,15 @@ fn what_finds_no_room_is_written_in_its_order_as_answers_come() {
     }
     let expected: Vec<_> = (0..1_000).chain(5_000..10_000).map(|s| (s, Vote::Granted)).collect();
     assert_eq!(granted, expected);
-    assert_eq!(talk.commands().len(), expected.len() - HALF, "what was cancelled was never sent");
+    assert_eq!(talk.commands().len(), expected.len() - HALF, "cancelled requests were never sent");
 }
 
 #[test]
-fn nobody_overtakes_those_who_wait_but_a_removal() {
+fn only_removals_overtake_waiting_requests() {
     let mut talk = crowded(HALF + 2);
     talk.post(1, Verb::Undo);
-    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is kept for removals");
-    // With the undo there is still no room.
+    assert_eq!(talk.commands(), ["EVAL 1"], "half of the room is reserved for removals");
+    // The undo uses the room that this reply makes.
     talk.hear("+OK\r\n");
     talk.send(9_000, Verb::Ping);
     assert_eq!(talk.commands(), [""; 0]);
@@ -58,7 +58,7 @@ fn nobody_overtakes_those_who_wait_but_a_removal() {
 }
 
 #[test]
-fn a_release_that_finds_no_room_is_answered_when_it_has_been_written() {
+fn a_release_without_room_is_written_and_answered_later() {
     let mut talk = crowded(HALF);
     (0..HALF).for_each(|_| talk.post(1, Verb::Undo));
     talk.written();
@@ -74,13 +74,17 @@ fn a_release_that_finds_no_room_is_answered_when_it_has_been_written() {
 }
 
 #[test]
-fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
+fn waiting_requests_fail_when_the_node_falls_silent() {
     let mut talk = crowded(2 * HALF);
-    assert_eq!(talk.session.next_deadline(), Some(at(50)), "then they wait in vain");
+    assert_eq!(talk.session.next_deadline(), Some(at(50)), "waiting requests fail at this time");
     talk.pass(49);
     talk.hear("+OK\r\n");
     assert_eq!(talk.votes(), [(0, Vote::Granted)]);
-    assert_eq!(talk.session.next_deadline(), Some(talk.now.after(PATIENCE)), "it has answered");
+    assert_eq!(
+        talk.session.next_deadline(),
+        Some(talk.now.after(PATIENCE)),
+        "the node has replied"
+    );
     talk.pass(49);
     assert!(talk.answers().is_empty());
     talk.pass(1);
@@ -93,7 +97,7 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
     // Removals have room of their own, and are kept beyond it.
     (0..IN_FLIGHT_MAX).for_each(|_| talk.post(1, Verb::Undo));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, HALF));
-    // It goes on: the room is used for what is owed, and then for what is asked.
+    // When the node replies, pending releases are written first, and then new requests.
     talk.hear("+OK\r\n".repeat(HALF));
     assert_eq!(talk.session.load(), (IN_FLIGHT_MAX, 0));
     talk.answers();
@@ -102,8 +106,8 @@ fn those_who_wait_for_a_node_that_falls_silent_are_turned_away() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
-    // It would be written behind the removal of what it plants, for a removal has room of its own.
+fn without_room_a_request_without_a_waiter_is_dropped_unless_it_is_a_removal() {
+    // It would be written after the removal of its key, which has reserved room.
     let mut talk = crowded(HALF);
     talk.post(1, Verb::Restore);
     talk.hear("+OK\r\n".repeat(HALF));
@@ -111,21 +115,21 @@ fn what_nobody_waits_for_is_not_put_down_unless_it_is_a_removal() {
 }
 
 #[test]
-fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is_not() {
+fn pending_removals_are_bounded_only_while_the_node_is_silent_or_down() {
     let mut talk = ScriptedSession::ready();
     let undo = long(Verb::Undo, &talk);
     for _ in 0..2 * DEBTS_MAX {
         talk.session.send(talk.now, None, &undo);
     }
-    let (under_way, owed) = talk.session.load();
-    assert_eq!(under_way + owed, 2 * DEBTS_MAX);
+    let (under_way, pending) = talk.session.load();
+    assert_eq!(under_way + pending, 2 * DEBTS_MAX);
     assert!((16..18).contains(&under_way), "{under_way}");
     talk.pass(50);
     for _ in 0..100 {
         talk.session.send(talk.now, None, &undo);
     }
-    let (_, owed) = talk.session.load();
-    assert!(owed <= 2 * DEBTS_MAX + 32, "{owed}: it is silent");
+    let (_, pending) = talk.session.load();
+    assert!(pending <= 2 * DEBTS_MAX + 32, "{pending}: the node is silent");
 
     let mut down = ScriptedSession::ready();
     down.lose();
@@ -136,7 +140,7 @@ fn removals_are_kept_however_many_while_the_node_is_well_and_bounded_while_it_is
 }
 
 #[test]
-fn long_keys_fill_the_room_before_their_number_does() {
+fn the_room_is_bounded_in_bytes_too() {
     let mut talk = ScriptedSession::ready();
     let long = long(Verb::Acquire, &talk);
     for serial in 0..100 {
@@ -146,11 +150,15 @@ fn long_keys_fill_the_room_before_their_number_does() {
     assert!((8..10).contains(&sent), "{sent}");
     assert!(talk.session.output().len() < IN_FLIGHT_BYTES_MAX);
     talk.hear("+OK\r\n".repeat(sent));
-    assert_eq!((talk.votes().len(), talk.session.load().0), (sent, sent), "the next have come");
+    assert_eq!(
+        (talk.votes().len(), talk.session.load().0),
+        (sent, sent),
+        "the next ones were written"
+    );
 }
 
 #[test]
-fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
+fn waiting_requests_are_bounded_while_a_connection_takes_too_long() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let long = long(Verb::Acquire, &talk);
     let send = |talk: &mut ScriptedSession, serials: std::ops::Range<u64>| {
@@ -161,10 +169,10 @@ fn what_waits_for_a_connection_waits_until_that_has_taken_too_long() {
     send(&mut talk, 0..100);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.pass(50);
-    assert!(talk.answers().is_empty(), "they may still be served");
+    assert!(talk.answers().is_empty(), "they may still be written");
     send(&mut talk, 100..101);
     assert_eq!(talk.problem(), NodeError::Overloaded);
-    assert!(!talk.session.cancel(ticket(100)), "turned away at once");
+    assert!(!talk.session.cancel(ticket(100)), "refused immediately");
     assert!((0..93).all(|serial| talk.session.cancel(ticket(serial))));
     send(&mut talk, 200..300);
     assert_eq!(talk.answers().len(), 99, "a few may wait");

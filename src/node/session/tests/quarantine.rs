@@ -1,11 +1,11 @@
-//! Nodes that were started too recently for their grants to count.
+//! Nodes whose grants do not count because they were started too recently.
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting};
 use crate::node::{NodeError, SessionOptions};
 use std::time::Duration;
 
-/// The vote of a plant `later` after a node greeted that had been up for `uptime` seconds.
+/// The quarantine that a grant reports `later` after a greeting with this uptime in seconds.
 fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
     let mut options = SessionOptions::new("redis://node", 7);
     options.quarantine = Some(Duration::from_secs(60));
@@ -31,19 +31,19 @@ fn quarantined(uptime: &str, later: u64) -> Option<Duration> {
 
 #[test]
 fn a_grant_counts_when_the_node_has_certainly_been_up_for_long_enough() {
-    // A node's uptime is the difference of two times that were each cut off to whole seconds: it
-    // may have been up for almost a second less than it says.
+    // The reported uptime is the difference of two times, each truncated to whole seconds: it may
+    // be almost a second too large.
     let uptime = "uptime_in_seconds:7";
     assert_eq!(quarantined(uptime, 0), Some(Duration::from_secs(54)));
     assert_eq!(quarantined(uptime, 53_999), Some(Duration::from_millis(1)));
     assert_eq!(quarantined(uptime, 54_000), None);
-    // The answer is as long as the question, so that its length stays right.
+    // The replacement has the same length, so the length prefix stays valid.
     assert_eq!(quarantined("uptime_in_second_:7", 59_999), Some(Duration::from_millis(1)));
     assert_eq!(quarantined("uptime_in_second_:7", 60_000), None);
     assert_eq!(quarantined("uptime_in_seconds:0", 0), Some(Duration::from_secs(60)));
 }
 
-/// A session whose node greets with this name and uptime, in seconds.
+/// A session whose node greets with this `run_id`, and this uptime in seconds.
 fn greeted(run_id: &str, uptime: u64) -> ScriptedSession {
     let mut options = SessionOptions::new("redis://node", 7);
     options.quarantine = Some(Duration::from_secs(60));
@@ -53,7 +53,7 @@ fn greeted(run_id: &str, uptime: u64) -> ScriptedSession {
     talk
 }
 
-/// The connection breaks, and after so many seconds there is another one.
+/// Loses the connection, and makes another one after this many seconds.
 fn greeted_again(talk: &mut ScriptedSession, seconds: u64, run_id: &str, uptime: u64) {
     talk.lose();
     talk.pass(seconds * 1_000);
@@ -61,7 +61,7 @@ fn greeted_again(talk: &mut ScriptedSession, seconds: u64, run_id: &str, uptime:
     talk.hear(greeting(run_id, uptime));
 }
 
-/// For how many milliseconds a grant does not count now.
+/// The remaining quarantine in milliseconds, as a grant reports it.
 fn left(talk: &mut ScriptedSession) -> u128 {
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
@@ -92,7 +92,7 @@ fn a_quarantined_node_still_refuses_extends_and_releases() {
 }
 
 #[test]
-fn a_lock_that_was_held_is_handed_off_by_a_quarantined_node_and_one_that_was_not_is_planted() {
+fn a_quarantined_node_grants_a_handoff_of_a_held_lock_but_not_of_a_lost_one() {
     let mut talk = greeted("a", 0);
     for (serial, reply) in [(1, "*2\r\n:1\r\n:0\r\n"), (2, "*2\r\n:2\r\n:1\r\n"), (3, ":-3\r\n")] {
         talk.send(serial, Verb::Handoff);
@@ -103,12 +103,12 @@ fn a_lock_that_was_held_is_handed_off_by_a_quarantined_node_and_one_that_was_not
 }
 
 #[test]
-fn a_node_that_restarts_while_it_is_known_is_found_out_with_the_next_greeting() {
+fn the_next_greeting_reveals_a_restart() {
     let mut talk = greeted("a", 1_000);
     assert_eq!(left(&mut talk), 0);
     greeted_again(&mut talk, 5, "b", 4);
     assert_eq!(left(&mut talk), 57_000);
-    // The same server on another connection goes on where it was.
+    // The quarantine of the same server continues on another connection.
     greeted_again(&mut talk, 50, "b", 54);
     assert_eq!(left(&mut talk), 7_000);
     talk.pass(7_000);
@@ -116,22 +116,22 @@ fn a_node_that_restarts_while_it_is_known_is_found_out_with_the_next_greeting() 
 }
 
 #[test]
-fn another_server_in_its_place_is_believed_no_more_than_what_is_known() {
-    // A replica that was promoted, or a server whose clock was set: it says that it has been there
-    // for long, but the one before was heard a moment ago.
+fn the_uptime_of_another_server_counts_only_from_the_last_reply_of_the_former_one() {
+    // A promoted replica, or a server whose clock was set, reports a long uptime. But the former
+    // server replied two seconds before.
     let mut talk = greeted("a", 1_000);
     greeted_again(&mut talk, 2, "b", 1_000);
     assert_eq!(left(&mut talk), 58_000);
-    // When nothing was heard for longer, there is nothing that says otherwise.
+    // After 61 seconds without a reply, the reported uptime is possible.
     greeted_again(&mut talk, 61, "c", 1_000);
     assert_eq!(left(&mut talk), 0);
-    // One that shows no name is not another one.
+    // A server without a `run_id` counts as the same server.
     greeted_again(&mut talk, 1, "", 1_000);
     assert_eq!(left(&mut talk), 0);
 }
 
 #[test]
-fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has_been_up() {
+fn without_a_reported_uptime_the_quarantine_counts_from_the_greeting() {
     let mut talk = greeted("a", 1_000);
     talk.lose();
     talk.pass(1_000);
@@ -146,7 +146,7 @@ fn a_connection_is_all_that_is_known_of_a_node_that_does_not_say_how_long_it_has
 }
 
 #[test]
-fn nothing_is_said_of_a_quarantine_without_a_connection() {
+fn no_quarantine_is_reported_without_a_connection() {
     let mut talk = greeted("a", 0);
     assert!(talk.session.status(talk.now, None).quarantine.is_some());
     talk.lose();

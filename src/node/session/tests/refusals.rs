@@ -1,4 +1,4 @@
-//! Removals that a node refuses to take, and scripts that it has forgotten.
+//! Removals that a node refuses, and scripts that it has forgotten.
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
@@ -10,13 +10,13 @@ const SILENCE_MAX: Duration = Duration::from_millis(500);
 const LOADING: &str = "-LOADING Redis is loading the dataset in memory\r\n";
 
 #[test]
-fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
+fn a_refused_removal_stays_pending_for_its_ttl_and_no_longer() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVAL 1"]);
-    let ttl = request(Verb::Undo, 1, talk.now).ttl().expect("it has one").as_duration();
+    let ttl = request(Verb::Undo, 1, talk.now).ttl().expect("an undo has a ttl").as_duration();
     let (start, mut times) = (talk.now, 0);
-    // The node is asked about something else now and then, and refuses that and the removal.
+    // The node gets other commands from time to time, and refuses these and the removal.
     while talk.session.load() != (0, 0) {
         talk.hear(LOADING.repeat(talk.session.load().0));
         talk.pass(501);
@@ -24,13 +24,13 @@ fn a_removal_that_is_refused_is_owed_for_its_ttl_and_no_longer() {
         talk.hear(LOADING.repeat(talk.session.load().0));
         times += talk.commands().iter().filter(|command| *command == "EVAL 1").count();
         talk.answers();
-        assert!(talk.now.since(start) < ttl + Duration::from_secs(2), "it is owed for ever");
+        assert!(talk.now.since(start) < ttl + Duration::from_secs(2), "it stays pending for ever");
     }
     assert!(times >= 1, "it is sent again");
 }
 
 #[test]
-fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
+fn a_refused_removal_is_sent_again_after_a_pause() {
     for refusal in [LOADING, "-BUSY Redis is busy running a script.\r\n"] {
         let mut talk = ScriptedSession::ready();
         talk.post(1, Verb::Undo);
@@ -49,11 +49,11 @@ fn a_removal_that_is_refused_is_sent_again_when_time_passes() {
 }
 
 #[test]
-fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
+fn an_extension_with_an_unknown_script_is_always_sent_again() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.hear(":1\r\n");
-    // From now on it is sent by its digest.
+    // The next one is sent by the digest.
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
     talk.commands();
     let extension = request(Verb::Extend, 1, talk.now);
@@ -61,13 +61,13 @@ fn an_extension_is_sent_again_whatever_was_sent_behind_it() {
     talk.session.send(talk.now, Some(ticket(3)), &extension);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVALSHA 1"]);
     talk.hear("-NOSCRIPT No matching script. Please use EVAL.\r\n".repeat(2));
-    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 1"], "it only ever lengthens");
+    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 1"], "an extension never shortens the ttl");
     talk.hear(":4\r\n:5\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Granted)]);
 }
 
 #[test]
-fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered() {
+fn a_removal_with_an_invalid_reply_stays_pending() {
     let nonsense =
         ["+OK\r\n", ":7\r\n", "$-1\r\n", "*1\r\n:1\r\n", "-NOSCRIPT No matching script.\r\n"];
     for reply in nonsense {
@@ -76,7 +76,7 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
         assert_eq!(talk.commands(), ["EVAL 1"]);
         talk.hear(reply);
         assert_eq!((talk.votes(), talk.session.load().1), (vec![(1, Vote::Failed)], 1), "{reply}");
-        // Not at once: a node that answers like this might do so for ever.
+        // Not immediately: the node might send such replies for ever.
         talk.pass(20);
         if talk.session.is_down() {
             assert!(talk.session.wants_connection(talk.now));
@@ -90,7 +90,7 @@ fn a_removal_that_is_answered_by_nonsense_is_owed_like_one_that_is_not_answered(
 }
 
 #[test]
-fn a_web_server_is_recognised_however_its_words_are_cut() {
+fn a_web_server_is_recognised_however_its_reply_is_split() {
     for length in 1..12 {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
@@ -102,7 +102,7 @@ fn a_web_server_is_recognised_however_its_words_are_cut() {
     }
 }
 
-/// Sessions at every stage at which bytes can come, each with one command that is not answered.
+/// Sessions in every state in which bytes can arrive, each with one unanswered command.
 fn stages() -> [(&'static str, ScriptedSession); 4] {
     let greeting_is = |answered: usize| {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
@@ -127,7 +127,7 @@ fn stages() -> [(&'static str, ScriptedSession); 4] {
 }
 
 #[test]
-fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cut() {
+fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() {
     let expected = NodeError::NotRedis(OtherProtocol::Tls);
     assert!(expected.is_permanent());
     for kind in 0x14..=0x18 {
@@ -149,7 +149,7 @@ fn tls_is_recognised_at_every_stage_whatever_it_begins_with_and_however_it_is_cu
 }
 
 #[test]
-fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
+fn a_byte_that_could_begin_tls_is_judged_with_the_next_byte() {
     for (stage, mut talk) in stages() {
         talk.hear([0x16]);
         assert!(!talk.session.is_down(), "{stage}");
@@ -167,7 +167,7 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
             assert_eq!(talk.problem(), NodeError::Protocol(fault), "{stage}");
         }
     }
-    // A reply that begins with such a byte inside is one all the same.
+    // A valid reply may contain such a byte.
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear(b"-\x15\x03\r\n");
@@ -175,7 +175,7 @@ fn a_byte_that_tls_could_begin_with_is_held_against_the_next_one() {
 }
 
 #[test]
-fn what_spoke_redis_before_has_not_become_a_web_server() {
+fn a_peer_that_has_spoken_redis_is_not_reported_as_a_web_server() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("H");
@@ -183,32 +183,32 @@ fn what_spoke_redis_before_has_not_become_a_web_server() {
 }
 
 #[test]
-fn what_is_owed_is_paid_before_the_next_command_on_a_connection_that_stands() {
+fn a_pending_release_is_written_before_the_next_command_on_the_same_connection() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
-    // Nobody reads for a while. The pause counts from when it was sent.
+    // The reply is read late. The pause counts from the time the command was sent.
     talk.now = talk.now.after(Duration::from_millis(600));
     talk.hear("-BUSY Redis is busy running a script.\r\n");
     talk.send(2, Verb::Extend);
-    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2"], "nothing may find a key that should be gone");
+    assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2"], "the removal is written first");
 }
 
 #[test]
-fn what_is_owed_goes_ahead_of_a_command_that_comes_when_its_pause_is_over() {
+fn a_pending_release_whose_pause_is_over_is_written_before_a_new_command() {
     let mut talk = ScriptedSession::ready();
     talk.post(1, Verb::Undo);
     talk.commands();
     talk.hear("-BUSY Redis is busy running a script.\r\n");
-    assert_eq!(talk.commands(), [""; 0], "it pauses");
-    // Nobody has looked at the clock since.
+    assert_eq!(talk.commands(), [""; 0], "there is a pause after a refusal");
+    // No tick has happened since.
     talk.now = talk.now.after(Duration::from_millis(600));
     talk.send(2, Verb::Extend);
     assert_eq!(talk.commands(), ["EVAL 1", "EVAL 2"]);
 }
 
 #[test]
-fn nonsense_is_followed_by_a_pause_also_on_a_connection_that_had_worked() {
+fn an_invalid_reply_is_followed_by_a_pause_also_on_a_working_connection() {
     let pauses = (0..20).filter(|seed| {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", *seed));
         talk.connect();

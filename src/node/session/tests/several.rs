@@ -1,11 +1,11 @@
-//! Requests about several keys: by a script, whatever they do, and as many bytes as all their keys.
+//! Requests about several keys: always sent as a script, and all keys count for the room.
 
 use crate::engine::{LockAttributes, LockId, Request, Verb, Vote};
 use crate::node::fixture::{self, ScriptedSession, at, greeting, lock, ticket};
 use crate::node::{IN_FLIGHT_BYTES_MAX, NodeError, Phase, SessionOptions};
 use std::sync::Arc;
 
-/// A request about `key`, and as many more of this length.
+/// A request about `key`, and `more` other keys of this length.
 fn about(verb: Verb, owner: u8, more: usize, length: usize) -> Request {
     let name = |number: usize| format!("{number:0length$}").into_bytes().into();
     let more_keys = (0..more).map(name).collect();
@@ -35,7 +35,7 @@ fn experienced() -> ScriptedSession {
 }
 
 #[test]
-fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
+fn an_unknown_script_is_sent_again_unless_its_undo_is_in_flight() {
     let mut talk = experienced();
     send(&mut talk, 1, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVALSHA 1"]);
@@ -49,12 +49,12 @@ fn a_script_that_is_unknown_is_sent_again_unless_its_undo_is_behind_it() {
     post(&mut talk, 1, Verb::Undo);
     assert_eq!(talk.commands(), ["EVALSHA 1", "EVAL 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n:-3\r\n");
-    assert_eq!(talk.commands(), [""; 0], "behind the undo it would plant keys that nobody removes");
+    assert_eq!(talk.commands(), [""; 0], "after its undo, nothing would remove its keys");
     assert_eq!((talk.votes(), talk.session.load()), (vec![(1, Vote::Failed)], (0, 0)));
 }
 
 #[test]
-fn what_is_owed_is_owed_for_all_keys() {
+fn a_pending_release_removes_all_keys() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.lose();
@@ -70,7 +70,7 @@ fn what_is_owed_is_owed_for_all_keys() {
 }
 
 #[test]
-fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() {
+fn an_invalid_counter_fails_the_attempt_permanently() {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 1, Verb::Acquire);
     talk.hear("-FENCE a counter of this lock is no number\r\n");
@@ -80,9 +80,9 @@ fn a_counter_that_is_none_fails_the_attempt_and_will_not_be_mended_by_waiting() 
 }
 
 #[test]
-fn all_keys_count_in_what_a_silent_node_is_sent() {
+fn all_keys_count_towards_the_room_of_a_silent_node() {
     let large = |verb, serial: u64| about(verb, serial as u8, 63, 1_000);
-    // To one that is connected, and to one that is yet to answer the greeting.
+    // One session is connected, the other has not been greeted yet.
     let (mut ready, mut new) =
         (ScriptedSession::ready(), ScriptedSession::new(SessionOptions::new("redis://node", 7)));
     ready.send(0, Verb::Ping);
@@ -95,18 +95,18 @@ fn all_keys_count_in_what_a_silent_node_is_sent() {
         });
         let sent = sent.count();
         assert!((7..=9).contains(&sent), "{sent} times 63,000 bytes");
-        // What was planted can be taken back all the same, and is forgotten sooner or later.
+        // Removals are still accepted, and are bounded.
         for serial in 0..200 {
             talk.session.send(talk.now, None, &large(Verb::Undo, serial));
         }
-        let (unanswered, owed) = talk.session.load();
-        assert!((sent..=18).contains(&(unanswered.max(owed))), "{unanswered}, {owed}");
+        let (unanswered, pending) = talk.session.load();
+        assert!((sent..=18).contains(&(unanswered.max(pending))), "{unanswered}, {pending}");
         assert!(talk.session.output().len() <= IN_FLIGHT_BYTES_MAX + 70_000);
     }
 }
 
 #[test]
-fn a_request_of_several_that_was_refused_owes_nothing() {
+fn a_refused_request_for_several_keys_leaves_no_pending_release() {
     for refusal in [":-1\r\n", "-WRONGTYPE Operation against a key\r\n"] {
         let mut talk = ScriptedSession::ready();
         send(&mut talk, 1, Verb::Acquire);
@@ -116,7 +116,7 @@ fn a_request_of_several_that_was_refused_owes_nothing() {
 }
 
 #[test]
-fn lists_that_no_script_of_ours_answers_end_the_connection() {
+fn invalid_lists_close_the_connection() {
     let table = [
         (Verb::Acquire, "*1\r\n:1\r\n"),
         (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),

@@ -1,4 +1,4 @@
-//! Nodes that fall silent, and how soon they are tried again.
+//! Silent nodes, and the pause before the next connection.
 
 use crate::engine::Verb;
 use crate::node::fixture::{ScriptedSession, at, greeting};
@@ -9,7 +9,7 @@ use std::time::Duration;
 fn a_silent_node_loses_its_connection() {
     let mut talk = ScriptedSession::ready();
     talk.pass(60_000);
-    assert!(!talk.session.is_down(), "nothing was asked of it");
+    assert!(!talk.session.is_down(), "no command is unanswered");
     talk.send(1, Verb::Acquire);
     assert_eq!(talk.session.next_deadline(), Some(at(60_500)));
     talk.pass(499);
@@ -20,7 +20,7 @@ fn a_silent_node_loses_its_connection() {
 }
 
 #[test]
-fn connecting_and_greeting_take_no_longer_than_silence_may() {
+fn connecting_and_greeting_are_limited_by_the_maximum_silence() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Acquire);
     talk.session.connecting(talk.now, Phase::Resolving);
@@ -48,7 +48,7 @@ fn pause(session: &Session, now: crate::clock::Time) -> Duration {
 }
 
 #[test]
-fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
+fn pauses_grow_while_a_server_accepts_and_closes_connections() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     let mut longest = Duration::ZERO;
     for _ in 0..20 {
@@ -63,39 +63,39 @@ fn a_server_that_accepts_and_closes_is_left_alone_for_longer_and_longer() {
 }
 
 #[test]
-fn a_connection_that_worked_and_was_closed_idle_is_made_again_at_once() {
+fn a_working_connection_that_is_closed_while_idle_is_made_again_without_a_pause() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
     talk.hear("+OK\r\n");
     talk.lose();
-    assert!(!talk.session.wants_connection(talk.now), "there is no need yet");
+    assert!(!talk.session.wants_connection(talk.now), "there is no request yet");
     talk.send(2, Verb::Acquire);
     assert!(talk.session.wants_connection(talk.now));
 }
 
 #[test]
-fn removals_are_worth_waiting_for_until_the_node_has_been_silent_for_too_long() {
+fn removals_are_awaited_until_the_node_has_been_silent_for_too_long() {
     const PATIENCE: Duration = Duration::from_millis(50);
-    let is_worth_it = |talk: &ScriptedSession| talk.session.has_removals(talk.now, PATIENCE);
+    let are_awaited = |talk: &ScriptedSession| talk.session.has_removals(talk.now, PATIENCE);
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
-    assert!(!is_worth_it(&talk), "there is nothing to remove");
+    assert!(!are_awaited(&talk), "there is nothing to remove");
     talk.post(1, Verb::Undo);
-    assert!(is_worth_it(&talk));
+    assert!(are_awaited(&talk));
     talk.pass(49);
-    assert!(is_worth_it(&talk));
+    assert!(are_awaited(&talk));
     talk.hear("+OK\r\n");
     talk.pass(49);
-    assert!(is_worth_it(&talk), "it has just answered");
+    assert!(are_awaited(&talk), "the node has just replied");
     talk.pass(1);
-    assert!(!is_worth_it(&talk), "it may be stopped");
+    assert!(!are_awaited(&talk), "the node may be stopped");
     talk.hear(":2\r\n");
-    assert!(!is_worth_it(&talk), "it has been removed");
+    assert!(!are_awaited(&talk), "the key has been removed");
 
     talk.lose();
     talk.pass(1_000);
     talk.post(2, Verb::Undo);
-    assert!(!is_worth_it(&talk), "nobody connects any more");
+    assert!(!are_awaited(&talk), "no connection is being made");
     talk.session.connecting(talk.now, Phase::Connecting);
-    assert!(is_worth_it(&talk), "the connection is about to stand");
+    assert!(are_awaited(&talk), "the connection is being made");
 }

@@ -1,10 +1,10 @@
-//! Bytes that arrive while nothing is asked, or twice: they answer nothing.
+//! Unsolicited and repeated replies: they answer no command.
 
 use crate::engine::{Verb, Vote};
 use crate::node::fixture::{ScriptedSession, greeting};
 use crate::node::{NodeError, ServerErrorKind, SessionOptions};
 
-/// A session that has asked and been answered before.
+/// An idle session whose previous command was answered.
 fn idle() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Acquire);
@@ -14,18 +14,22 @@ fn idle() -> ScriptedSession {
 }
 
 fn loss(talk: &ScriptedSession) -> NodeError {
-    talk.session.loss().cloned().expect("the connection was given up")
+    talk.session.loss().cloned().expect("the connection was closed")
 }
 
 #[test]
-fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
+fn an_unsolicited_reply_closes_the_connection_and_is_reported() {
     for stray in ["+OK\r\n", ":1\r\n", "$-1\r\n", "*0\r\n", "|1\r\n+a\r\n+b\r\n+OK\r\n"] {
         let mut talk = idle();
         talk.hear(stray);
         let problem = loss(&talk).to_string();
         assert!(problem.contains("nothing was asked"), "{problem}");
         talk.send(2, Verb::Acquire);
-        assert_eq!(talk.votes(), [], "it waits for another connection, which is made at once");
+        assert_eq!(
+            talk.votes(),
+            [],
+            "it waits for another connection, which is made without a pause"
+        );
         assert!(talk.session.wants_connection(talk.now));
     }
     for (stray, kind) in [
@@ -40,12 +44,12 @@ fn what_comes_unasked_ends_the_connection_and_is_kept_in_words() {
 }
 
 #[test]
-fn the_beginning_of_a_reply_is_enough() {
+fn the_beginning_of_an_unsolicited_reply_closes_the_connection() {
     for stray in ["+", "+OK", ":1\r", "$5\r\nab", "*2\r\n:1\r\n", "-E"] {
         let mut talk = idle();
         talk.hear(stray);
-        assert!(talk.session.is_down(), "the rest would be taken for an answer: {stray:?}");
-        // Also if it comes with the answer before it.
+        assert!(talk.session.is_down(), "the rest would count as a reply: {stray:?}");
+        // Also if it arrives together with the reply before it.
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
         talk.hear(format!("+OK\r\n{stray}"));
@@ -55,7 +59,7 @@ fn the_beginning_of_a_reply_is_enough() {
 }
 
 #[test]
-fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
+fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
     let message = b">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nx\r\n|1\r\n+a\r\n$2\r\nbc\r\n";
     for cut in 0..=message.len() {
         let mut talk = idle();
@@ -72,14 +76,14 @@ fn messages_and_attributes_may_come_at_any_time_in_any_parts() {
 }
 
 #[test]
-fn the_half_of_a_reply_behind_an_attribute_is_noticed() {
+fn half_of_an_unsolicited_reply_after_an_attribute_closes_the_connection() {
     let mut talk = idle();
     talk.hear("|1\r\n+a\r\n+b\r\n+O");
     assert!(talk.session.is_down());
 }
 
 #[test]
-fn the_answer_of_a_script_that_comes_twice_counts_once() {
+fn a_repeated_reply_of_a_script_counts_once() {
     for verb in [Verb::Extend, Verb::Release, Verb::Handoff, Verb::Fence, Verb::Remove] {
         let yes = if verb == Verb::Handoff { "*2\r\n:1\r\n:0\r\n" } else { ":1\r\n" };
         for answer in [yes, ":-1\r\n"] {
@@ -88,7 +92,7 @@ fn the_answer_of_a_script_that_comes_twice_counts_once() {
             talk.send(2, verb);
             talk.hear(answer);
             assert_eq!(talk.votes().len(), 1);
-            // Behind the next command, where nothing but its number tells it from an answer.
+            // After the next command is written, only its number distinguishes it.
             talk.hear(answer);
             assert_eq!(talk.votes(), [(2, Vote::Failed)], "{verb:?} {answer}");
             assert!(talk.session.is_down());
@@ -97,7 +101,7 @@ fn the_answer_of_a_script_that_comes_twice_counts_once() {
 }
 
 #[test]
-fn no_number_is_used_on_two_connections() {
+fn no_command_number_is_used_on_two_connections() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.lose();
@@ -111,21 +115,21 @@ fn no_number_is_used_on_two_connections() {
 }
 
 #[test]
-fn what_may_be_mistaken_is_read_before_a_request_is_written() {
+fn bytes_that_could_pass_for_a_reply_must_be_read_before_a_request_is_written() {
     let must_be_read_before = |talk: &ScriptedSession, verb| {
         talk.session.must_be_read_before(&crate::node::fixture::request(verb, 3, talk.now))
     };
     let mut talk = idle();
     assert!(must_be_read_before(&talk, Verb::Acquire) && must_be_read_before(&talk, Verb::Release));
     talk.send(2, Verb::Release);
-    assert!(must_be_read_before(&talk, Verb::Acquire), "a second answer would pass for its own");
-    assert!(!must_be_read_before(&talk, Verb::Release), "its answer carries proof");
+    assert!(must_be_read_before(&talk, Verb::Acquire), "a repeated reply could count for it");
+    assert!(!must_be_read_before(&talk, Verb::Release), "its reply carries a proof");
     talk.lose();
     assert!(!must_be_read_before(&talk, Verb::Acquire), "there is no connection");
 }
 
 #[test]
-fn what_comes_behind_the_greeting_answers_nothing() {
+fn bytes_after_the_greeting_do_not_count_as_a_reply() {
     for stray in ["+OK\r\n", "+O", "-ERR what\r\n"] {
         let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
         talk.send(1, Verb::Acquire);
@@ -137,7 +141,7 @@ fn what_comes_behind_the_greeting_answers_nothing() {
     }
 }
 
-/// A node that has just answered with an error, asked or not.
+/// A node that has just sent an error, unsolicited or not.
 fn after_an_error() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Release);
@@ -148,17 +152,17 @@ fn after_an_error() -> ScriptedSession {
 }
 
 #[test]
-fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
+fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
-    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one look is enough");
+    assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one inspection is enough");
     talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
     talk.send(4, Verb::Acquire);
     assert_eq!(talk.commands(), ["SET 4"]);
 
-    // What is under way anyhow shows it as well.
+    // A script that is in flight anyway proves the order as well.
     let mut talk = after_an_error();
     talk.send(2, Verb::Extend);
     talk.send(3, Verb::Acquire);
@@ -168,15 +172,15 @@ fn behind_an_error_a_plain_lock_is_taken_when_a_script_has_shown_the_order() {
 }
 
 #[test]
-fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
-    // The answer to the release comes now, as that to the look.
+fn replies_after_an_unsolicited_error_do_not_count() {
+    // The reply to the release arrives in place of the reply to the inspection.
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.hear(":1\r\n+OK\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Failed)]);
     assert!(talk.session.is_down());
 
-    // Among locks that are asked for together, the grant of one would be that of the next.
+    // With several attempts in flight, the grant of one would count for the next.
     let mut talk = ScriptedSession::ready();
     (1..=3).for_each(|serial| talk.send(serial, Verb::Acquire));
     talk.hear("-ERR max number of clients reached\r\n+OK\r\n$-1\r\n");
@@ -184,7 +188,7 @@ fn behind_an_error_that_nobody_asked_for_each_reply_is_anothers() {
 }
 
 #[test]
-fn an_error_behind_an_error_leaves_the_order_in_doubt() {
+fn an_error_after_an_error_leaves_the_order_unproven() {
     let mut talk = after_an_error();
     talk.send(2, Verb::Acquire);
     talk.hear("-LOADING\r\n+OK\r\n");
@@ -193,19 +197,19 @@ fn an_error_behind_an_error_leaves_the_order_in_doubt() {
 }
 
 #[test]
-fn half_a_message_does_not_make_one_answer_count_for_another() {
+fn half_a_message_does_not_shift_replies_to_other_commands() {
     for half in [">2\r\n+a\r\n", "|1\r\n+a\r\n"] {
         let mut talk = idle();
         talk.hear(half);
         talk.send(2, Verb::Acquire);
         talk.send(3, Verb::Acquire);
         assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
-        // The answer to the look is taken for the rest, and the next one for that answer.
+        // The reply to the inspection completes the message, and the next reply takes its place.
         talk.hear("*3\r\n:2\r\n_\r\n:-2\r\n$-1\r\n+OK\r\n");
         assert!(talk.votes().iter().all(|(_, vote)| *vote == Vote::Failed), "{half:?}");
         assert!(talk.session.is_down(), "{half:?}");
 
-        // Where it was only late, nothing is lost.
+        // If the rest of the message was only late, no vote is lost.
         let mut talk = idle();
         talk.hear(half);
         talk.send(2, Verb::Acquire);
@@ -215,7 +219,7 @@ fn half_a_message_does_not_make_one_answer_count_for_another() {
 }
 
 #[test]
-fn an_error_that_comes_twice_counts_for_nothing_else() {
+fn a_repeated_error_does_not_count_for_another_command() {
     let mut talk = ScriptedSession::ready();
     talk.send(1, Verb::Extend);
     talk.send(2, Verb::Acquire);
@@ -226,7 +230,7 @@ fn an_error_that_comes_twice_counts_for_nothing_else() {
 }
 
 #[test]
-fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then() {
+fn a_peer_that_sends_invalid_replies_causes_few_connections() {
     let mut talk = ScriptedSession::ready();
     let mut connections = 0;
     for _ in 0..10_000 {
@@ -244,7 +248,7 @@ fn a_peer_that_talks_nonsense_costs_a_few_connections_and_then_one_now_and_then(
 }
 
 #[test]
-fn what_comes_before_a_command_is_written_is_no_answer_to_it() {
+fn a_reply_that_arrives_before_its_command_is_written_does_not_count() {
     for unwritten in [1, 5, usize::MAX] {
         let mut talk = ScriptedSession::ready();
         talk.send(1, Verb::Acquire);
