@@ -205,7 +205,7 @@ fn the_io_thread_ends_with_the_last_clone_after_all_removals() {
 
 #[test]
 fn the_last_drop_waits_longer_than_a_round_for_a_server_that_replies_slowly() {
-    const LOCKS: u32 = 7;
+    const LOCKS: u32 = 12;
     const PAUSE: Duration = Duration::from_millis(400);
     const TIMEOUT: Duration = Duration::from_secs(2);
     const { assert!(PAUSE.as_millis() * LOCKS as u128 > TIMEOUT.as_millis() + 500) };
