@@ -23,7 +23,6 @@ use crate::wait_queue::WaitQueues;
 use crate::watchdog::Watchdog;
 pub(crate) use cancellation::Cancellation;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 /// The state that all clones of a client and the guards of its locks share.
@@ -84,12 +83,9 @@ impl Core {
         })
     }
 
-    /// Runs an operation to its end.
+    /// Runs an extension or a release to its end. Only an acquisition pauses between attempts.
     pub(crate) fn run<O: Operation>(&self, operation: O) -> (O::Outcome, LastRound) {
-        self.run_paused(operation, |_, _, until| {
-            sleep_until(until);
-            None
-        })
+        self.run_paused(operation, |_, _, _| unreachable!("it makes no attempts"))
     }
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what
@@ -147,7 +143,7 @@ impl Core {
 fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     // If there are no random numbers now, reconnecting is less spread out; locking, later, is what
     // needs them.
-    let seed = draw().map_or(0, |draw| draw.seed);
+    let seed = draw().map_or(0, |entropy| entropy.seed);
     let mut options = SessionOptions::new(&url.to_string(), seed);
     let client_name = settings.client_name.as_deref();
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
@@ -180,11 +176,4 @@ pub(crate) fn draw() -> Option<Entropy> {
     let mut bytes = [0; Entropy::LEN];
     getrandom::fill(&mut bytes).ok()?;
     Some(Entropy::from_bytes(bytes))
-}
-
-fn sleep_until(time: Time) {
-    let pause = time.since(clock::now());
-    if !pause.is_zero() {
-        thread::sleep(pause);
-    }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use redlatch::event::AttemptOutcome;
 use redlatch::{ExtendError, LockClient, LockError, LockLost, Released};
 use support::eventually;
-use support::journal::{Journal, names};
+use support::journal::{Journal, names, recorded_client};
 use support::locks::{
     LIMIT, LONG, all_nodes_client, pause, resume, take, value, with_long_timeout,
 };
@@ -17,18 +17,10 @@ use support::servers::Servers;
 
 const SHORT: Duration = Duration::from_millis(100);
 
-/// A client that waits for all nodes, and a journal of its events.
-#[track_caller]
-fn recorded_client(servers: &Servers) -> (LockClient, Journal) {
-    let journal = Journal::default();
-    let builder = with_long_timeout(servers.urls()).wait_for_all(true).restart_guard(false);
-    (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
-}
-
 #[test]
 fn acquiring_and_releasing_a_free_lock_gives_three_events() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let _ = take(&client, "free", LONG).release().unwrap();
     let names_at_first = names(&journal.entries());
     assert_eq!(
@@ -69,7 +61,7 @@ fn events_name_the_resource_without_the_key_prefix() {
 #[test]
 fn each_attempt_for_a_held_lock_is_an_event() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let held = take(&all_nodes_client(servers.urls()), "held", LONG);
 
     assert!(client.try_lock("held", LONG).unwrap().is_none());
@@ -99,7 +91,7 @@ fn each_attempt_for_a_held_lock_is_an_event() {
 #[test]
 fn a_handoff_is_an_event_released_and_an_event_acquired() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "line", LONG);
     assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
     let waiting = client.clone();
@@ -123,7 +115,7 @@ fn a_handoff_is_an_event_released_and_an_event_acquired() {
 #[test]
 fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
     let servers = Servers::start(1);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let _guard = take(&client, "line", LONG);
     journal.take_lock_events();
     assert!(client.try_lock_for("line", LONG, SHORT).unwrap().is_none());
@@ -135,7 +127,7 @@ fn a_thread_that_only_waited_in_the_queue_reports_no_attempt() {
 #[test]
 fn extensions_are_reported_and_a_loss_is_reported_once() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let mut guard = take(&client, "extended", LONG / 2);
     journal.take_lock_events();
     guard.extend(LONG).unwrap();
@@ -159,7 +151,7 @@ fn extensions_are_reported_and_a_loss_is_reported_once() {
 #[test]
 fn a_lock_that_is_released_too_late_is_reported_as_lost() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     type GiveBack = fn(redlatch::LockGuard);
     let ways: [GiveBack; 2] = [drop, |guard| assert_eq!(guard.release(), Ok(Released::TooLate))];
     for give_back in ways {
@@ -184,7 +176,7 @@ fn a_lock_that_is_released_too_late_is_reported_as_lost() {
 #[test]
 fn a_release_that_finds_an_automatically_extended_lock_gone_emits_the_loss() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = client.request("kept").ttl(LONG).keep_alive().lock().unwrap();
     servers.iter().for_each(|server| drop(server.command(&["DEL", "kept"])));
     assert_eq!(guard.release(), Ok(Released::TooLate));
@@ -254,7 +246,7 @@ fn a_wait_for_the_end_of_a_quarantine_is_reported_once() {
 #[test]
 fn no_event_shows_a_password_or_a_token() {
     let mut servers = Servers::start_with(3, &["--requirepass", SECRET]);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let mut guard = take(&client, "quiet", LONG);
     let token = value(&servers[0], "quiet").expect("it is held");
     guard.extend(LONG).unwrap();

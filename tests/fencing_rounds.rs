@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{Builder, LockClient, LockError, Released};
+use redlatch::{LockError, Released};
 use support::cli::{Client, encode};
 use support::eventually;
 use support::fencing::{AHEAD, counter, counter_key, fenced, set_counter, token};
-use support::journal::{Journal, names};
+use support::journal::{names, recorded_client};
 use support::locks::{LIMIT, LONG, gone, holders, take, with_long_timeout, without_restart_guard};
 use support::peer::Peer;
 use support::servers::Servers;
@@ -93,13 +93,6 @@ impl Rig {
 /// live? The script that acquires a lock has two more.
 fn is_confirmation(words: &[Vec<u8>]) -> bool {
     words[0].starts_with(b"EVAL") && words.len() == 10 && words[4].ends_with(b":redlatch:fence")
-}
-
-/// A client that waits for all nodes, so that the last one takes part, and a journal of its events.
-fn recorded_client(builder: Builder) -> (LockClient, Journal) {
-    let journal = Journal::default();
-    let client = builder.wait_for_all(true).on_event(journal.recorder()).build();
-    (client.expect("the settings are good"), journal)
 }
 
 #[test]

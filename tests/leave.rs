@@ -6,9 +6,9 @@ use crate::support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockGuard};
+use redlatch::LockGuard;
 use support::eventually;
-use support::journal::{Journal, names};
+use support::journal::{names, recorded_client};
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, gone, holders, pttl, take, with_long_timeout,
     without_restart_guard,
@@ -17,13 +17,6 @@ use support::queue::spawn_waiter;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
-
-/// A client with long timeouts that waits for all nodes, and its events.
-fn recorded_client(servers: &Servers) -> (LockClient, Journal) {
-    let journal = Journal::default();
-    let builder = with_long_timeout(servers.urls()).wait_for_all(true);
-    (builder.on_event(journal.recorder()).build().expect("the settings are good"), journal)
-}
 
 /// How many commands that can remove or change a key the servers have carried out.
 fn scripts(servers: &Servers) -> u64 {
@@ -34,7 +27,7 @@ fn scripts(servers: &Servers) -> u64 {
 #[test]
 fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let servers = Servers::start(3);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let others = all_nodes_client(servers.urls());
     let (asked, before) = (Instant::now(), scripts(&servers));
     take(&client, "nightly", TTL).leave();
@@ -88,7 +81,7 @@ fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
 #[test]
 fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     let servers = Servers::start(1);
-    let (client, journal) = recorded_client(&servers);
+    let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "slow", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
     guard.leave();

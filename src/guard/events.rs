@@ -42,7 +42,8 @@ impl LockGuard {
         }
         // The next waiter need not wait for the callback.
         drop(self.head.take());
-        if outcome == Some(Released::TooLate) {
+        let is_lost = outcome == Some(Released::TooLate);
+        if is_lost {
             let now = clock::now();
             match self.lease.check(now) {
                 Err(lost) => self.emit_lost(lost),
@@ -55,7 +56,6 @@ impl LockGuard {
             }
         }
         let now = clock::now();
-        let is_lost = outcome == Some(Released::TooLate);
         let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
         let remaining = least.saturating_sub(self.age(now));
         let (resource, held) = (self.resource(), self.age(now));

@@ -4,9 +4,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{Event, Released};
+use redlatch::{Builder, Event, LockClient, Released};
 
 use super::secret::shown;
+
+/// A client that waits for all nodes, and the journal of its events.
+#[track_caller]
+pub fn recorded_client(builder: Builder) -> (LockClient, Journal) {
+    let journal = Journal::default();
+    let client = builder.wait_for_all(true).on_event(journal.recorder()).build();
+    (client.expect("the settings are good"), journal)
+}
 
 /// One event, with the details that tests check.
 #[derive(Clone, Debug, Default)]
