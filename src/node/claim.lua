@@ -1,8 +1,16 @@
 local locks, held, fence, found = tonumber(ARGV[1]), 0, 0, {}
+local reserved, waiter = 'redlatch:reserved:', ARGV[7]
 for i = 1, locks do
   local value = redis.call('GET', KEYS[i])
+  if value and ARGV[2] == ARGV[3] and string.sub(value, 1, 18) == reserved then
+    value = false
+  end
   if value and (ARGV[2] == '' or value ~= ARGV[2]) then
-    return -ARGV[7]
+    return -ARGV[8]
+  end
+  local head = waiter ~= '' and redis.call('ZRANGE', KEYS[i] .. ':redlatch:queue', 0, 0)[1]
+  if not value and head and head ~= waiter then
+    return -ARGV[8]
   end
   held, found[i] = value and held + 1 or held, value
 end
@@ -30,4 +38,16 @@ for i = locks + 1, #KEYS do
     redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
   end
 end
-return {ARGV[7] + 0, held == locks and 0 or 1, fence}
+local queue, lease = KEYS[1] .. ':redlatch:queue', KEYS[1] .. ':redlatch:lease:'
+if waiter ~= '' then
+  redis.call('ZREM', queue, waiter)
+  redis.call('DEL', lease .. waiter, KEYS[1] .. ':redlatch:bell:' .. waiter)
+  local head = redis.call('ZRANGE', queue, 0, 0)[1]
+  while head and redis.call('EXISTS', lease .. head) == 0 do
+    redis.call('ZREM', queue, head)
+    head = redis.call('ZRANGE', queue, 0, 0)[1]
+  end
+end
+local waiting = redis.pcall('ZCARD', queue)
+local is_new = (waiter ~= '' or held < locks) and 1 or 0
+return {ARGV[8] + 0, is_new, fence, type(waiting) == 'number' and waiting or 0}

@@ -5,4 +5,13 @@ if type(value) == 'table' then
   end
   value = ''
 end
-return {ARGV[1] + 0, value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1])}
+local waiters = {}
+local first = redis.pcall('ZRANGE', KEYS[1] .. ':redlatch:queue', 0, 99)
+for i = 1, #first do
+  local lease = redis.call('GET', KEYS[1] .. ':redlatch:lease:' .. first[i])
+  waiters[#waiters + 1] = lease and first[i] or nil
+  waiters[#waiters + 1] = lease and string.sub(lease, 1, 1024) or nil
+end
+return {
+  ARGV[1] + 0, value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1]), waiters
+}

@@ -48,7 +48,7 @@ impl PartialEq for Script {
 /// `ARGV[2]` the number.
 pub const RELEASE: Script = Script {
     source: include_str!("release.lua"),
-    sha1: "b6f21aa454ac51f6395cac9031d16fcb6d10a6f6",
+    sha1: "938f563f7731097b7054f24bfaf41312d040a4f4",
 };
 
 /// Extends the ttl of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
@@ -65,7 +65,7 @@ pub const EXTEND: Script =
 /// token.
 pub const HANDOFF: Script = Script {
     source: include_str!("handoff.lua"),
-    sha1: "d4d43b4c75a685d76af75b4586a2fcf9c9193946",
+    sha1: "65a34b9762b1ab496981fb7b2ed54f089a6e83cf",
 };
 
 /// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
@@ -81,7 +81,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "3b981332772e2db735b9d875e46089561ba4fe43" };
+    Script { source: include_str!("claim.lua"), sha1: "5d7c1d6dd05f521befaaf0ddf29e7a81a391d51e" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -94,7 +94,7 @@ pub const FENCE: Script =
 /// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
     source: include_str!("release_all.lua"),
-    sha1: "618a51a85332b497c2818cbba8d8cbce1302bc88",
+    sha1: "51fb8a97003a20a957f0f4b4d167ab87b290a1de",
 };
 
 /// As [`EXTEND`], for several keys: the ttl of each is extended, if all hold our value.
@@ -108,13 +108,13 @@ pub const EXTEND_ALL: Script = Script {
 /// value that is no string is answered as an empty one: any value blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "99232a055518e7b71f3bdcef4a079b537ca3e406",
+    sha1: "f14a575cf1234282d4442eecd656dba491b004f4",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script =
-    Script { source: include_str!("remove.lua"), sha1: "fb7e7ce4478e1283a564cc76dda97cd8679ed6cf" };
+    Script { source: include_str!("remove.lua"), sha1: "db742f9af8529efd331e23cbcd4d5efa168cea5a" };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
 /// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the number. It sets the ttl of each key that holds
@@ -123,9 +123,77 @@ pub const REMOVE: Script =
 pub const LEAVE: Script =
     Script { source: include_str!("leave.lua"), sha1: "c57c773b866370d48b250720662967109a071325" };
 
+/// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]`
+/// its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock, and is
+/// replaced.
+pub const RESTORE: Script = Script {
+    source: include_str!("restore.lua"),
+    sha1: "5d6a7fb29c02b4a54d4cac6af0ad5588463aa2df",
+};
+
+/// Enters a waiter into the queue of a lock, or renews its place: `KEYS[1]` the lock's key,
+/// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
+/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` the value of its lease,
+/// `ARGV[5]` the ttl of its lease and `ARGV[6]` that of a reservation, in milliseconds, `ARGV[7]`
+/// the number. A waiter that has a place keeps its number if it asks for 0.
+///
+/// The script removes waiters whose lease has expired from the front of the queue. If the key holds
+/// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
+/// own is set, which its connection watches.
+///
+/// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
+/// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
+pub const QUEUE: Script = Script {
+    source: include_str!("queue.lua"),
+    sha1: "583ff6fd446f27df1c16386f22b0e4f6ed9516bb",
+};
+
+/// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
+/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
+/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first. The
+/// waiter leaves the queue, and waiters behind it whose lease has expired are removed up to the
+/// first whose lease has not.
+///
+/// Answers a list: the number, 1, and how many waiters there are.
+pub const TURN: Script = Script {
+    source: include_str!("turn.lua"),
+    sha1: "c6ea09a51e74785fe2e08a8f90ae1f21c79f0ff6",
+};
+
+/// Removes a waiter from the queue of a lock, together with a key that holds its token or is
+/// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
+/// the ttl of a reservation in milliseconds, `ARGV[4]` the number. Answers yes if the key held the
+/// token.
+pub const LEAVE_QUEUE: Script = Script {
+    source: include_str!("leave_queue.lua"),
+    sha1: "301340ebba3ee649e461fab81eda6c6446a786ca",
+};
+
+/// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
+/// `ARGV[1]` is the number.
+pub const LISTEN: Script = Script {
+    source: include_str!("listen.lua"),
+    sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4",
+};
+
 /// Every script of this library.
-pub const ALL: [Script; 10] =
-    [RELEASE, EXTEND, HANDOFF, CLAIM, FENCE, RELEASE_ALL, EXTEND_ALL, INSPECT, REMOVE, LEAVE];
+pub const ALL: [Script; 15] = [
+    RELEASE,
+    EXTEND,
+    HANDOFF,
+    CLAIM,
+    FENCE,
+    RELEASE_ALL,
+    EXTEND_ALL,
+    INSPECT,
+    REMOVE,
+    LEAVE,
+    RESTORE,
+    QUEUE,
+    TURN,
+    LEAVE_QUEUE,
+    LISTEN,
+];
 
 #[cfg(test)]
 mod tests {

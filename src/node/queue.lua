@@ -1,0 +1,36 @@
+local queue = KEYS[1] .. ':redlatch:queue'
+local lease, bell = KEYS[1] .. ':redlatch:lease:', KEYS[1] .. ':redlatch:bell:'
+local reserved = 'redlatch:reserved:'
+local held = redis.pcall('GET', KEYS[1])
+if held == ARGV[3] then
+  redis.call('DEL', KEYS[1])
+  held = false
+end
+local number = redis.call('ZSCORE', queue, ARGV[1])
+if ARGV[2] ~= '0' then
+  number = ARGV[2]
+elseif not number then
+  number = (redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+end
+redis.call('ZADD', queue, number, ARGV[1])
+redis.call('SET', lease .. ARGV[1], ARGV[4], 'PX', ARGV[5])
+if redis.call('PTTL', queue) < tonumber(ARGV[5]) then
+  redis.call('PEXPIRE', queue, ARGV[5])
+end
+local head = redis.call('ZRANGE', queue, 0, 0)[1]
+while redis.call('EXISTS', lease .. head) == 0 do
+  redis.call('ZREM', queue, head)
+  head = redis.call('ZRANGE', queue, 0, 0)[1]
+end
+local is_free = not held or type(held) == 'string' and string.sub(held, 1, 18) == reserved
+if is_free and (held ~= reserved .. head or head == ARGV[1]) then
+  redis.call('SET', KEYS[1], reserved .. head, 'PX', ARGV[6])
+end
+if is_free and held ~= reserved .. head then
+  redis.call('SET', bell .. head, '', 'PX', ARGV[6])
+end
+local is_mine = is_free and head == ARGV[1]
+return {
+  ARGV[7] + 0, number + 0, redis.call('ZRANK', queue, ARGV[1]), is_mine and 1 or 0,
+  redis.call('PTTL', KEYS[1]), redis.call('ZCARD', queue)
+}
