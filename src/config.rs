@@ -3,6 +3,7 @@
 mod check;
 mod nodes;
 mod threads;
+mod waiting;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::{Event, Listener};
@@ -46,6 +47,8 @@ pub struct Builder {
     max_hold: Option<Duration>,
     restart_guard: bool,
     handoff_limit: HandoffLimit,
+    queue: bool,
+    waiter_lease: Option<Duration>,
     fencing_expiry: Option<Duration>,
     listener: Option<Listener>,
 }
@@ -81,7 +84,9 @@ impl Builder {
             max_ttl: Duration::from_secs(60),
             max_hold: None,
             restart_guard: true,
-            handoff_limit: HandoffLimit { count: 1_000, time: Duration::from_secs(1) },
+            handoff_limit: HandoffLimit::DEFAULT,
+            queue: true,
+            waiter_lease: None,
             fencing_expiry: None,
             listener: None,
         }

@@ -12,7 +12,7 @@ mod process;
 
 use crate::clock::{self, Time};
 use crate::config::Settings;
-use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl};
+use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
 use crate::net::Net;
@@ -67,7 +67,8 @@ impl Core {
             || Arc::new(WaitQueues::new(settings.handoff_limit, Arc::clone(&owner_process)));
         let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
         let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
-        let cancellation = Arc::new(Cancellation::new(queues, Arc::clone(&owner_process)));
+        let waits = (Arc::downgrade(&net), Arc::clone(&settings.rules));
+        let cancellation = Arc::new(Cancellation::new(queues, waits, Arc::clone(&owner_process)));
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
             net,
@@ -90,15 +91,26 @@ impl Core {
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// to do next and takes in the result; this adds the time and the random numbers. `pause` lets
-    /// a time come before the next attempt; an outcome from it ends the operation.
+    /// a time come before the next attempt; it is also called around a wait in the nodes' queue,
+    /// without a time. It returns whether the operation goes on as it was; if not, it has changed
+    /// the operation, which is polled again.
     pub(crate) fn run_paused<O: Operation>(
         &self,
         mut operation: O,
-        pause: impl Fn(&mut O, &LastRound, Time) -> Option<O::Outcome>,
+        pause: impl Fn(&mut O, &LastRound, Time) -> bool,
     ) -> (O::Outcome, LastRound) {
         let mut last = LastRound::default();
         loop {
             match operation.poll() {
+                Step::Send(request) if request.verb() == Verb::Await => {
+                    if !pause(&mut operation, &last, Time::ZERO) {
+                        continue;
+                    }
+                    let votes = self.net.submit(request).into_votes();
+                    if pause(&mut operation, &last, Time::ZERO) {
+                        operation.handle(clock::now(), Input::Ballot(votes.ballot));
+                    }
+                }
                 Step::Send(request) if request.verb().is_answered() => {
                     let votes = self.net.submit(request).into_votes();
                     last = LastRound { reports: votes.reports };
@@ -107,8 +119,8 @@ impl Core {
                 }
                 Step::Send(request) => self.net.post(request),
                 Step::Wait(until) => {
-                    if let Some(outcome) = pause(&mut operation, &last, until) {
-                        return (outcome, last);
+                    if !pause(&mut operation, &last, until) {
+                        continue;
                     }
                     let entropy = draw().map(|entropy| entropy.at(clock::wall_micros()));
                     let input = entropy.map_or(Input::NoEntropy, Input::Attempt);

@@ -23,7 +23,7 @@ pub(crate) use listener::Listener;
 
 use crate::error::{ExtendError, LockError, LockLost};
 use crate::name::Name;
-use crate::node::{NodeError, NodeReport};
+use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
 use std::time::Duration;
 
@@ -62,6 +62,24 @@ pub enum Event<'a> {
         /// The report of each node. Those whose grants do not count yet have
         /// [`NodeError::Quarantined`] with the time that is left.
         reports: &'a [NodeReport],
+    },
+    /// A call has a place in the nodes' queue for the lock: other clients hold it or wait for it.
+    /// Reported once in a call.
+    #[non_exhaustive]
+    Queued {
+        /// The resource to be locked.
+        resource: Name<'a>,
+        /// How many waiters of other clients are before it.
+        place: u64,
+    },
+    /// A majority of the nodes reserves the lock for a call that has queued, which now acquires it.
+    /// Reported once in a call.
+    #[non_exhaustive]
+    Woken {
+        /// The resource to be locked.
+        resource: Name<'a>,
+        /// From the call to now.
+        waited: Duration,
     },
     /// A call has acquired the lock, from the nodes or from another thread of this client.
     #[non_exhaustive]
@@ -190,6 +208,15 @@ pub enum Event<'a> {
         /// For how long it has been silent.
         silent: Duration,
     },
+    /// Waiting for a lock in a queue does not work on a node, or not fully. Reported once for each
+    /// node, when a call first waits there.
+    #[non_exhaustive]
+    NodeQueue {
+        /// The node's URL.
+        url: &'a str,
+        /// What works.
+        support: QueueSupport,
+    },
 }
 
 /// The outcome of one attempt to acquire a lock.
@@ -215,6 +242,8 @@ impl<'a> Event<'a> {
         match self {
             Self::Attempt { .. } => "attempt",
             Self::Quarantined { .. } => "quarantined",
+            Self::Queued { .. } => "queued",
+            Self::Woken { .. } => "woken",
             Self::Acquired { .. } => "acquired",
             Self::Contended { .. } => "contended",
             Self::Failed { .. } => "failed",
@@ -226,6 +255,7 @@ impl<'a> Event<'a> {
             Self::NodeUp { .. } => "node_up",
             Self::NodeDown { .. } => "node_down",
             Self::NodeSlow { .. } => "node_slow",
+            Self::NodeQueue { .. } => "node_queue",
         }
     }
 
@@ -235,6 +265,8 @@ impl<'a> Event<'a> {
         match self {
             Self::Attempt { resource, .. }
             | Self::Quarantined { resource, .. }
+            | Self::Queued { resource, .. }
+            | Self::Woken { resource, .. }
             | Self::Acquired { resource, .. }
             | Self::Contended { resource, .. }
             | Self::Failed { resource, .. }
@@ -243,7 +275,8 @@ impl<'a> Event<'a> {
             | Self::Lost { resource, .. }
             | Self::Released { resource, .. }
             | Self::Left { resource, .. } => Some(*resource),
-            Self::NodeUp { .. } | Self::NodeDown { .. } | Self::NodeSlow { .. } => None,
+            Self::NodeUp { .. } | Self::NodeDown { .. } => None,
+            Self::NodeSlow { .. } | Self::NodeQueue { .. } => None,
         }
     }
 
@@ -251,9 +284,8 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn url(&self) -> Option<&'a str> {
         match self {
-            Self::NodeUp { url } | Self::NodeDown { url, .. } | Self::NodeSlow { url, .. } => {
-                Some(url)
-            }
+            Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
+            Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
             _ => None,
         }
     }

@@ -134,7 +134,7 @@ pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView};
 pub use name::Name;
-pub use node::NodeStatus;
+pub use node::{NodeStatus, QueueSupport};
 pub use released::Released;
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.

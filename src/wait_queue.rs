@@ -39,6 +39,16 @@ use waiter::{Promotion, Waiter};
 pub(crate) struct HandoffLimit {
     pub(crate) count: u32,
     pub(crate) time: Duration,
+    /// For how long if another client is known to wait.
+    pub(crate) awaited: Duration,
+}
+
+impl HandoffLimit {
+    pub(crate) const DEFAULT: Self = Self {
+        count: 1_000,
+        time: Duration::from_secs(1),
+        awaited: Duration::from_millis(20),
+    };
 }
 
 /// All wait queues of a client, by key.
@@ -260,7 +270,10 @@ impl QueueHead {
             return Err(lease);
         };
         let now = clock::now();
-        let is_over = queue.is_limit_reached(limit, now) || now >= lease.valid_until;
+        // The nodes reserve the lock for that client when it is released.
+        let is_over = queue.is_limit_reached(limit, now)
+            || now >= lease.valid_until
+            || lease.is_awaited && now.since(queue.granted_at) >= limit.awaited;
         if queue.waiters.is_empty() || is_over {
             return Err(lease);
         }

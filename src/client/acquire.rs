@@ -34,7 +34,8 @@ impl LockClient {
             return Err(LockError::Cancelled);
         }
         if !self.core.has_listener() {
-            let run = |acquire| self.core.run_paused(acquire, |_, _, until| self.pause(until));
+            let pause = |acquire: &mut Acquire, _: &LastRound, until| self.pause(acquire, until);
+            let run = |acquire| self.core.run_paused(acquire, pause);
             return self.take(key, attributes, (settings, wait), run);
         }
         let mut recorder =
@@ -46,10 +47,14 @@ impl LockClient {
         result
     }
 
-    /// Pauses before the next attempt. An outcome if the call is cancelled meanwhile: which one
-    /// makes no difference, since the call returns [`LockError::Cancelled`] then.
-    pub(super) fn pause(&self, until: Time) -> Option<Acquired> {
-        self.core.cancellation.pause_until(until).then_some(Acquired::Contended)
+    /// Pauses before the next attempt. If the call is cancelled, the attempt is not made, and this
+    /// is `false`: the call returns [`LockError::Cancelled`] whatever the outcome.
+    pub(super) fn pause(&self, acquire: &mut Acquire, until: Time) -> bool {
+        let is_cancelled = self.core.cancellation.pause_until(until);
+        if is_cancelled {
+            acquire.abandon(clock::now());
+        }
+        !is_cancelled
     }
 
     fn take(

@@ -3,7 +3,7 @@
 use super::LockClient;
 use crate::clock::{self, Time};
 use crate::core::LastRound;
-use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
+use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verb, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
@@ -21,6 +21,9 @@ pub(super) struct EventRecorder<'a> {
     pending: Option<(Duration, Ballot)>,
     /// When the quarantine ends that was reported last.
     quarantined_until: Time,
+    /// Were the place in the nodes' queue, and its turn, reported?
+    is_queued: bool,
+    is_woken: bool,
 }
 
 /// Servers before Redis 7 report their uptime in whole seconds: a quarantine that ends less than
@@ -38,22 +41,31 @@ impl<'a> EventRecorder<'a> {
             attempt_began: now,
             pending: None,
             quarantined_until: Time::ZERO,
+            is_queued: false,
+            is_woken: false,
         }
     }
 
     pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
         let client = self.client;
-        let recorded = RecordedAcquire { acquire, recorder: self };
+        let recorded = RecordedAcquire { acquire, recorder: self, is_attempt: false };
         client.core.run_paused(recorded, |recorded, last, until| {
-            recorded.recorder.emit_before_pause(last).or_else(|| client.pause(until))
+            recorded.recorder.emit_before_pause(last);
+            recorded.emit_place();
+            // If a callback has forked, the call goes on in the parent only.
+            if client.core.is_known_forked() {
+                recorded.acquire.abandon(clock::now());
+                return false;
+            }
+            client.pause(&mut recorded.acquire, until)
         })
     }
 
     /// Emits the attempt before a pause, and the quarantine if that is the reason for the pause.
     /// Only then: the keys of the failed attempt have been removed, and nothing is pending if the
-    /// callback panics. An outcome if the call does not go on.
-    fn emit_before_pause(&mut self, last: &LastRound) -> Option<Acquired> {
-        let (_, ballot) = self.pending.as_ref()?;
+    /// callback panics.
+    fn emit_before_pause(&mut self, last: &LastRound) {
+        let Some((_, ballot)) = &self.pending else { return };
         let left = ballot.quarantine;
         self.emit_attempt(failure);
         let (resource, reports, until) = (self.resource, &*last.reports, clock::now().after(left));
@@ -61,8 +73,6 @@ impl<'a> EventRecorder<'a> {
             self.quarantined_until = until;
             self.client.core.emit(|| Event::Quarantined { resource, left, reports });
         }
-        // If the callback has forked, the call goes on in the parent only.
-        self.client.core.is_known_forked().then_some(Acquired::Contended)
     }
 
     /// Emits the result of the call. The guard is complete: if the callback panics, dropping the
@@ -101,6 +111,36 @@ impl<'a> EventRecorder<'a> {
 struct RecordedAcquire<'a, 'b> {
     acquire: Acquire,
     recorder: &'a mut EventRecorder<'b>,
+    /// Is the request that was sent last an attempt, or a part of one?
+    is_attempt: bool,
+}
+
+impl RecordedAcquire<'_, '_> {
+    /// Emits that the caller has a place in the nodes' queue, and that its turn has come: each once.
+    fn emit_place(&mut self) {
+        let Some(place) = self.acquire.place() else { return };
+        let Self { acquire, recorder, .. } = self;
+        let (core, resource) = (&recorder.client.core, recorder.resource);
+        if !std::mem::replace(&mut recorder.is_queued, true) {
+            core.emit(|| Event::Queued { resource, place });
+        }
+        if acquire.is_called() && !std::mem::replace(&mut recorder.is_woken, true) {
+            let waited = clock::now().since(recorder.began);
+            core.emit(|| Event::Woken { resource, waited });
+        }
+    }
+}
+
+/// A callback that panics must not leave the caller in the nodes' queue.
+impl Drop for RecordedAcquire<'_, '_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() && self.acquire.place().is_some() {
+            self.acquire.abandon(clock::now());
+            while let Step::Send(request) = self.acquire.poll() {
+                self.recorder.client.core.post(request);
+            }
+        }
+    }
 }
 
 impl Operation for RecordedAcquire<'_, '_> {
@@ -109,16 +149,21 @@ impl Operation for RecordedAcquire<'_, '_> {
     fn handle(&mut self, now: Time, input: Input) {
         match &input {
             Input::Attempt(_) => self.recorder.attempt_began = now,
-            Input::Ballot(ballot) => {
+            Input::Ballot(ballot) if self.is_attempt => {
                 self.recorder.pending = Some((now.since(self.recorder.attempt_began), *ballot));
             }
-            Input::NoEntropy => {}
+            Input::Ballot(_) | Input::NoEntropy => {}
         }
         self.acquire.handle(now, input);
     }
 
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
+        if let Step::Send(request) = &step {
+            let is_answered = request.verb().is_answered();
+            let is_queueing = matches!(request.verb(), Verb::Queue | Verb::Await);
+            self.is_attempt = is_answered && !is_queueing;
+        }
         // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {
             self.recorder.attempts += 1;

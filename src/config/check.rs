@@ -29,6 +29,7 @@ impl Builder {
         rules.min_validity = self.min_validity;
         (rules.retry_base, rules.retry_cap) = self.retry;
         rules.hold_max = self.max_hold;
+        rules.waiter_lease = self.check_waiter_lease()?.filter(|_| self.queue);
         self.check_times(&rules)?;
         self.check_names()?;
         let fencing_expiry = self.check_fencing_expiry()?;

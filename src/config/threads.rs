@@ -15,7 +15,7 @@ impl Builder {
     /// counts from when the nodes granted the lock. With a count of zero there is no handoff, and
     /// every waiter pauses.
     pub fn handoff_limit(mut self, count: u32, time: Duration) -> Self {
-        self.handoff_limit = HandoffLimit { count, time };
+        self.handoff_limit = HandoffLimit { count, time, ..self.handoff_limit };
         self
     }
 

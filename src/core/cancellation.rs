@@ -1,15 +1,17 @@
 //! Cancelling the waits for locks: one flag for all threads of a client.
 //!
-//! A thread that waits for a lock is in a wait queue or pauses between two attempts. Cancelling
-//! wakes both, and no thread begins a wait after that. What must stay true: nothing is left on the
-//! nodes. A pause is cut short only where a failed attempt has been undone before it, and a thread
-//! whose round is under way lets it end.
+//! A thread that waits for a lock is in a wait queue, waits in the nodes' queue, or pauses between
+//! two attempts. Cancelling wakes all, and no thread begins a wait after that. What must stay true:
+//! nothing is left on the nodes. A thread that is woken leaves the nodes' queue, and one whose
+//! round is under way lets it end.
 
 use crate::clock::{self, Time};
+use crate::engine::{Action, Request, Rules};
+use crate::net::Net;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 pub(crate) struct Cancellation {
     is_cancelled: AtomicBool,
@@ -17,13 +19,21 @@ pub(crate) struct Cancellation {
     mutex: Mutex<()>,
     wake_up: Condvar,
     wait_queues: [Arc<WaitQueues>; 2],
+    /// Where threads wait in the nodes' queues. This keeps no connection open.
+    net: Weak<Net>,
+    rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
 }
 
 impl Cancellation {
-    pub(super) fn new(wait_queues: [Arc<WaitQueues>; 2], owner_process: Arc<OwnerProcess>) -> Self {
+    pub(super) fn new(
+        wait_queues: [Arc<WaitQueues>; 2],
+        (net, rules): (Weak<Net>, Arc<Rules>),
+        owner_process: Arc<OwnerProcess>,
+    ) -> Self {
         let (is_cancelled, mutex) = (AtomicBool::new(false), Mutex::new(()));
-        Self { is_cancelled, mutex, wake_up: Condvar::new(), wait_queues, owner_process }
+        let wake_up = Condvar::new();
+        Self { is_cancelled, mutex, wake_up, wait_queues, net, rules, owner_process }
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -41,14 +51,16 @@ impl Cancellation {
         drop(guard);
         self.wake_up.notify_all();
         self.wait_queues.iter().for_each(|queues| queues.cancel());
+        if let Some(net) = self.net.upgrade() {
+            net.post(Request::to_all(&self.rules, clock::now(), Action::EndWaits));
+        }
     }
 
-    /// Pauses until `time`. Returns early, and `true`, if the waits are cancelled. Without a pause
-    /// it is `false`: the operation has no failed attempt before it that was undone, and goes on.
+    /// Pauses until `time`. Returns `true`, and early, if the waits are cancelled.
     pub(crate) fn pause_until(&self, time: Time) -> bool {
         let mut pause = time.since(clock::now());
         if pause.is_zero() {
-            return false;
+            return self.is_cancelled();
         }
         let mut guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
         while !pause.is_zero() {

@@ -10,13 +10,15 @@
 
 mod failing;
 mod fencing;
+mod queueing;
 mod split;
 
 use super::{
-    Acquisition, Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes, LockId,
+    Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes,
 };
-use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verdict};
+use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
 use crate::clock::Time;
+use queueing::Place;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +88,12 @@ pub struct Acquire {
     undo_before: Option<Request>,
     /// The lock to take over in a handoff, until the handoff was tried.
     predecessor: Option<Lease>,
+    /// The place in the nodes' queue, if the caller has joined it.
+    place: Option<Place>,
+    /// Have enough nodes a queue, as far as is known?
+    may_queue: bool,
+    /// The wall clock of the first attempt, in microseconds since 1970.
+    wall: u64,
     state: State,
 }
 
@@ -119,6 +127,9 @@ impl Acquire {
             undo: None,
             undo_before: None,
             predecessor: None,
+            place: None,
+            may_queue: true,
+            wall: 0,
             state: State::Resting(Time::ZERO),
         }
     }
@@ -160,22 +171,21 @@ impl Acquire {
         if let Some(failure) = self.failure.clone().filter(|_| now >= self.end()) {
             // The thread that should have begun the last attempt woke up too late. Another attempt
             // would not end in time.
-            self.state = State::Over(Some(failure));
+            self.give_up(now, failure);
             self.give_up_predecessor(now, NodeSet::EMPTY);
             return;
+        }
+        if self.place.is_some() {
+            return self.go_on(now, entropy);
         }
         let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
         self.backoff
             .get_or_insert_with(|| Backoff::new(base, cap, Jitter::from_seed(entropy.seed)));
-        self.began.get_or_insert(now);
+        if self.began.is_none() {
+            (self.began, self.wall) = (Some(now), entropy.wall);
+        }
         self.attempts += 1;
-        let lock = LockId {
-            key: Arc::clone(&self.key),
-            token: entropy.token,
-            attributes: self.attributes.clone(),
-        };
-        let fence = if self.is_fenced() { fencing::seed(entropy.wall) } else { 0 };
-        let new = Acquisition { lock, ttl: self.ttl, fence };
+        let new = self.acquisition(entropy);
         let action = match &self.predecessor {
             None => Action::Acquire(new),
             Some(before) => Action::Handoff {
@@ -220,6 +230,8 @@ impl Acquire {
                 ttl: self.ttl,
                 ttl_longest: self.ttl,
                 nodes: ballot.sent,
+                waiter: self.waiter(),
+                is_awaited: ballot.queue.is_awaited,
             };
             self.state = self.granted(now, lease, lock, ballot);
             return;
@@ -245,10 +257,14 @@ impl Operation for Acquire {
             (State::Resting(_), Input::Attempt(entropy)) => self.begin(now, entropy),
             (State::Resting(_), Input::NoEntropy) => {
                 self.give_up_predecessor(now, NodeSet::EMPTY);
-                self.state = State::Over(Some(Acquired::NoEntropy));
+                self.give_up(now, Acquired::NoEntropy);
             }
             (State::Asking { request, is_sent: true }, Input::Ballot(ballot)) => {
-                self.conclude(now, &request, &ballot);
+                match request.verb() {
+                    Verb::Queue => self.asked(now, &request, &ballot),
+                    Verb::Await => self.awaited(now, &ballot),
+                    _ => self.conclude(now, &request, &ballot),
+                }
             }
             (State::Confirming { lease, request, is_sent: true }, Input::Ballot(ballot)) => {
                 self.confirmed(now, lease, &request, &ballot);

@@ -29,6 +29,11 @@ pub struct Lease {
     pub ttl_longest: Ttl,
     /// The nodes that may hold the key.
     pub nodes: NodeSet,
+    /// The waiter whose turn it was, if the lock was taken from the nodes' queue: it may still
+    /// stand in the queue of some nodes.
+    pub waiter: Option<Token>,
+    /// Did another client wait for the lock when it was granted?
+    pub is_awaited: bool,
 }
 
 impl Lease {
@@ -49,7 +54,7 @@ impl Lease {
 
     /// The removal of its key, which is worth sending for as long as the key may exist.
     pub(super) fn removal(&self) -> Removal {
-        Removal { lock: self.id(), ttl: self.ttl_longest, linger: None }
+        Removal { lock: self.id(), ttl: self.ttl_longest, linger: None, waiter: self.waiter }
     }
 
     /// A request about this lock, to the nodes that may hold it.

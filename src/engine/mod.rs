@@ -26,6 +26,7 @@ mod attributes;
 mod backoff;
 mod extend;
 mod lease;
+mod queue;
 mod quorum;
 mod release;
 mod request;
@@ -37,9 +38,10 @@ pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
 pub use lease::Lease;
+pub use queue::{QueueEntry, QueueState, QueueView, WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};
-pub use request::{Acquisition, Action, Removal, Request, Verb};
+pub use request::{Acquisition, Action, Listen, Removal, Request, Verb};
 pub use token::{Entropy, Token};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
 
@@ -64,6 +66,9 @@ pub struct Rules {
     pub retry_cap: Duration,
     /// How long a lock may be held in all, extensions included.
     pub hold_max: Option<Duration>,
+    /// How long a waiter in front of a lock's queue may be silent. `None` for a client that does
+    /// not queue.
+    pub waiter_lease: Option<Ttl>,
 }
 
 impl Rules {
@@ -78,7 +83,15 @@ impl Rules {
             retry_base: Duration::from_millis(1),
             retry_cap: Duration::from_millis(100),
             hold_max: None,
+            waiter_lease: None,
         }
+    }
+
+    /// How long a node reserves a free lock for the first waiter in its queue.
+    #[must_use]
+    pub fn reservation(&self) -> Ttl {
+        let default = || Ttl::SHORTEST.at_least(WAITER_LEASE);
+        self.waiter_lease.unwrap_or_else(default)
     }
 }
 
@@ -99,6 +112,8 @@ pub struct Ballot {
     /// For how long no majority can grant a lock because of quarantined nodes: too many were
     /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
     pub quarantine: Duration,
+    /// What the nodes say about the lock's queue.
+    pub queue: QueueState,
 }
 
 impl Ballot {
@@ -107,7 +122,8 @@ impl Ballot {
     pub fn new(tally: Tally) -> Self {
         let (sent, hopeless, counters) = (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
         let quarantine = Duration::ZERO;
-        Self { tally, sent, hopeless, same_server: false, counters, quarantine }
+        let (same_server, queue) = (false, QueueState::default());
+        Self { tally, sent, hopeless, same_server, counters, quarantine, queue }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Requests to the nodes: each request is the same for every node.
 
-use super::{LockAttributes, LockId, NodeSet, Predecessor, Rules, Ttl};
+use super::{LockAttributes, LockId, NodeSet, Predecessor, QueueEntry, Rules, Token, Ttl};
 use crate::clock::Time;
 use std::sync::Arc;
 
@@ -28,19 +28,30 @@ pub enum Verb {
     Remove,
     /// Answer, and do nothing else.
     Ping,
+    /// Enter a waiter into the lock's queue, or renew its entry.
+    Queue,
+    /// Take the lock in a waiter's turn: if the node reserves it for this waiter, or if it is free
+    /// and no other waiter is first.
+    Turn,
+    /// Nothing is sent: the round collects what the nodes tell about reservations for a waiter.
+    Await,
+    /// End all rounds that wait for reservations, now and from now on.
+    EndWaits,
+    /// Have the node tell this connection when it reserves the lock for a waiter.
+    Listen,
 }
 
 impl Verb {
     /// Does a caller wait for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        !matches!(self, Self::Undo | Self::Restore)
+        !matches!(self, Self::Undo | Self::Restore | Self::EndWaits | Self::Listen)
     }
 
     /// Does it take the lock for a new token?
     #[must_use]
     pub fn is_acquisition(self) -> bool {
-        matches!(self, Self::Acquire | Self::Handoff)
+        matches!(self, Self::Acquire | Self::Handoff | Self::Turn)
     }
 
     /// Does it remove the key?
@@ -73,6 +84,20 @@ pub struct Removal {
     pub ttl: Ttl,
     /// If given, a key that still holds the token is not removed at once but stays for this time.
     pub linger: Option<Ttl>,
+    /// The waiter that leaves the lock's queue with this, if the client has queued for the lock.
+    pub waiter: Option<Token>,
+}
+
+/// A step towards being told about reservations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all steps")]
+pub enum Listen {
+    /// Have the server send invalidations on this connection: once for a connection.
+    Enable,
+    /// The next command is one whose keys the server is to remember.
+    OptIn,
+    /// Read the bell of this waiter, a key that a node sets when it reserves the lock for it.
+    Read(Token),
 }
 
 /// The kind of a request, with its arguments.
@@ -130,6 +155,31 @@ pub enum Action {
     },
     /// [`Verb::Ping`].
     Ping,
+    /// [`Verb::Queue`].
+    Queue(QueueEntry),
+    /// [`Verb::Turn`].
+    Turn {
+        /// The lock that is taken.
+        new: Acquisition,
+        /// The waiter whose turn it is.
+        waiter: Token,
+    },
+    /// [`Verb::Await`].
+    Await {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The waiter.
+        waiter: Token,
+    },
+    /// [`Verb::EndWaits`].
+    EndWaits,
+    /// [`Verb::Listen`].
+    Listen {
+        /// The lock's key.
+        key: Arc<[u8]>,
+        /// The step.
+        step: Listen,
+    },
 }
 
 /// One request, the same to every node.
@@ -144,6 +194,8 @@ pub struct Request {
     pub deadline: Time,
     /// The nodes to ask. A removal goes only to nodes to which the lock was written.
     pub nodes: NodeSet,
+    /// How long a node that frees the lock reserves it for the first waiter in its queue.
+    pub reservation: Ttl,
 }
 
 impl Request {
@@ -151,7 +203,7 @@ impl Request {
     #[must_use]
     pub fn to_all(rules: &Rules, now: Time, action: Action) -> Self {
         let (deadline, nodes) = (now.after(rules.node_timeout), NodeSet::all(rules.nodes));
-        Self { action, started: now, deadline, nodes }
+        Self { action, started: now, deadline, nodes, reservation: rules.reservation() }
     }
 
     /// A ping to all nodes.
@@ -174,6 +226,11 @@ impl Request {
             Action::Inspect { .. } => Verb::Inspect,
             Action::Remove { .. } => Verb::Remove,
             Action::Ping => Verb::Ping,
+            Action::Queue(_) => Verb::Queue,
+            Action::Turn { .. } => Verb::Turn,
+            Action::Await { .. } => Verb::Await,
+            Action::EndWaits => Verb::EndWaits,
+            Action::Listen { .. } => Verb::Listen,
         }
     }
 
@@ -183,12 +240,15 @@ impl Request {
         match &self.action {
             Action::Acquire(Acquisition { lock, .. })
             | Action::Handoff { new: Acquisition { lock, .. }, .. }
+            | Action::Turn { new: Acquisition { lock, .. }, .. }
+            | Action::Queue(QueueEntry { lock, .. })
             | Action::Extend { lock, .. }
             | Action::Release(Removal { lock, .. })
             | Action::Undo(Removal { lock, .. })
             | Action::Restore { lock, .. }
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } | Action::Ping => None,
+            Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
         }
     }
 
@@ -198,12 +258,26 @@ impl Request {
         match &self.action {
             Action::Acquire(Acquisition { ttl, .. })
             | Action::Handoff { new: Acquisition { ttl, .. }, .. }
+            | Action::Turn { new: Acquisition { ttl, .. }, .. }
+            | Action::Queue(QueueEntry { ttl, .. })
             | Action::Extend { ttl, .. }
             | Action::Release(Removal { ttl, .. })
             | Action::Undo(Removal { ttl, .. })
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Ping => None,
+            Action::Ping | Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
+        }
+    }
+
+    /// The waiter that the request is about, if it is about the lock's queue.
+    #[must_use]
+    pub fn waiter(&self) -> Option<Token> {
+        match &self.action {
+            Action::Queue(QueueEntry { waiter, .. })
+            | Action::Turn { waiter, .. }
+            | Action::Await { waiter, .. } => Some(*waiter),
+            Action::Release(removal) | Action::Undo(removal) => removal.waiter,
+            _ => None,
         }
     }
 
@@ -220,7 +294,9 @@ impl Request {
     #[must_use]
     pub fn fence(&self) -> Option<u64> {
         match &self.action {
-            Action::Acquire(new) | Action::Handoff { new, .. } => Some(new.fence),
+            Action::Acquire(new) | Action::Handoff { new, .. } | Action::Turn { new, .. } => {
+                Some(new.fence)
+            }
             Action::Fence { fence, .. } => Some(*fence),
             _ => None,
         }
@@ -231,6 +307,7 @@ impl Request {
     pub fn key(&self) -> &[u8] {
         match &self.action {
             Action::Inspect { key } | Action::Remove { key, .. } => key,
+            Action::Await { key, .. } | Action::Listen { key, .. } => key,
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }
     }

@@ -6,7 +6,7 @@ use std::fmt;
 ///
 /// Twenty bytes from the operating system's generator are what the Redlock description asks for.
 /// They are sent as they are: keys and values are binary-safe.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token([u8; Self::LEN]);
 
 impl Token {

@@ -54,6 +54,12 @@ impl Ttl {
         Self::from_duration(limit).map_or(Self::SHORTEST, |limit| self.min(limit))
     }
 
+    /// This ttl, or `limit` in whole milliseconds if that is longer.
+    #[must_use]
+    pub fn at_least(self, limit: Duration) -> Self {
+        Self::from_duration(limit).map_or(self, |limit| self.max(limit))
+    }
+
     /// The rest of this ttl if it began to run at `started`. `None` if less than a millisecond.
     #[must_use]
     pub fn left(self, started: Time, now: Time) -> Option<Self> {

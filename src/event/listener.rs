@@ -79,6 +79,7 @@ impl Listener {
             self.call(&match &change.state {
                 NodeState::Up => Event::NodeUp { url },
                 NodeState::Down(error) => Event::NodeDown { url, error },
+                NodeState::Queue(support) => Event::NodeQueue { url, support: *support },
                 NodeState::Slow(silent) => Event::NodeSlow { url, silent: *silent },
             })
         });

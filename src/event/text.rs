@@ -1,7 +1,7 @@
 //! Events as lines of a log.
 
 use super::Event;
-use crate::node::{NodeAnswer, NodeError, NodeReport};
+use crate::node::{NodeAnswer, NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
 use std::fmt;
 
@@ -23,6 +23,8 @@ impl fmt::Display for Event<'_> {
                 }
                 Ok(())
             }
+            Self::Queued { place, .. } => write!(f, "queued: {place} before it"),
+            Self::Woken { waited, .. } => write!(f, "woken: waited {waited:.1?}"),
             Self::Acquired { attempts, waited, validity, .. } => write!(
                 f,
                 "acquired: attempts {attempts}, waited {waited:.1?}, valid for {validity:.1?}"
@@ -59,6 +61,10 @@ impl fmt::Display for Event<'_> {
             }
             Self::NodeUp { .. } => f.write_str("is up"),
             Self::NodeDown { error, .. } => write!(f, "is down: {error}"),
+            Self::NodeQueue { support: QueueSupport::Unsupported, .. } => {
+                f.write_str("has no queue for waiters")
+            }
+            Self::NodeQueue { .. } => f.write_str("does not tell waiters when it is their turn"),
             Self::NodeSlow { silent, .. } => write!(f, "is slow: silent for {silent:.1?}"),
         }
     }

@@ -1,6 +1,7 @@
 //! State changes of the nodes, which the client reports as events: up, down, slow.
 
 use super::node_error::NodeError;
+use super::report::QueueSupport;
 use crate::engine::{Node, NodeSet};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -30,6 +31,8 @@ pub enum NodeState {
     Down(NodeError),
     /// The node has not answered an outstanding command for this long.
     Slow(Duration),
+    /// Waiting in a queue on this node does not work, or not fully.
+    Queue(QueueSupport),
 }
 
 /// A bounded queue of changes.
@@ -104,6 +107,11 @@ impl ChangeRecorder {
             self.slow.insert(node);
             self.record(name, NodeState::Slow(silent));
         }
+    }
+
+    /// Waiting in a queue on this node does not work, or not fully.
+    pub(super) fn queue(&mut self, name: &Arc<str>, support: QueueSupport) {
+        self.record(name, NodeState::Queue(support));
     }
 
     pub(super) fn pop(&mut self) -> Option<NodeChange> {

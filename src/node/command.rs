@@ -2,14 +2,19 @@
 #![doc = include_str!("late_arrivals.md")]
 
 mod meaning;
+mod queue;
 mod several;
 
 pub use meaning::{Meaning, meaning};
+pub(super) use queue::waiter_of_bell;
+pub use queue::{RESERVED, is_reservation};
 pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Acquisition, Action, LockAttributes, LockId, Removal, Request, Token, Ttl};
+use crate::engine::{
+    Acquisition, Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl,
+};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -62,18 +67,24 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Acquire(new) => (!is_plain(&new.lock)).then_some(script::CLAIM),
         Action::Handoff { new, .. } if is_plain(&new.lock) => Some(script::HANDOFF),
         Action::Handoff { .. } => Some(script::CLAIM),
-        Action::Restore { lock, .. } => lock.has_more_keys().then_some(script::CLAIM),
+        Action::Turn { new, .. } if is_plain(&new.lock) => Some(script::TURN),
+        Action::Turn { .. } => Some(script::CLAIM),
+        Action::Restore { lock, .. } if lock.has_more_keys() => Some(script::CLAIM),
+        Action::Restore { .. } => Some(script::RESTORE),
         Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
         Action::Extend { .. } => Some(script::EXTEND),
         Action::Release(it) | Action::Undo(it) if it.linger.is_some() => Some(script::LEAVE),
         Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
             Some(script::RELEASE_ALL)
         }
+        Action::Release(it) | Action::Undo(it) if it.waiter.is_some() => Some(script::LEAVE_QUEUE),
         Action::Release(_) | Action::Undo(_) => Some(script::RELEASE),
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
         Action::Remove { .. } => Some(script::REMOVE),
-        Action::Ping => None,
+        Action::Queue(_) => Some(script::QUEUE),
+        Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
+        Action::Listen { .. } | Action::Ping | Action::Await { .. } | Action::EndWaits => None,
     }
 }
 
@@ -90,20 +101,30 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let call = |script| several::Call { name: name(script, form), proof };
     match &request.action {
         Action::Ping => encode_command(out, &[b"PING"]),
+        Action::Await { .. } | Action::EndWaits => {} // never sent
         Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
-        Action::Acquire(new) => call(script::CLAIM).claim(new, &[], out),
+        Action::Acquire(new) => call(script::CLAIM).claim(new, &[], None, out),
         Action::Handoff { new, predecessor, .. } => {
             let before = value(&predecessor.token, predecessor.attributes.as_deref());
             if is_plain(&new.lock) {
                 handoff(name(script::HANDOFF, form), new, &before, proof, out);
             } else {
-                call(script::CLAIM).claim(new, &before, out);
+                call(script::CLAIM).claim(new, &before, None, out);
             }
         }
         Action::Restore { lock, ttl } if lock.has_more_keys() => {
             call(script::CLAIM).restore(lock, *ttl, out);
         }
-        Action::Restore { lock, ttl } => set(lock, *ttl, out),
+        Action::Restore { lock, ttl } => call(script::RESTORE).restore_one(lock, *ttl, out),
+        Action::Turn { new, waiter } if is_plain(&new.lock) => {
+            call(script::TURN).turn(new, waiter, out);
+        }
+        Action::Turn { new, waiter } => {
+            let reserved = queue::reservation(waiter);
+            call(script::CLAIM).claim(new, &reserved, Some(waiter), out);
+        }
+        Action::Queue(entry) => call(script::QUEUE).queue(entry, request.reservation, out),
+        Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
         Action::Extend { lock, ttl } if lock.has_more_keys() => {
             call(script::EXTEND_ALL).extend(lock, *ttl, out);
         }
@@ -118,11 +139,18 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             call(script::LEAVE).leave(lock, *linger, out);
         }
         Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
-            call(script::RELEASE_ALL).release(&it.lock, out);
+            call(script::RELEASE_ALL).release(&it.lock, request.reservation, out);
+        }
+        Action::Release(it) | Action::Undo(it) if queue::leaving(it).is_some() => {
+            let (call, reservation) = (call(script::LEAVE_QUEUE), request.reservation);
+            queue::leaving(it).map(|waiter| call.leave_queue(&it.lock, waiter, reservation, out));
         }
         Action::Release(it) | Action::Undo(it) => {
             let (verb, name) = name(script::RELEASE, form);
-            encode_command(out, &[verb, name, b"1", &it.lock.key, &value_of(&it.lock), proof]);
+            let mut digits = [0; 20];
+            let reservation = decimal(request.reservation.as_millis(), &mut digits);
+            let (key, value) = (&it.lock.key, value_of(&it.lock));
+            encode_command(out, &[verb, name, b"1", key, &value, reservation, proof]);
         }
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => {
@@ -131,7 +159,9 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         }
         Action::Remove { key, seen } => {
             let (verb, name) = name(script::REMOVE, form);
-            let mut words: Vec<&[u8]> = vec![verb, name, b"1", key];
+            let mut digits = [0; 20];
+            let reservation = decimal(request.reservation.as_millis(), &mut digits);
+            let mut words: Vec<&[u8]> = vec![verb, name, b"1", key, reservation];
             words.extend(seen.iter().map(Vec::as_slice));
             words.push(proof);
             encode_command(out, &words);

@@ -4,9 +4,12 @@
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor};
-use crate::engine::{Removal, Request, Rules, Token, Ttl, Verb, Vote};
+use crate::engine::{Listen, QueueEntry, Removal, Request, Rules, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
 use std::time::Duration;
+
+/// The byte that the name of the waiter in a request for its turn consists of.
+pub(super) const WAITER: u8 = 200;
 
 pub(super) fn at(millis: u64) -> Time {
     Time::from_millis(millis)
@@ -44,13 +47,24 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
             Action::Handoff { new, predecessor, ttl_longest: ttl }
         }
         Verb::Extend => Action::Extend { lock, ttl },
-        Verb::Release => Action::Release(Removal { lock, ttl, linger: None }),
-        Verb::Undo => Action::Undo(Removal { lock, ttl, linger: None }),
+        Verb::Release => Action::Release(Removal { lock, ttl, linger: None, waiter: None }),
+        Verb::Undo => Action::Undo(Removal { lock, ttl, linger: None, waiter: None }),
         Verb::Restore => Action::Restore { lock, ttl },
         Verb::Fence => Action::Fence { lock, fence: 50 },
         Verb::Inspect => Action::Inspect { key },
         Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
         Verb::Ping => Action::Ping,
+        Verb::Queue => {
+            let (waiter, lease) = (lock.token, ttl);
+            Action::Queue(QueueEntry { lock, ttl, waiter, number: 0, since: 7, lease })
+        }
+        Verb::Turn => {
+            let waiter = Token::new([WAITER; Token::LEN]);
+            Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
+        }
+        Verb::Await => Action::Await { key, waiter: lock.token },
+        Verb::EndWaits => Action::EndWaits,
+        Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
     };
     Request::to_all(&rules, now, action)
 }

@@ -244,15 +244,16 @@ impl Handshake {
                 let introduction = introduction
                     .ok_or_else(|| NodeError::UnexpectedReply(describe(reply, secret)))?;
                 self.identity.connection = introduction.connection;
+                self.identity.is_resp3 = is_resp3;
                 Ok(())
             }
             // The number of connections that it ended. No other reply is accepted: a repeated
             // answer to the greeting must not count as the end of a connection.
             (Stage::End, Reply::Integer(0..=1)) => Ok(()),
             (Stage::Info, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
-                let connection = self.identity.connection;
+                let Identity { connection, is_resp3, .. } = self.identity;
                 let identity = Identity::from_info(text).presentable(secret);
-                self.identity = Identity { connection, ..identity };
+                self.identity = Identity { connection, is_resp3, ..identity };
                 Ok(())
             }
             _ => Err(NodeError::UnexpectedReply(describe(reply, secret))),

@@ -20,6 +20,8 @@ pub struct Identity {
     pub uptime: Option<Duration>,
     /// Its id of this connection. No other connection to the same run of the server has this id.
     pub connection: Option<u64>,
+    /// Does the connection speak RESP3?
+    pub is_resp3: bool,
 }
 
 /// The used fields of a server's answer to `HELLO`.
@@ -76,6 +78,7 @@ impl Identity {
             run_id: field("run_id"),
             uptime: whole.map(|seconds| Duration::from_secs(seconds).saturating_add(fraction)),
             connection: None,
+            is_resp3: false,
         }
     }
 

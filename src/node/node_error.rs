@@ -52,6 +52,9 @@ pub enum NodeError {
         /// For how long its grants will not count.
         left: Duration,
     },
+    /// The node has no queue for waiters, or its rights do not suffice for it. Locks on it are as
+    /// safe; see [`QueueSupport::Unsupported`](crate::QueueSupport).
+    NoQueue(ServerError),
     /// The node was not asked: this is a forked child of the process that built the client.
     OtherProcess,
 }
@@ -88,6 +91,7 @@ impl fmt::Display for NodeError {
             Self::Server(error) => write!(f, "server error: {error}"),
             Self::SameServer { url } => write!(f, "the same server as {url}"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
+            Self::NoQueue(error) => write!(f, "no queue for waiters: {error}"),
             Self::Quarantined { left } => {
                 let left = left.as_secs_f64();
                 write!(
@@ -104,7 +108,7 @@ impl error::Error for NodeError {
     fn source(&self) -> Option<&(dyn error::Error + 'static)> {
         match self {
             Self::Protocol(error) => error.source(),
-            Self::Server(error) => error.source(),
+            Self::Server(error) | Self::NoQueue(error) => error.source(),
             _ => None,
         }
     }

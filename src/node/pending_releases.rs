@@ -5,7 +5,7 @@ use super::Ticket;
 use super::flight::{Flight, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 use super::waiting::TicketQueue;
 use crate::clock::Time;
-use crate::engine::{Action, LockId, Predecessor, Removal, Request, Ttl};
+use crate::engine::{Action, LockId, Predecessor, QueueEntry, Removal, Request, Ttl};
 use std::time::Duration;
 
 /// The most removals that are kept for a node that does not answer. Beyond that the oldest is
@@ -32,9 +32,15 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         Action::Handoff { new, predecessor, ttl_longest } => {
             let Predecessor { token, attributes, .. } = predecessor;
             let lock = LockId { key: new.lock.key, token, attributes };
-            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None })
+            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None, waiter: None })
+        }
+        // It would have withdrawn the failed attempt. The waiter stays in the queue.
+        Action::Queue(QueueEntry { lock, ttl, .. }) => {
+            Action::Undo(Removal { lock, ttl, linger: None, waiter: None })
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
+        Action::Turn { .. } | Action::Await { .. } => return None,
+        Action::EndWaits | Action::Listen { .. } => return None,
         Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
         Action::Ping => return None,
     };

@@ -1,6 +1,7 @@
 //! What the client reports to the user about each node.
 
 use super::node_error::NodeError;
+use crate::engine::Token;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,14 +59,56 @@ pub struct KeySnapshot {
     pub value: Option<Vec<u8>>,
     /// The ttl in milliseconds: -1 if the key has none, -2 if there is no key.
     pub left: i64,
+    /// The first hundred waiters in the lock's queue, in its order.
+    pub waiters: Vec<WaiterSnapshot>,
+}
+
+/// A waiter in a lock's queue on one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WaiterSnapshot {
+    /// Its name.
+    pub name: Token,
+    /// When it began to wait, in microseconds since 1970 by its own wall clock.
+    pub since: u64,
+    /// The owner's label.
+    pub owner: Vec<u8>,
+}
+
+impl WaiterSnapshot {
+    /// Reads a waiter's name and the value of its lease.
+    pub(super) fn read(name: &[u8], lease: &[u8]) -> Option<Self> {
+        let name = Token::new(name.try_into().ok()?);
+        let blank = lease.iter().position(|byte| *byte == b' ')?;
+        let since = std::str::from_utf8(&lease[..blank]).ok()?.parse().ok()?;
+        Some(Self { name, since, owner: lease[blank + 1..].to_vec() })
+    }
 }
 
 /// Does not show the value: knowledge of the token in it is enough to release the lock.
 impl fmt::Debug for KeySnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let length = self.value.as_ref().map(Vec::len);
-        f.debug_struct("KeySnapshot").field("bytes", &length).field("left", &self.left).finish()
+        f.debug_struct("KeySnapshot")
+            .field("bytes", &length)
+            .field("left", &self.left)
+            .field("waiters", &self.waiters.len())
+            .finish()
     }
+}
+
+/// Whether clients can wait for a lock in a queue on a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum QueueSupport {
+    /// They can, and the node tells a waiter when it is its turn.
+    Full,
+    /// They can, but the node tells them nothing: it speaks no RESP3, or the user may not use
+    /// `CLIENT TRACKING`. The waiters in front ask the node now and then.
+    WithoutPushes,
+    /// They cannot: the user may not use the commands of the queue, or the server does not know
+    /// them. The node takes no part in the order of waiters; its locks are as safe.
+    Unsupported,
 }
 
 /// The state of a client's connection to one of its nodes.
@@ -91,6 +134,9 @@ pub struct NodeStatus {
     pub quarantine: Option<Duration>,
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
+    /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
+    /// has not waited for a lock on this connection.
+    pub queue: Option<QueueSupport>,
     /// The last error, if it happened after the connection was made or there is no connection.
     pub last_error: Option<NodeError>,
 }
@@ -106,6 +152,7 @@ impl NodeStatus {
             uptime: None,
             quarantine: None,
             round_trip: None,
+            queue: None,
             last_error: Some(error.clone()),
         };
         urls.iter().map(status).collect()

@@ -13,6 +13,7 @@ mod entry;
 mod restoring;
 mod result;
 mod same_server;
+mod waits;
 mod watching;
 
 pub use result::{RoundResult, Votes};
@@ -22,9 +23,9 @@ use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Node, Request, Verb, Vote};
+use crate::engine::{Action, Node, NodeSet, Request, Token, Verb, Vote};
 use entry::Entry;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 /// All nodes, and the rounds that are open on them.
@@ -41,6 +42,11 @@ pub struct Rounds<W> {
     finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
     round_trips: Vec<Option<Duration>>,
+    /// The waiters in the nodes' queues, and the nodes that reserve their lock for them.
+    reserved: BTreeMap<Token, NodeSet>,
+    /// The entries of rounds that wait for reservations.
+    waits: BTreeMap<Token, usize>,
+    are_waits_over: bool,
     /// Records the changes of nodes, if [`watch`](Self::watch) was called.
     watch: Option<ChangeRecorder>,
 }
@@ -59,6 +65,9 @@ impl<W> Rounds<W> {
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
+            reserved: BTreeMap::new(),
+            waits: BTreeMap::new(),
+            are_waits_over: false,
             watch: None,
         }
     }
@@ -77,6 +86,7 @@ impl<W> Rounds<W> {
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
     pub fn open(&mut self, now: Time, request: Request, waiter: W) {
         self.forget_extensions(&request);
+        self.note_waiter(&request);
         let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
@@ -84,6 +94,11 @@ impl<W> Rounds<W> {
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
+        if let Action::Await { waiter, .. } = request.action {
+            entry.request = Some(request);
+            self.waits.insert(waiter, slot);
+            return self.open_wait(now, slot);
+        }
         for (index, session) in self.sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if is_pointless {
@@ -104,8 +119,12 @@ impl<W> Rounds<W> {
 
     /// Sends a request without a waiter.
     pub fn post(&mut self, now: Time, request: &Request) {
+        if request.verb() == Verb::EndWaits {
+            return self.end_waits(now);
+        }
         self.end_attempt(now, request);
         self.forget_extensions(request);
+        self.note_waiter(request);
         let nodes = self.nodes();
         for node in request.nodes.iter().take_while(|node| node.index() < nodes) {
             self.sessions[node.index()].send(now, None, request);
@@ -184,6 +203,8 @@ impl<W> Rounds<W> {
             self.note_answer(node, &answer);
             self.count(now, node, answer);
         }
+        self.ring(now, node);
+        self.note_queue(node);
         self.note_loss(node);
     }
 
@@ -250,6 +271,9 @@ impl<W> Rounds<W> {
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
             self.extensions -= usize::from(request.verb() == Verb::Extend);
+            if let Action::Await { waiter, .. } = &request.action {
+                self.waits.remove(waiter);
+            }
             self.entries[slot].clear();
             self.vacant.push(slot);
         }

@@ -17,6 +17,7 @@
 //! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
+mod bells;
 mod least_uptime;
 mod options;
 mod pending;
@@ -39,6 +40,7 @@ use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
 use crate::resp::Decoder;
+use bells::Bells;
 use least_uptime::LeastUptime;
 use reply_order::ReplyOrder;
 use std::collections::VecDeque;
@@ -55,6 +57,7 @@ pub struct Session {
     input: Vec<u8>,
     flight: Flight,
     scripts: KnownScripts,
+    bells: Bells,
     /// Requests that wait until the connection is ready or has room.
     waiting: Waiting,
     pending_releases: PendingReleases,
@@ -102,6 +105,7 @@ impl Session {
             decoder: Decoder::new(),
             input: Vec::new(),
             scripts: KnownScripts::default(),
+            bells: Bells::default(),
             waiting: Waiting::default(),
             pending_releases: PendingReleases::default(),
             answers: VecDeque::new(),
@@ -125,27 +129,24 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
+        let (ticket, request) = self.adapted(ticket, request);
         match &self.state {
-            State::Ready if self.flight.has_room(request) => {
-                self.write(now, ticket, request.clone());
+            State::Ready if self.flight.has_room(&request) => {
+                self.write(now, ticket, request.into_owned());
             }
             State::Down { retry_at } if now < *retry_at => {
                 let problem =
                     self.problem.clone().unwrap_or(NodeError::TimedOut(Phase::Connecting));
-                self.lose(now, ticket, request.clone(), &problem, false);
+                self.lose(now, ticket, request.into_owned(), &problem, false);
             }
-            _ if request.verb().is_removal() => self.remove_later(now, ticket, request.clone()),
+            _ if request.verb().is_removal() => {
+                self.remove_later(now, ticket, request.into_owned());
+            }
             _ => match ticket {
-                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.clone()),
-                _ => self.lose(now, ticket, request.clone(), &NodeError::Overloaded, false),
+                Some(ticket) if self.may_wait() => self.waiting.push(ticket, request.into_owned()),
+                _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
             },
         }
-    }
-
-    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
-    /// if it is a removal.
-    pub fn cancel(&mut self, ticket: Ticket) -> bool {
-        self.waiting.cancel(ticket) || self.pending_releases.unwait(ticket)
     }
 
     /// Is something waiting for a connection, and is the pause since the last attempt over?
@@ -179,6 +180,7 @@ impl Session {
         );
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
+        self.bells = std::mem::take(&mut self.bells).after();
         self.reply_order = ReplyOrder::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());

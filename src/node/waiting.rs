@@ -120,10 +120,11 @@ impl Waiting {
         Some((ticket?, request))
     }
 
-    /// Removes the request of `ticket`. Returns whether there was one.
-    pub(super) fn cancel(&mut self, ticket: Ticket) -> bool {
-        let request = self.requests.remove(ticket);
-        request.map(|request| self.bytes -= request.key_bytes()).is_some()
+    /// Removes and returns the request of `ticket`.
+    pub(super) fn cancel(&mut self, ticket: Ticket) -> Option<Request> {
+        let request = self.requests.remove(ticket)?;
+        self.bytes -= request.key_bytes();
+        Some(request)
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -26,12 +26,17 @@ impl Acquire {
         };
         let is_split = Self::is_split(request, ballot);
         self.failure = Some(failure.clone());
-        self.undo = request.lock().map(|lock| {
-            let removal = Removal { lock: lock.clone(), ttl: self.ttl, linger: None };
-            let Request { started, deadline, .. } = *request;
-            Request { action: Action::Undo(removal), started, deadline, nodes }
-        });
         self.give_up_predecessor(now, NodeSet::EMPTY);
+        let lock = request.lock().expect("an attempt names a lock").clone();
+        let is_useless = self.is_useless(ballot, &failure);
+        if !is_useless && self.fail_over_to_queue(now, started, &lock, (ballot, &failure)) {
+            return;
+        }
+        let waiter = self.place.take().map(|place| place.waiter());
+        // A waiter may stand in the queue of any node.
+        let nodes = waiter.map_or(nodes, |_| NodeSet::all(self.rules.nodes));
+        let removal = Removal { lock, ttl: self.ttl, linger: None, waiter };
+        self.undo = Some(Request { action: Action::Undo(removal), nodes, ..request.clone() });
         self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }
 
@@ -57,17 +62,22 @@ impl Acquire {
         }
     }
 
+    /// Are too many nodes misconfigured for any attempt?
+    fn is_useless(&self, ballot: &Ballot, failure: &Acquired) -> bool {
+        let usable = self.rules.nodes - ballot.hopeless.len();
+        usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer)
+    }
+
     /// Pauses before the next attempt, or ends with `failure` if another attempt is useless. The
     /// failed attempt began at `started`.
-    fn after_failure(
+    pub(super) fn after_failure(
         &mut self,
         now: Time,
         (started, is_split): (Time, bool),
         ballot: &Ballot,
         failure: Acquired,
     ) -> State {
-        let usable = self.rules.nodes - ballot.hopeless.len();
-        if usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer) {
+        if self.is_useless(ballot, &failure) {
             return State::Over(Some(failure));
         }
         if is_split && self.is_single() {

@@ -1,11 +1,11 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
 use super::{describe, is_plain};
-use crate::engine::{Action, FENCE_MAX, Request, Vote};
+use crate::engine::{Action, FENCE_MAX, Listen, QueueView, Request, Vote};
 use crate::node::node_error::NodeError;
-use crate::node::report::KeySnapshot;
+use crate::node::report::{KeySnapshot, WaiterSnapshot};
 use crate::node::server_error::{ServerError, ServerErrorKind};
-use crate::resp::Reply;
+use crate::resp::{Elements, Reply};
 
 /// The meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,13 +16,17 @@ pub enum Meaning {
     /// The node granted the lock, and the key did not exist before. This counts only if the node
     /// cannot have forgotten the key of a lock that is still held.
     GrantedNew,
-    /// The node granted a lock with counters or several keys.
+    /// The node granted a lock, and the answer says more about it.
     Claimed {
         /// Did one of the keys not exist before?
         is_new: bool,
         /// The largest of its counters, if it has any.
         counter: u64,
+        /// How many waiters of other clients wait for it.
+        waiting: u64,
     },
+    /// The waiter is in the queue, with this number.
+    Queued(u64, QueueView),
     /// The value and the ttl of the key.
     Seen(KeySnapshot),
     /// The node does not know the script: the request must be sent again with the source.
@@ -53,7 +57,13 @@ pub fn meaning(
         Action::Handoff { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
         Action::Handoff { .. } => claim_meaning(number, reply),
         Action::Restore { lock, .. } if lock.has_more_keys() => claim_meaning(number, reply),
-        Action::Restore { .. } => set_meaning(reply),
+        Action::Restore { .. } => yes_or_no(number, reply),
+        Action::Turn { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),
+        Action::Turn { .. } => claim_meaning(number, reply),
+        Action::Queue(_) => queue_meaning(number, reply),
+        Action::Listen { step: Listen::Read(_), .. } => yes_or_no(number, reply),
+        Action::Listen { .. } => matches!(reply, Reply::Simple(b"OK")).then(granted),
+        Action::Await { .. } | Action::EndWaits => None,
         Action::Extend { .. } | Action::Release(_) | Action::Undo(_) => yes_or_no(number, reply),
         Action::Fence { .. } | Action::Remove { .. } => yes_or_no(number, reply),
         Action::Inspect { .. } => inspect_meaning(number, reply),
@@ -86,37 +96,76 @@ fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 }
 
 /// The elements that follow the number in a script's list.
-fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 2]> {
+fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
     let Reply::Array(list) = reply else { return None };
     let mut elements = list.iter();
-    let is_its = list.len() <= 3 && elements.next() == Some(Reply::Integer(number));
-    is_its.then(|| [elements.next(), elements.next()])
+    let is_its = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
+    is_its.then(|| [elements.next(), elements.next(), elements.next()])
 }
 
 fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     match list(number, reply) {
-        Some([Some(Reply::Integer(0)), None]) => Some(granted()),
-        Some([Some(Reply::Integer(1)), None]) => Some(Meaning::GrantedNew),
+        Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(waiting)), None]) => {
+            let waiting = u64::try_from(waiting).ok()?;
+            Some(Meaning::Claimed { is_new: is_new == 1, counter: 0, waiting })
+        }
         _ => refusal(number, reply),
     }
 }
 
 fn inspect_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let [Some(value), Some(Reply::Integer(left))] = list(number, reply)? else { return None };
+    let [Some(value), Some(Reply::Integer(left)), Some(Reply::Array(waiters))] =
+        list(number, reply)?
+    else {
+        return None;
+    };
     let value = match value {
         Reply::Null => None,
         Reply::Bulk(bytes) => Some(bytes.to_vec()),
         _ => return None,
     };
-    Some(Meaning::Seen(KeySnapshot { value, left }))
+    let waiters = snapshots(&waiters)?;
+    Some(Meaning::Seen(KeySnapshot { value, left, waiters }))
+}
+
+/// The waiters in a queue: names and the values of their leases, alternating.
+fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
+    let mut waiters = Vec::new();
+    let mut elements = list.iter();
+    while let Some(name) = elements.next() {
+        let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
+            return None;
+        };
+        // A member that is no waiter's name was put there by another program.
+        waiters.extend(WaiterSnapshot::read(name, lease));
+    }
+    Some(waiters)
+}
+
+/// The meaning of the answer to a waiter.
+fn queue_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
+    let Reply::Array(list) = reply else { return None };
+    let elements: Vec<_> = list.iter().collect();
+    let (first, rest) = elements.split_first()?;
+    if *first != Reply::Integer(number) {
+        return None;
+    }
+    super::queue::view(rest).map(|(number, view)| Meaning::Queued(number, view))
 }
 
 /// The meaning of the answer to a claim.
 fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     match list(number, reply) {
-        Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(counter))]) => {
+        Some(
+            [
+                Some(Reply::Integer(is_new @ 0..=1)),
+                Some(Reply::Integer(counter)),
+                Some(Reply::Integer(waiting)),
+            ],
+        ) => {
             let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter })
+            let waiting = u64::try_from(waiting).ok()?;
+            Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting })
         }
         _ => refusal(number, reply),
     }

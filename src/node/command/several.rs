@@ -1,7 +1,7 @@
 //! Requests about locks that have counters or several keys.
 
 use super::{decimal, value_of};
-use crate::engine::{Acquisition, LockId, Ttl};
+use crate::engine::{Acquisition, LockId, Token, Ttl};
 use crate::resp::encode_command;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
@@ -18,24 +18,46 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// Takes a lock whose keys do not exist, or hold the value `before`.
-    pub(super) fn claim(self, new: &Acquisition, before: &[u8], out: &mut Vec<u8>) {
-        self.set(new, &counters(&new.lock), before, out);
+    /// In a waiter's turn, that value is the waiter's reservation.
+    pub(super) fn claim(
+        self,
+        new: &Acquisition,
+        before: &[u8],
+        waiter: Option<&Token>,
+        out: &mut Vec<u8>,
+    ) {
+        self.set(new, &counters(&new.lock), (before, waiter), out);
+    }
+
+    /// Sets the key of a lock with one key again, if it does not exist.
+    pub(super) fn restore_one(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
+        let mut millis = [0; 20];
+        let ttl = decimal(ttl.as_millis(), &mut millis);
+        self.run(lock, &[], &[&value_of(lock), ttl], out);
     }
 
     /// Sets the missing keys of a lock again. Keys that exist are kept.
     pub(super) fn restore(self, lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
         let new = Acquisition { lock: lock.clone(), ttl, fence: 0 };
-        self.set(&new, &[], &value_of(lock), out);
+        self.set(&new, &[], (&value_of(lock), None), out);
     }
 
-    fn set(self, new: &Acquisition, counters: &[Vec<u8>], before: &[u8], out: &mut Vec<u8>) {
+    fn set(
+        self,
+        new: &Acquisition,
+        counters: &[Vec<u8>],
+        (before, waiter): (&[u8], Option<&Token>),
+        out: &mut Vec<u8>,
+    ) {
         let Acquisition { lock, ttl, fence } = new;
         let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
-        self.run(lock, counters, &[locks, before, &value_of(lock), ttl, first, counters_ttl], out);
+        let (value, waiter) = (value_of(lock), waiter.map_or(&[][..], Token::as_bytes));
+        let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
+        self.run(lock, counters, &arguments, out);
     }
 
     /// Raises the counters of a lock.
@@ -55,8 +77,10 @@ impl Call<'_> {
     }
 
     /// Deletes all keys that hold the lock's value.
-    pub(super) fn release(self, lock: &LockId, out: &mut Vec<u8>) {
-        self.run(lock, &[], &[&value_of(lock)], out);
+    pub(super) fn release(self, lock: &LockId, reservation: Ttl, out: &mut Vec<u8>) {
+        let mut digits = [0; 20];
+        let reservation = decimal(reservation.as_millis(), &mut digits);
+        self.run(lock, &[], &[&value_of(lock), reservation], out);
     }
 
     /// Sets the ttl of all keys that hold the lock's value.
@@ -67,7 +91,7 @@ impl Call<'_> {
     }
 
     /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.
-    fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
+    pub(super) fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
         let mut all = [0; 20];
         let all = decimal((lock.keys().count() + counters.len()) as u64, &mut all);
         let (verb, name) = self.name;

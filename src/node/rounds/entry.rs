@@ -2,7 +2,8 @@
 
 use super::result::{RoundResult, Votes};
 use crate::engine::quorum;
-use crate::engine::{Ballot, Counters, Node, NodeSet, Request, Tally, Verb, Verdict, Vote};
+use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
+use crate::engine::{Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
@@ -27,6 +28,8 @@ pub(super) struct Entry<W> {
     counters: Counters,
     problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
+    views: Vec<Option<QueueView>>,
+    is_awaited: bool,
 }
 
 impl<W> Entry<W> {
@@ -42,6 +45,8 @@ impl<W> Entry<W> {
             counters: Counters::default(),
             problems: vec![None; nodes],
             snapshots: vec![None; nodes],
+            views: vec![None; nodes],
+            is_awaited: false,
         }
     }
 
@@ -57,6 +62,8 @@ impl<W> Entry<W> {
         self.counters = Counters::default();
         self.problems.fill(None);
         self.snapshots.fill(None);
+        self.views.fill(None);
+        self.is_awaited = false;
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
@@ -81,6 +88,9 @@ impl<W> Entry<W> {
         // These are about every node, not about a majority of them.
         let asks_all = matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove));
         let may_be_early = !wait_for_all && !asks_all;
+        if self.verb() == Some(Verb::Await) {
+            return self.is_confirmed();
+        }
         self.tally.is_complete()
             || (may_be_early && (self.tally.is_settled() || self.is_split(sessions)))
     }
@@ -117,6 +127,8 @@ impl<W> Entry<W> {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
         }
         self.problems[node.index()] = answer.problem;
+        self.views[node.index()] = answer.view;
+        self.is_awaited |= answer.is_awaited;
         // Of two nodes that are one server, only one has a snapshot.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
@@ -141,6 +153,7 @@ impl<W> Entry<W> {
         self.counters.nodes.remove(node);
         self.hopeless.insert(node);
         self.problems[node.index()] = Some(error.clone());
+        self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
         true
     }
@@ -148,6 +161,9 @@ impl<W> Entry<W> {
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
     pub(super) fn close(&mut self, slot: usize, sessions: &mut [Session], is_late: bool) {
         let (ticket, voted) = (self.ticket(slot), self.tally.voted());
+        if self.verb() == Some(Verb::Await) {
+            return; // No session knows this round.
+        }
         for (index, session) in sessions.iter_mut().enumerate() {
             let node = Node::new(index);
             if voted.contains(node) {
@@ -186,6 +202,7 @@ impl<W> Entry<W> {
         ballot.hopeless = self.hopeless;
         ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
+        ballot.queue = self.queue_state();
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
         if ballot.same_server || !self.is_plain() {
@@ -195,11 +212,27 @@ impl<W> Entry<W> {
         Votes { ballot, reports }
     }
 
+    /// What the answers say about a waiter.
+    fn queue_state(&self) -> QueueState {
+        let mut state = QueueState { is_awaited: self.is_awaited, ..QueueState::default() };
+        if self.verb() == Some(Verb::Queue) {
+            let nodes = (0..).map(Node::new);
+            let views = nodes.clone().zip(&self.views);
+            let views = views.filter_map(|(node, view)| view.map(|view| (node, view)));
+            state.note(views, quorum(self.views.len()));
+            let problems = nodes.zip(&self.problems);
+            let without = problems.filter(|(_, it)| matches!(it, Some(NodeError::NoQueue(_))));
+            state.without = without.map(|(node, _)| node).collect();
+        }
+        state
+    }
+
     /// Did the round succeed, or fail only because the lock is held? Then no reports are needed,
     /// and building them would allocate.
     fn is_plain(&self) -> bool {
         let takes = self.verb().is_some_and(Verb::is_acquisition);
-        self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
+        let is_wait = self.verb() == Some(Verb::Await);
+        is_wait || self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
     /// How long no majority can grant anything: until enough quarantines are over that these nodes

@@ -14,8 +14,7 @@ impl<W> Rounds<W> {
         let Some(ttl) = ttl.left(request.started, now) else { return };
         if entry.tally.refused.contains(node) {
             let action = Action::Restore { lock: lock.clone(), ttl };
-            let Request { started, deadline, nodes, .. } = *request;
-            let request = Request { action, started, deadline, nodes };
+            let request = Request { action, ..request.clone() };
             self.sessions[node.index()].send(now, None, &request);
         }
     }

@@ -25,6 +25,15 @@ impl<W> Rounds<W> {
         }
     }
 
+    pub(super) fn note_queue(&mut self, node: Node) {
+        if let Some(watch) = &mut self.watch {
+            let session = &mut self.sessions[node.index()];
+            if let Some(support) = session.take_queue_change() {
+                watch.queue(session.name(), support);
+            }
+        }
+    }
+
     pub(super) fn note_answer(&mut self, node: Node, answer: &Answer) {
         if let (Some(watch), Some(took)) = (&mut self.watch, answer.took) {
             watch.answered(node, took);

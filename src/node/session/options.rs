@@ -1,6 +1,6 @@
 //! The options of a session, and its answers.
 
-use crate::engine::Vote;
+use crate::engine::{QueueView, Vote};
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
 use crate::node::node_error::NodeError;
@@ -64,13 +64,26 @@ pub struct Answer {
     pub counter: Option<u64>,
     /// The state of the key, for an inspection.
     pub snapshot: Option<KeySnapshot>,
+    /// What the node says about a waiter, for a request about the queue.
+    pub view: Option<QueueView>,
+    /// Does a waiter of another client wait for a lock that was granted?
+    pub is_awaited: bool,
 }
 
 impl Answer {
     /// An answer without a counter and a snapshot, to a request that was not sent.
     pub(in crate::node) fn new(ticket: Ticket, vote: Vote, problem: Option<NodeError>) -> Self {
-        let (counter, snapshot) = (None, None);
-        Self { ticket, vote, problem, was_sent: false, took: None, counter, snapshot }
+        Self {
+            ticket,
+            vote,
+            problem,
+            was_sent: false,
+            took: None,
+            counter: None,
+            snapshot: None,
+            view: None,
+            is_awaited: false,
+        }
     }
 
     /// Makes the vote a failed vote if there is an error.

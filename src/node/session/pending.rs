@@ -2,7 +2,7 @@
 
 use super::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Action, Request, Vote};
+use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::Ticket;
 use crate::node::flight::InFlight;
 use crate::node::node_error::NodeError;
@@ -47,7 +47,9 @@ impl Session {
             self.fail(ticket, problem, was_sent);
         }
         // A request that was never written leaves no key. A removal stays pending in any case.
-        let may_leave = was_sent || request.verb().is_removal();
+        // A request about the queue would have withdrawn an attempt, which may have been written.
+        let may_leave =
+            was_sent || request.verb().is_removal() || request.verb() == Verb::Queue;
         if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
             self.remove_later(now, None, removal);
         }

@@ -3,11 +3,12 @@
 use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Verb, Vote};
+use crate::engine::{Action, QueueView, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::identity::Identity;
 use crate::node::node_error::{NodeError, OtherProtocol};
+use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{ProtocolError, Reply};
 
@@ -60,8 +61,9 @@ impl Session {
 
     /// Processes a reply. An error means that the connection must be closed.
     fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
-        if let Reply::Push(_) = reply {
+        if let Reply::Push(message) = reply {
             // A push message answers no command.
+            self.bells.pushed(message);
             return Ok(());
         }
         let secret = self.options.credentials.password.as_deref();
@@ -128,10 +130,14 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
+        if let Action::Listen { step, .. } = command.request.action {
+            return self.listened(step, meaning);
+        }
         match &meaning {
-            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } | Meaning::Seen(_) => {
+            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
                 self.scripts.learn(&command.request);
             }
+            Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(&command.request),
             // The server has forgotten all scripts, not only this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) => {}
@@ -141,11 +147,23 @@ impl Session {
                 let (vote, problem) = self.grant(now, true);
                 self.answers.extend(answer(vote, problem));
             }
-            Meaning::Claimed { is_new, counter } => {
+            Meaning::Claimed { is_new, counter, waiting } => {
                 let (vote, problem) = self.grant(now, is_new);
                 // The counter is reported even if the vote does not count.
-                let counter = Some(counter);
-                self.answers.extend(answer(vote, problem).map(|it| Answer { counter, ..it }));
+                let (counter, is_awaited) = (Some(counter), waiting > 0);
+                let answer = answer(vote, problem);
+                self.answers.extend(answer.map(|it| Answer { counter, is_awaited, ..it }));
+            }
+            Meaning::Queued(number, view) => {
+                let waiter = command.request.waiter();
+                let is_heard = waiter.is_some_and(|waiter| self.bells.is_heard(&waiter));
+                if let Some(waiter) = waiter.filter(|_| view.is_reserved) {
+                    self.bells.ring(waiter);
+                }
+                self.bells.use_queue();
+                let (counter, view) = (Some(number), Some(QueueView { is_heard, ..view }));
+                let answer = answer(Vote::Granted, None);
+                self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
             Meaning::Seen(seen) => {
                 let answer = answer(Vote::Granted, None);
@@ -170,6 +188,16 @@ impl Session {
                     Form::Digest => self.remove_predecessor_later(now, command.request),
                     // The server does not know the script whose source it was just sent.
                     Form::Source => self.remove_again_later(now, command),
+                }
+            }
+            Meaning::Failed(NodeError::Server(error))
+                if self.refuses_queue(&command.request, &error) =>
+            {
+                let problem = NodeError::NoQueue(error);
+                self.answers.extend(answer(Vote::Failed, Some(problem)));
+                // Has it withdrawn the attempt? It may have failed at its first step.
+                if let Some(removal) = removal_if_unanswered(command.request) {
+                    self.remove_later(now, None, removal);
                 }
             }
             Meaning::Failed(problem) => {
@@ -220,7 +248,8 @@ impl Session {
     /// Is the removal of this command's key already in flight? If a command that sets a key is
     /// sent again behind its own undo, nothing removes that key.
     fn is_overtaken(&self, command: &InFlight) -> bool {
-        let takes = matches!(command.request.verb(), Verb::Acquire | Verb::Handoff | Verb::Restore);
+        let verb = command.request.verb();
+        let takes = verb.is_acquisition() || matches!(verb, Verb::Restore | Verb::Queue);
         let lock = command.request.lock().filter(|_| takes);
         lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
     }

@@ -123,6 +123,7 @@ impl Session {
                 .map(|uptime| uptime.saturating_add(now.since(self.least_uptime.greeted_at))),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
+            queue: self.queue_support().filter(|_| is_connected),
             last_error: self.same_server().or_else(|| self.problem.clone()),
         }
     }

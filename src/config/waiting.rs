@@ -1,0 +1,71 @@
+//! Settings about waiting for a lock that other clients hold.
+
+use super::Builder;
+use crate::engine::{Ttl, WAITER_LEASE};
+use crate::error::ConfigError;
+use std::time::Duration;
+
+/// The limits of the time for which a waiter may be silent.
+const WAITER_LEASE_MIN: Duration = Duration::from_millis(100);
+const WAITER_LEASE_MAX: Duration = Duration::from_secs(60);
+
+/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a
+/// round, or is lost once, keeps its place.
+const ROUNDS: u32 = 8;
+const ROUNDS_MIN: u32 = 2;
+
+impl Builder {
+    /// Whether a call that waits for a lock stands in a queue that the nodes keep. By default it
+    /// does: clients are served in the order in which they began to wait, and a release wakes the
+    /// next one.
+    ///
+    /// Without the queue, a waiting call asks the nodes again after random
+    /// [pauses](Self::retry), and whoever asks first after a release has the lock. Clients with and
+    /// without the queue exclude each other; while any client waits in the queue, those without it
+    /// do not get the lock. A call that does not wait never queues, whatever this says. The same
+    /// happens on a single node that lacks what the queue needs; see
+    /// [`QueueSupport`](crate::QueueSupport).
+    pub fn queue(mut self, queue: bool) -> Self {
+        self.queue = queue;
+        self
+    }
+
+    /// How long a waiter in front of the nodes' queue may be silent, before it loses its place and
+    /// the next one is served: 100 ms to 60 s, and at least two
+    /// [`node_timeout`](Self::node_timeout). By default 1.5 s, or eight times `node_timeout` if that
+    /// is more.
+    ///
+    /// It is what a waiter that dies at the front of the queue costs the others, once. A waiter
+    /// renews its place after two thirds of this time, so by default once a second; from the fifth
+    /// place on less often. A shorter time costs more commands, and a client that is stopped for so
+    /// long, by its scheduler for instance, may be overtaken.
+    pub fn waiter_lease(mut self, lease: Duration) -> Self {
+        self.waiter_lease = Some(lease);
+        self
+    }
+
+    /// For how long a release may hand a lock to the next waiter of this client although another
+    /// client waits for it in the nodes' queue: by default 20 ms, counted from when the nodes
+    /// granted the lock.
+    ///
+    /// With zero, clients take turns grant by grant. The longer it is, the more a client with many
+    /// waiting threads gets done before it passes the lock on, and the longer the others wait.
+    /// While no other client waits, [`handoff_limit`](Self::handoff_limit) alone counts.
+    pub fn contended_handoff_limit(mut self, time: Duration) -> Self {
+        self.handoff_limit.awaited = time;
+        self
+    }
+
+    pub(super) fn check_waiter_lease(&self) -> Result<Option<Ttl>, ConfigError> {
+        let default = WAITER_LEASE.max(self.node_timeout * ROUNDS);
+        let lease = self.waiter_lease.unwrap_or(default);
+        let least = WAITER_LEASE_MIN.max(self.node_timeout * ROUNDS_MIN);
+        let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
+        if !is_valid {
+            let most = WAITER_LEASE_MAX.max(default);
+            let reason = format!("{lease:?} is not between {least:?} and {most:?}");
+            return Err(ConfigError::Setting { name: "waiter_lease", reason });
+        }
+        Ok(Ttl::from_duration(lease))
+    }
+}

@@ -1,0 +1,330 @@
+//! Waiting in the nodes' queue: joining it, taking the lock in turn, and leaving.
+//!
+//! ```text
+//!   the try is refused ──▶ Queue ──▶ Await ── a majority reserves the lock ──▶ Turn ──▶ held
+//!                           │ ▲       │                                         │
+//!        no majority joined │ └───────┴── time to renew ──────── refused ───────┘
+//!                           ▼
+//!                 back off, and try again
+//! ```
+//!
+//! Each node gives the waiter a number, one above the last in its queue. The waiter's number is the
+//! largest that it was given. If a majority has given this number, it has its place; if not, it
+//! tells it to all nodes first. So whoever has joined a majority before another begins is served
+//! before it: the two majorities have a node in common.
+//!
+//! Only the turn is a vote, with a token of its own and counted as any attempt. A reservation may
+//! be moved or expire at any time before. A turn that fails is withdrawn, and the waiter stands
+//! where it stood.
+
+use super::{Acquire, Acquired, State};
+use crate::clock::Time;
+use crate::engine::{
+    Acquisition, Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal,
+    Request, Token, Ttl, Verdict, quorum,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// After how many failed turns in a row the next is delayed. A first one may come too early because
+/// of nodes that release the lock a little later than others.
+const PROMPT_TURNS: u32 = 2;
+
+/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
+/// those that follow if it has died.
+const PLACES_IN_FRONT: u64 = 2;
+
+/// How many places share one length of interval between renewals, and how often it grows.
+const PLACES_PER_STEP: u64 = 4;
+const STEPS_MAX: u64 = 8;
+
+/// How much longer than its ttl a key may exist: one millisecond of granularity.
+const EXPIRY: Duration = Duration::from_millis(1);
+
+/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
+/// about reservations.
+const POLL: u32 = 10;
+
+/// The place of a caller in the nodes' queue.
+#[derive(Debug)]
+pub(super) struct Place {
+    entry: QueueEntry,
+    state: QueueState,
+    /// When the entry is to be renewed.
+    renew_at: Time,
+    /// No turn is taken before this.
+    turn_at: Time,
+    /// How many turns have failed.
+    failed_turns: u32,
+    /// How often the nodes were asked without being asked to.
+    renewals: u32,
+}
+
+impl Place {
+    pub(super) fn waiter(&self) -> Token {
+        self.entry.waiter
+    }
+}
+
+impl Acquire {
+    /// How many waiters are before this one, once it has a place in the queue.
+    #[must_use]
+    pub fn place(&self) -> Option<u64> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0);
+        place.map(|place| place.state.place)
+    }
+
+    /// Does a majority of the nodes reserve the lock for this waiter?
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        let quorum = quorum(self.rules.nodes);
+        self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
+    }
+
+    /// Ends the wait early: what is on the nodes is removed.
+    pub fn abandon(&mut self, now: Time) {
+        self.give_up_predecessor(now, NodeSet::EMPTY);
+        self.give_up(now, Acquired::Contended);
+    }
+
+    /// Goes on in the queue after an attempt that failed. Returns whether it does.
+    pub(super) fn fail_over_to_queue(
+        &mut self,
+        now: Time,
+        started: Time,
+        lock: &LockId,
+        (ballot, failure): (&Ballot, &Acquired),
+    ) -> bool {
+        let round = now.since(started);
+        if self.end().since(now) <= round.max(self.rules.retry_base) {
+            return false;
+        }
+        match &mut self.place {
+            Some(place) => {
+                place.entry.lock = lock.clone();
+                place.failed_turns += 1;
+                let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
+                let delay = match &mut self.backoff {
+                    Some(backoff) if !is_prompt => backoff.next_delay(round),
+                    _ => Duration::ZERO,
+                };
+                place.turn_at = now.after(ballot.quarantine.saturating_add(delay));
+            }
+            None => {
+                // Nodes in quarantine grant nothing yet, and it is their queue that keeps the order
+                // until they do.
+                let is_quarantined =
+                    matches!(failure, Acquired::Unanswered) && !ballot.quarantine.is_zero();
+                let is_refused = matches!(failure, Acquired::Contended) || is_quarantined;
+                let Some(lease) = self.lease_of_waiter(lock).filter(|_| is_refused) else {
+                    return false;
+                };
+                let (waiter, since) = (lock.token, self.wall);
+                let (lock, ttl) = (lock.clone(), self.ttl);
+                let entry = QueueEntry { lock, ttl, waiter, number: 0, since, lease };
+                let turn_at = now.after(ballot.quarantine);
+                self.place = Some(Place {
+                    entry,
+                    state: QueueState::default(),
+                    renew_at: now,
+                    turn_at,
+                    failed_turns: 0,
+                    renewals: 0,
+                });
+            }
+        }
+        self.ask(now);
+        true
+    }
+
+    /// How long the entry of a waiter in front is kept, if this caller queues.
+    fn lease_of_waiter(&self, lock: &LockId) -> Option<Ttl> {
+        let may_queue = self.may_queue && !self.is_single() && !lock.has_more_keys();
+        self.rules.waiter_lease.filter(|_| may_queue)
+    }
+
+    /// Enters the queue, renews the entry, or withdraws a failed turn: one request for all.
+    fn ask(&mut self, now: Time) {
+        let Some(place) = &self.place else { return };
+        let action = Action::Queue(place.entry.clone());
+        self.send(now, action);
+    }
+
+    fn send(&mut self, now: Time, action: Action) {
+        let deadline = self.deadline(now, now).min(self.end());
+        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
+        self.state = State::Asking { request, is_sent: false };
+    }
+
+    /// Handles the answers about the queue.
+    pub(super) fn asked(&mut self, now: Time, request: &Request, ballot: &Ballot) {
+        let quorum = quorum(self.rules.nodes);
+        let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
+        self.failure = Some(match is_answered {
+            _ if ballot.same_server => Acquired::SameServer,
+            true => Acquired::Contended,
+            false if self.is_cut_short(request, ballot) => Acquired::Contended,
+            false => Acquired::Unanswered,
+        });
+        let is_useless = ballot.same_server || self.rules.nodes - ballot.hopeless.len() < quorum;
+        if is_useless || now >= self.end() {
+            return self.give_up_after(now);
+        }
+        let Some(place) = &mut self.place else { return };
+        if !is_answered {
+            let round = now.since(request.started);
+            if place.entry.number == 0 {
+                self.may_queue = self.rules.nodes - ballot.queue.without.len() >= quorum;
+                return self.leave_and_back_off(now, request.started, ballot);
+            }
+            let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
+            place.renew_at = now.after(delay);
+            self.state = State::Resting(place.renew_at.min(self.end()));
+            return;
+        }
+        if place.entry.number == 0 {
+            place.entry.number = ballot.counters.largest;
+            if ballot.counters.nodes.len() < quorum {
+                return self.ask(now);
+            }
+        }
+        let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
+        place.renewals = if place_before == ballot.queue.place { place.renewals + 1 } else { 0 };
+        self.schedule(now);
+        self.proceed(now);
+    }
+
+    /// Did the caller's deadline end the round, while the last complete one said that the lock is
+    /// held?
+    fn is_cut_short(&self, request: &Request, ballot: &Ballot) -> bool {
+        request.deadline == self.end()
+            && ballot.tally.answered_by_majority() == Verdict::Pending
+            && matches!(self.failure, Some(Acquired::Contended))
+    }
+
+    /// Sets when the entry is renewed next, and for how long it is kept then.
+    fn schedule(&mut self, now: Time) {
+        let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
+            return;
+        };
+        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
+        let Some(place) = &mut self.place else { return };
+        let (QueueState { place: before, left, listening, .. }, entry) =
+            (place.state, &mut place.entry);
+        // The entry is kept for as long as the request said.
+        let kept = interval(entry.lease.as_duration());
+        let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
+        entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
+        let mut pause = kept.min(interval(entry.lease.as_duration()));
+        if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
+            pause = pause.min(left.saturating_add(EXPIRY));
+        }
+        if listening.len() < quorum {
+            let doubled = 2_u32.saturating_pow(place.renewals);
+            let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
+            let places = u32::try_from(before + 1).unwrap_or(u32::MAX);
+            pause = pause.min(first.saturating_mul(places));
+        }
+        place.renew_at = now.after(pause);
+    }
+
+    /// Takes the lock if it is this waiter's turn, or goes on waiting.
+    fn proceed(&mut self, now: Time) {
+        let (is_called, end) = (self.is_called(), self.end());
+        let Some(place) = &self.place else { return };
+        if is_called {
+            // The turn needs a new token, which comes with the next attempt.
+            self.state = State::Resting(place.turn_at.max(now).min(place.renew_at).min(end));
+            return;
+        }
+        let QueueEntry { lock, waiter, .. } = &place.entry;
+        let action = Action::Await { key: Arc::clone(&lock.key), waiter: *waiter };
+        let deadline = place.renew_at.min(end);
+        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
+        self.state = State::Asking { request, is_sent: false };
+    }
+
+    /// Handles the end of waiting: the lock is reserved, or it is time to renew the entry.
+    pub(super) fn awaited(&mut self, now: Time, ballot: &Ballot) {
+        let Some(place) = &mut self.place else { return };
+        place.state.reserved = place.state.reserved.union(ballot.tally.granted);
+        if self.is_called() {
+            let Some(place) = &mut self.place else { return };
+            if place.failed_turns > PROMPT_TURNS {
+                // These hints were false before. Without a pause, false hints would cause turns
+                // without end.
+                let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
+                place.turn_at = place.turn_at.max(now.after(delay.unwrap_or_default()));
+            }
+            self.proceed(now);
+        } else if now >= self.end() {
+            self.give_up_after(now);
+        } else {
+            self.ask(now);
+        }
+    }
+
+    /// Begins the turn, renews the entry, or goes on waiting, after a pause.
+    pub(super) fn go_on(&mut self, now: Time, entropy: Entropy) {
+        let is_called = self.is_called();
+        let Some(place) = &mut self.place else { return };
+        let is_due = is_called && now >= place.turn_at;
+        if !is_due {
+            return if now >= place.renew_at { self.ask(now) } else { self.proceed(now) };
+        }
+        // What the nodes said counts for one turn.
+        place.state.reserved = NodeSet::EMPTY;
+        let waiter = place.entry.waiter;
+        self.attempts += 1;
+        let new = self.acquisition(entropy);
+        self.send(now, Action::Turn { new, waiter });
+    }
+
+    /// Ends the wait with the last failure.
+    fn give_up_after(&mut self, now: Time) {
+        let failure = self.failure.clone().unwrap_or(Acquired::Contended);
+        self.give_up(now, failure);
+    }
+
+    /// Ends the wait: leaves the queue, with what the last attempt may have left on the nodes.
+    pub(super) fn give_up(&mut self, now: Time, failure: Acquired) {
+        self.undo = self.leave(now).or(self.undo.take());
+        self.state = State::Over(Some(failure));
+    }
+
+    /// Leaves the queue and goes on with random pauses: too few nodes let this waiter in.
+    fn leave_and_back_off(&mut self, now: Time, started: Time, ballot: &Ballot) {
+        self.undo = self.leave(now);
+        let failure = self.failure.clone().unwrap_or(Acquired::Unanswered);
+        self.state = self.after_failure(now, (started, false), ballot, failure);
+    }
+
+    fn leave(&mut self, now: Time) -> Option<Request> {
+        let QueueEntry { lock, waiter, lease, .. } = self.place.take()?.entry;
+        let (ttl, waiter) = (self.ttl.max(lease), Some(waiter));
+        let removal = Removal { lock, ttl, linger: None, waiter };
+        Some(Request::to_all(&self.rules, now, Action::Undo(removal)))
+    }
+
+    /// The waiter of a lock that was just taken.
+    pub(super) fn waiter(&self) -> Option<Token> {
+        self.place.as_ref().map(Place::waiter)
+    }
+
+    /// What an attempt with these random numbers takes.
+    pub(super) fn acquisition(&self, entropy: Entropy) -> Acquisition {
+        let lock = LockId {
+            key: Arc::clone(&self.key),
+            token: entropy.token,
+            attributes: self.attributes.clone(),
+        };
+        let fence = if self.is_fenced() { super::fencing::seed(entropy.wall) } else { 0 };
+        Acquisition { lock, ttl: self.ttl, fence }
+    }
+
+}
+
+/// How long after an entry was renewed it is renewed again.
+fn interval(lease: Duration) -> Duration {
+    lease * 2 / 3
+}

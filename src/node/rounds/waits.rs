@@ -1,0 +1,49 @@
+//! Rounds of waiters: nothing is sent, and a node's vote is its word that it reserves the lock.
+
+use super::Rounds;
+use crate::clock::Time;
+use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+
+impl<W> Rounds<W> {
+    /// Notes the waiters that come and go with this request. A reservation that is told before the
+    /// waiter's round is opened must not be lost.
+    pub(super) fn note_waiter(&mut self, request: &Request) {
+        let Some(waiter) = request.waiter() else { return };
+        match request.verb() {
+            Verb::Queue => drop(self.reserved.insert(waiter, NodeSet::EMPTY)),
+            Verb::Await => {}
+            // Its turn, or its removal: what was told before counts no more.
+            _ => drop(self.reserved.remove(&waiter)),
+        }
+    }
+
+    /// Opens a round that waits for reservations.
+    pub(super) fn open_wait(&mut self, now: Time, slot: usize) {
+        let entry = &self.entries[slot];
+        let waiter = entry.request.as_ref().and_then(Request::waiter);
+        let reserved = waiter.and_then(|waiter| self.reserved.get(&waiter).copied());
+        for node in reserved.unwrap_or(NodeSet::EMPTY).iter() {
+            self.entries[slot].tally.cast(node, Vote::Granted);
+        }
+        self.settle(now, slot, self.are_waits_over);
+    }
+
+    /// Hands on what a node has told about reservations.
+    pub(super) fn ring(&mut self, now: Time, node: Node) {
+        while let Some(waiter) = self.sessions[node.index()].poll_ring() {
+            let Some(reserved) = self.reserved.get_mut(&waiter) else { continue };
+            reserved.insert(node);
+            if let Some(slot) = self.waits.get(&waiter).copied() {
+                self.entries[slot].tally.cast(node, Vote::Granted);
+                self.settle(now, slot, false);
+            }
+        }
+    }
+
+    /// Ends all rounds that wait for reservations, now and from now on.
+    pub(super) fn end_waits(&mut self, now: Time) {
+        self.are_waits_over = true;
+        let slots: Vec<usize> = self.waits.values().copied().collect();
+        slots.into_iter().for_each(|slot| self.settle(now, slot, true));
+    }
+}

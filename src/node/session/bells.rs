@@ -1,0 +1,205 @@
+//! The bells of waiters: how a node tells this connection that it reserves a lock for a waiter.
+//!
+//! A waiter's bell is a key of its own, which does not exist. The connection reads it in a script
+//! under `CLIENT TRACKING ON OPTIN` (RESP3, since Redis 6), so the server remembers the key for this
+//! connection. When a node reserves the lock for the waiter, it sets that key, and the server pushes
+//! an invalidation to this connection alone, and forgets the key.
+//!
+//! A ring is a hint. It may be lost with the connection, come twice or for nothing: the client asks
+//! before it believes anything. Without RESP3, or without the right to `CLIENT TRACKING`, there is
+//! none, and the waiters in front ask now and then.
+
+use super::{Session, State};
+use crate::clock::Time;
+use crate::engine::{Action, Listen, Removal, Request, Token, Verb, Vote};
+use crate::node::Ticket;
+use crate::node::command::{Form, Meaning, waiter_of_bell};
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::report::QueueSupport;
+use crate::node::server_error::{ServerError, ServerErrorKind};
+use crate::node::session::Answer;
+use crate::resp::{Elements, Reply};
+use std::borrow::Cow;
+use std::collections::{BTreeSet, VecDeque};
+
+/// What is known about the queue and the bells on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Bells {
+    pushes: Pushes,
+    /// The waiters whose bell the server remembers for this connection.
+    heard: BTreeSet<Token>,
+    /// The waiters whose bell rang.
+    rings: VecDeque<Token>,
+    /// Why the node has no queue.
+    refusal: Option<ServerError>,
+    /// Has a waiter been in the queue of this node on this connection?
+    is_used: bool,
+    /// What [`Session::take_queue_change`] returned last.
+    reported: Option<QueueSupport>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Pushes {
+    #[default]
+    NotAsked,
+    On,
+    Off,
+}
+
+impl Bells {
+    /// For a new connection. What was reported stays reported.
+    pub(super) fn after(self) -> Self {
+        Self { reported: self.reported, ..Self::default() }
+    }
+
+    /// Takes a push message.
+    pub(super) fn pushed(&mut self, message: &Elements<'_>) {
+        let mut elements = message.iter();
+        if !matches!(elements.next(), Some(Reply::Bulk(b"invalidate"))) {
+            return;
+        }
+        match elements.next() {
+            Some(Reply::Array(keys)) => {
+                let bells = keys.iter().filter_map(|key| match key {
+                    Reply::Bulk(key) => waiter_of_bell(key),
+                    _ => None,
+                });
+                for waiter in bells {
+                    if self.heard.remove(&waiter) {
+                        self.rings.push_back(waiter);
+                    }
+                }
+            }
+            // The database was emptied, and the server remembers no key any more.
+            Some(Reply::Null) => self.heard.clear(),
+            _ => {}
+        }
+    }
+
+    /// The node reserves the lock for this waiter, as its answer says.
+    pub(super) fn ring(&mut self, waiter: Token) {
+        self.rings.push_back(waiter);
+    }
+
+    pub(super) fn is_heard(&self, waiter: &Token) -> bool {
+        self.pushes == Pushes::On && self.heard.contains(waiter)
+    }
+
+    pub(super) fn use_queue(&mut self) {
+        self.is_used = true;
+    }
+}
+
+impl Session {
+    /// The next waiter for which the node reserves the lock, if it told so.
+    pub(in crate::node) fn poll_ring(&mut self) -> Option<Token> {
+        self.bells.rings.pop_front()
+    }
+
+    /// Whether clients can wait in a queue on this node, once that is known.
+    pub(in crate::node) fn queue_support(&self) -> Option<QueueSupport> {
+        if self.bells.refusal.is_some() {
+            return Some(QueueSupport::Unsupported);
+        }
+        match self.bells.pushes {
+            _ if !self.bells.is_used => None,
+            Pushes::On => Some(QueueSupport::Full),
+            Pushes::NotAsked | Pushes::Off => Some(QueueSupport::WithoutPushes),
+        }
+    }
+
+    /// What the queue lacks, if that was not reported before.
+    pub(in crate::node) fn take_queue_change(&mut self) -> Option<QueueSupport> {
+        let support = self.queue_support().filter(|it| *it != QueueSupport::Full)?;
+        let before = self.bells.reported.replace(support);
+        (before != Some(support)).then_some(support)
+    }
+
+    /// Has the server tell this connection about the bell of the waiter that this request is about.
+    pub(super) fn listen(&mut self, now: Time, request: &Request) {
+        let is_resp3 = self.identity.as_ref().is_some_and(|identity| identity.is_resp3);
+        let waiter = request.waiter().filter(|_| request.verb() == Verb::Queue);
+        let Some(waiter) = waiter.filter(|_| is_resp3 && self.bells.pushes != Pushes::Off) else {
+            return;
+        };
+        if self.bells.pushes == Pushes::NotAsked {
+            self.bells.pushes = Pushes::On;
+            self.write_listen(now, request, Listen::Enable);
+        }
+        if self.bells.heard.insert(waiter) {
+            self.write_listen(now, request, Listen::OptIn);
+            self.write_listen(now, request, Listen::Read(waiter));
+        }
+    }
+
+    fn write_listen(&mut self, now: Time, request: &Request, step: Listen) {
+        let action = Action::Listen { key: request.key().into(), step };
+        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
+        // know.
+        self.flight.push(now, None, Request { action, ..request.clone() }, Form::Source);
+    }
+
+    /// Processes the reply to a step of [`listen`](Self::listen).
+    pub(super) fn listened(&mut self, step: Listen, meaning: Meaning) -> Result<(), NodeError> {
+        match meaning {
+            Meaning::Nonsense(problem) => Err(problem),
+            Meaning::Failed(_) | Meaning::UnknownScript if step != Listen::OptIn => {
+                self.bells.pushes = Pushes::Off;
+                self.bells.heard.clear();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The request as this node can carry it out: without the queue if it has none.
+    pub(super) fn adapted<'a>(
+        &mut self,
+        ticket: Option<Ticket>,
+        request: &'a Request,
+    ) -> (Option<Ticket>, Cow<'a, Request>) {
+        let Some(refusal) = &self.bells.refusal else { return (ticket, Cow::Borrowed(request)) };
+        let action = match &request.action {
+            Action::Queue(_) => {
+                let problem = NodeError::NoQueue(refusal.clone());
+                let failed = |ticket| Answer::new(ticket, Vote::Failed, Some(problem));
+                self.answers.extend(ticket.map(failed));
+                let removal = removal_if_unanswered(request.clone());
+                return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
+            }
+            Action::Turn { new, .. } => Action::Acquire(new.clone()),
+            Action::Release(removal) => Action::Release(Removal { waiter: None, ..removal.clone() }),
+            Action::Undo(removal) => Action::Undo(Removal { waiter: None, ..removal.clone() }),
+            _ => return (ticket, Cow::Borrowed(request)),
+        };
+        (ticket, Cow::Owned(Request { action, ..request.clone() }))
+    }
+
+    /// Is this error the answer of a node that has no queue? Then it is noted.
+    pub(super) fn refuses_queue(&mut self, request: &Request, error: &ServerError) -> bool {
+        let is_lasting = matches!(
+            error.kind,
+            ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand | ServerErrorKind::Other
+        );
+        let is_refusal = is_lasting && request.verb() == Verb::Queue;
+        if is_refusal {
+            self.bells.refusal = Some(error.clone());
+        }
+        is_refusal
+    }
+
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal, or would have withdrawn an attempt.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        if let Some(request) = self.waiting.cancel(ticket) {
+            let now = request.started;
+            let removal = removal_if_unanswered(request).filter(|_| !matches!(self.state, State::Down { .. }));
+            if let Some(removal) = removal {
+                self.remove_later(now, None, removal);
+            }
+            return true;
+        }
+        self.pending_releases.unwait(ticket)
+    }
+}
