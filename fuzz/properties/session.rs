@@ -74,8 +74,8 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         },
         0 => Action::Acquire(Acquisition { lock, ttl, fence: 0 }),
         1 => Action::Extend { lock, ttl },
-        2 => Action::Release(Removal { lock, ttl, linger: None }),
-        3 => Action::Undo(Removal { lock, ttl, linger: None }),
+        2 => Action::Release(Removal { lock, ttl, linger: None, waiter: None }),
+        3 => Action::Undo(Removal { lock, ttl, linger: None, waiter: None }),
         4 => Action::Restore { lock, ttl },
         _ => Action::Ping,
     };

@@ -54,6 +54,8 @@ pub(super) fn lease(since: u64, ttl: u64) -> Lease {
         ttl,
         ttl_longest: ttl,
         nodes: NodeSet::all(5),
+        waiter: None,
+        is_awaited: false,
     }
 }
 

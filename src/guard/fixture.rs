@@ -19,5 +19,7 @@ pub(super) fn lease(token: u8) -> Lease {
         ttl,
         ttl_longest: ttl,
         nodes: NodeSet::EMPTY,
+        waiter: None,
+        is_awaited: false,
     }
 }

@@ -21,11 +21,11 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
     let (value, left) = text.split_at(1);
     match value {
         "?" => None,
-        "." => Some(KeySnapshot { value: None, left: -2 }),
+        "." => Some(KeySnapshot { value: None, left: -2, waiters: Vec::new() }),
         _ => {
             let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
             let left = if left == "-" { -1 } else { left.parse().unwrap() };
-            Some(KeySnapshot { value: Some(value), left })
+            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new() })
         }
     }
 }
@@ -75,9 +75,9 @@ fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() 
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
-    let lock = |length: usize, left| KeySnapshot { value: Some(vec![b'x'; length]), left };
+    let lock = |length: usize, left| KeySnapshot { value: Some(vec![b'x'; length]), left, waiters: Vec::new() };
     assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
     assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");
     assert!(!is_lock(&lock(SHOWN_MAX, 1)), "the rest of it is not known");
-    assert!(!is_lock(&lock(20, -1)) && !is_lock(&KeySnapshot { value: None, left: -2 }));
+    assert!(!is_lock(&lock(20, -1)) && !is_lock(&KeySnapshot { value: None, left: -2, waiters: Vec::new() }));
 }

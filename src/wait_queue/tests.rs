@@ -18,7 +18,7 @@ const LONG: Duration = Duration::from_secs(1_000);
 const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
-    Arc::new(WaitQueues::new(HandoffLimit { count, time }, Arc::new(OwnerProcess::here())))
+    Arc::new(WaitQueues::new(HandoffLimit { count, time, awaited: time }, Arc::new(OwnerProcess::here())))
 }
 
 fn key() -> Arc<[u8]> {
@@ -42,6 +42,8 @@ fn lease(token: u8, valid_until: Time) -> Lease {
         ttl,
         ttl_longest: ttl,
         nodes: NodeSet::all(3),
+        waiter: None,
+        is_awaited: false,
     }
 }
 

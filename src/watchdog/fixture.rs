@@ -28,6 +28,8 @@ pub(super) fn lease_until(valid_until: Time) -> Arc<SharedLease> {
         ttl,
         ttl_longest: ttl,
         nodes: NodeSet::all(3),
+        waiter: None,
+        is_awaited: false,
     };
     Arc::new(SharedLease::new(lease))
 }

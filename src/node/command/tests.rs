@@ -38,12 +38,13 @@ fn each_verb_is_one_command() {
     let extend = script::EXTEND;
     let (sha1, source) = (release.sha1.as_bytes(), release.source.as_bytes());
     let (extend_sha1, extend) = (extend.sha1.as_bytes(), extend.source.as_bytes());
+    let restore = script::RESTORE.source.as_bytes();
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
-        (Verb::Restore, Form::Source, set),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (Verb::Restore, Form::Source, &[b"EVAL", restore, b"1", b"key", token, b"1000", b"57"]),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"1500", b"57"]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"1500", b"57"]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"1500", b"57"]),
         (
             Verb::Extend,
             Form::Digest,
@@ -86,10 +87,10 @@ fn a_forced_removal_sends_the_values_that_were_read() {
     let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
     removal.action = Action::Remove { key, seen };
     let expected: &[&[u8]] =
-        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"one", b"two", b"57"];
+        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"1500", b"one", b"two", b"57"];
     assert_eq!(encoded(&removal, Form::Digest), words(expected));
     let removal = request(Verb::Remove, 7, at(0));
-    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"57"];
+    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"1500", b"57"];
     assert_eq!(encoded(&removal, Form::Source), words(expected));
 }
 
@@ -269,6 +270,9 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         Verb::Inspect,
         Verb::Remove,
         Verb::Ping,
+        Verb::Queue,
+        Verb::Turn,
+        Verb::Listen,
     ];
     for verb in verbs {
         assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
@@ -276,10 +280,13 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
+            Verb::Queue | Verb::Turn | Verb::Listen => {}
+            Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
     let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
-    let all = scripts.into_iter().chain(["release_all", "extend_all", "leave"]);
+    let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
+    let all = scripts.into_iter().chain(more).chain(["listen"]);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
 }

@@ -224,7 +224,7 @@ fn a_removal_without_a_connection_fails_when_it_is_dropped() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.session.connecting(talk.now, Phase::Connecting);
     let mut short = request(Verb::Release, 1, talk.now);
-    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5), linger: None });
+    short.action = Action::Undo(Removal { lock: lock(1), ttl: ttl(5), linger: None, waiter: None });
     talk.session.send(talk.now, Some(ticket(1)), &short);
     talk.pass(5);
     assert_eq!(talk.session.load(), (0, 0));

@@ -7,7 +7,7 @@ use crate::node::{SessionOptions, script};
 /// A session without a connection, with the release of a lock that stays taken for half a second.
 fn disconnected() -> ScriptedSession {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
-    let removal = Removal { lock: lock(1), ttl: ttl(1_000), linger: Some(ttl(500)) };
+    let removal = Removal { lock: lock(1), ttl: ttl(1_000), linger: Some(ttl(500)), waiter: None };
     let request = about(Verb::Undo, lock(1), talk.now);
     let request = Request { action: Action::Undo(removal), ..request };
     talk.session.send(talk.now, None, &request);
