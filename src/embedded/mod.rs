@@ -35,14 +35,14 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; the thread and the sockets of one node |
+//! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; a node's thread; its sockets |
 //! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
 //! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
 //! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
 //! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `strings.rs`, `expiry.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs` | the scripts; `script_steps.rs` are their steps |
+//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `script_steps.rs` | the scripts |
 
 mod claims;
 mod command;

@@ -40,8 +40,8 @@ fn bell_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
     [key, b":redlatch:bell:", waiter].concat()
 }
 
-/// Reserves a free key for the first waiter, if there is one. `line` is that of the reservation; the
-/// script ignores other errors.
+/// Reserves a free key for the first waiter, if there is one. `line` is that of the reservation;
+/// the script ignores other errors.
 pub(super) fn reserve_for_first(
     call: &mut Call<'_>,
     key: &[u8],

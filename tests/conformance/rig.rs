@@ -151,7 +151,7 @@ const SCRIPTS: [(&str, script::Script); 15] = [
 ];
 
 /// A word of the table with its placeholder filled in.
-fn filled_in(word: &str) -> Vec<u8> {
+pub(crate) fn filled_in(word: &str) -> Vec<u8> {
     let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).unwrap_or_default();
     for (script, is_meant) in SCRIPTS.map(|(meant, script)| (script, name.strip_prefix(meant))) {
         match is_meant {
