@@ -163,7 +163,7 @@ fn a_message_comes_between_the_replies_to_the_command_that_caused_it_and_to_the_
         &["SET", "k", "w"],
         &["PING"],
     ];
-    client.send(&commands.map(|words| encode(words)).concat()).expect("the node reads");
+    client.send(&commands.map(encode).concat()).expect("the node reads");
     let kinds: Vec<u8> = (0..8).map(|_| client.reply().expect("a reply")[0]).collect();
     assert_eq!(kinds, b"%++:+>++");
 }

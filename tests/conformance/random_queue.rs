@@ -27,7 +27,11 @@ impl Generator {
                 words.extend([waiter, number, withdrawn, lease, lives_for, reserved_for]);
             }
             3 => words.extend([waiter, self.value(), self.claimed_for(wait)]),
-            4 => words.extend([self.value(), waiter, self.claimed_for(wait)]),
+            4 => {
+                // The bell of a waiter that leaves exists for a millisecond.
+                *wait = true;
+                words.extend([self.value(), waiter, self.claimed_for(wait)]);
+            }
             5 => words.extend([self.value(), self.claimed_for(wait)]),
             _ => {}
         }
