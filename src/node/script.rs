@@ -144,13 +144,14 @@ pub const RESTORE: Script = Script {
 ///
 /// The script removes waiters whose lease has expired from the front of the queue. If the key holds
 /// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
-/// own is set, which its connection watches.
+/// own is set, which its connection watches. The lease of a first waiter that has not claimed a
+/// reserved lock ends with the reservation.
 ///
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: include_str!("queue.lua"),
-    sha1: "583ff6fd446f27df1c16386f22b0e4f6ed9516bb",
+    sha1: "b8e4fe4d16ebed0d56c54a9b391fcfd2ebc2624a",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
