@@ -55,9 +55,17 @@ pub(super) fn reserve_for_first(
     Ok(())
 }
 
-/// A waiter has the lock: its bell is taken away.
-pub(super) fn silence(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
+/// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any more.
+pub(super) fn silence(
+    call: &mut Call<'_>,
+    key: &[u8],
+    waiter: &[u8],
+    line: u32,
+) -> Result<(), Raised> {
     remove(call, &bell_of(key, waiter));
+    let lease = lease_of(key, waiter);
+    let left = remaining(call, &lease);
+    if left > 0 { put(call, &lease, b"", left.to_string().as_bytes(), line) } else { Ok(()) }
 }
 
 /// A waiter leaves the queue. The scripts ignore errors of these steps.
@@ -179,8 +187,8 @@ pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         return Ok(no(proof));
     }
     put(call, key, ours, ttl, 11)?;
-    silence(call, key, waiter);
-    let is_awaited = i64::from(living(call, key, 1, 13)?.is_some());
+    silence(call, key, waiter, 16)?;
+    let is_awaited = i64::from(living(call, key, 1, 18)?.is_some());
     Ok(OwnedReply::Array([proof, 1, is_awaited].map(OwnedReply::Integer).into()))
 }
 
