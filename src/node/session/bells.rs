@@ -9,7 +9,7 @@
 //! before it believes anything. Without RESP3, or without the right to `CLIENT TRACKING`, there is
 //! none, and the waiters in front ask now and then.
 
-use super::{Session, State};
+use super::Session;
 use crate::clock::Time;
 use crate::engine::{Action, Listen, Removal, Request, Token, Verb, Vote};
 use crate::node::Ticket;
@@ -197,11 +197,10 @@ impl Session {
     /// if it is a removal, or would have withdrawn an attempt.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         if let Some(request) = self.waiting.cancel(ticket) {
-            let now = request.started;
-            let removal = removal_if_unanswered(request)
-                .filter(|_| !matches!(self.state, State::Down { .. }));
-            if let Some(removal) = removal {
-                self.remove_later(now, None, removal);
+            if request.verb() == Verb::Queue {
+                let now = request.started;
+                let removal = removal_if_unanswered(request);
+                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
             }
             return true;
         }
