@@ -37,10 +37,11 @@ use std::time::{Duration, Instant};
 /// that another thread of this client holds it. If too few nodes answered to know, the result is
 /// [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource's name is any non-empty string of bytes that does not end in `:redlatch:fence`. The
-/// lock's key on the nodes is the name with the [prefix](Builder::key_prefix) before it, 64 KiB at
-/// most. A ttl is rounded down to whole milliseconds. It must leave some validity after
-/// [drift](Builder::drift_factor) and 2 ms, and is at most [`max_ttl`](Builder::max_ttl).
+/// A resource's name is any non-empty string of bytes. The lock's key on the nodes is the name with
+/// the [prefix](Builder::key_prefix) before it: 64 KiB at most, without `:redlatch:` in it, since
+/// such keys are fencing counters and queues of other locks. A ttl is rounded down to whole
+/// milliseconds. It must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
+/// at most [`max_ttl`](Builder::max_ttl).
 ///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
 /// and waits for the same lock waits until the lock's validity has passed; if the lock is

@@ -17,6 +17,13 @@ use std::time::Duration;
 /// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
 
+/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
+/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    const INFIX: &[u8] = b":redlatch:";
+    key.windows(INFIX.len()).any(|part| part == INFIX)
+}
+
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
 /// Only the nodes must be set. Every other setting has a default, documented with its reason.
@@ -149,7 +156,7 @@ impl Builder {
 
     /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
     /// the lock also excludes other programs that lock the same name with `SET name value NX PX
-    /// ttl`. At most 32 KiB.
+    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self

@@ -132,7 +132,7 @@ pub use error::{
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
-pub use inspect::{Holder, Inspection, LockState, NodeView};
+pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, QueueSupport};
 pub use released::Released;

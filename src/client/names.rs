@@ -2,9 +2,8 @@
 
 use super::LockClient;
 use super::request::{LockKeys, LockRequest};
-use crate::config::KEY_MAX;
+use crate::config::{KEY_MAX, is_reserved};
 use crate::error::ResourceError;
-use crate::node::command::COUNTER_SUFFIX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -77,8 +76,7 @@ impl LockClient {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
             let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-            // In one set with the resource that it counts for, it would be key and counter at once.
-            if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
+            if is_reserved(&key) { Err(ResourceError::Reserved) } else { Ok(key) }
         }
     }
 
