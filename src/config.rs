@@ -135,6 +135,10 @@ impl Builder {
     /// up to `cap`. `base` is at least 0.1 ms, and `cap` at least `base`; by default 1 ms and 100
     /// ms.
     ///
+    /// A call that waits in the nodes' [queue](Self::queue) makes no attempts meanwhile. The pauses
+    /// are for calls without a place there, such as a [set](crate::LockClient::request_all) of
+    /// resources, for failures of nodes, and for nodes that do not tell a waiter that it is its turn.
+    ///
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
     /// answers of competing attempts can be in is of no use. 100 ms limit how long a free lock
     /// stays untaken when many clients have waited long for it.
