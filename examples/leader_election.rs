@@ -66,12 +66,7 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
 }
 
 /// Leads once. The owner's label shows the leader's name to programs that inspect the lock.
-fn campaign(
-    client: &LockClient,
-    name: &str,
-    resource: &str,
-    terms: &Terms,
-) -> Result<(), Failure> {
+fn campaign(client: &LockClient, name: &str, resource: &str, terms: &Terms) -> Result<(), Failure> {
     let request = client.request(resource).ttl(TTL).owner(name);
     let lock = request.lock()?;
     let term = 1 + terms.count.fetch_add(1, Ordering::SeqCst);

@@ -261,7 +261,10 @@ impl Builder {
     ///
     /// The callback may use this client. Its own calls emit no events, and they ask the nodes
     /// without waiting in the client's wait queues. While it is called for
-    /// [`Event::Acquired`], that lock is held. A callback that owns a clone of its own client
+    /// [`Event::Acquired`], that lock is held. While it is called for a call that waits, that call
+    /// does not renew its place in the nodes' [queue](Self::queue). So a callback that waits for the
+    /// same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and one that
+    /// takes longer than that costs the call its place. A callback that owns a clone of its own client
     /// keeps the client from ever being dropped; give it a [`Weak`](std::sync::Weak) reference.
     ///
     /// If it panics, so does the call, and a lock that the call had just acquired is released;

@@ -27,7 +27,8 @@ pub struct Inspection {
     /// What each node holds, in the order of the configuration.
     pub nodes: Vec<NodeView>,
     /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
-    /// the first hundred.
+    /// the first hundred, if the user may read the queue. A holder that has waited is shown as the
+    /// first one until its [lease](crate::Builder::waiter_lease) as a waiter ends.
     ///
     /// There is one waiter for each client, whose threads have a queue of their own. Waiters that a
     /// majority of the nodes has come first, in the order in which they are served. Those that fewer
