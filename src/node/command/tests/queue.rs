@@ -42,15 +42,33 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
     let Action::Queue(entry) = &mut request.action else { panic!("{request:?}") };
     (entry.waiter, entry.number) = (Token::new([WAITER; Token::LEN]), 41);
     let expected: &[&[u8]] = &[
-        b"EVALSHA", queue.sha1.as_bytes(), b"1", b"key", OTHER, b"41", TOKEN, b"7 ", b"1000",
-        b"1500", b"57",
+        b"EVALSHA",
+        queue.sha1.as_bytes(),
+        b"1",
+        b"key",
+        OTHER,
+        b"41",
+        TOKEN,
+        b"7 ",
+        b"1000",
+        b"1500",
+        b"57",
     ];
     assert_eq!(encoded(&request, Form::Digest), words(expected));
     let request = labelled(Verb::Queue, Vec::new());
     let value = [TOKEN, b"host-3 \xff"].concat();
     let expected: &[&[u8]] = &[
-        b"EVAL", queue.source.as_bytes(), b"1", b"key", TOKEN, b"0", &value, b"7 host-3 \xff",
-        b"1000", b"1500", b"57",
+        b"EVAL",
+        queue.source.as_bytes(),
+        b"1",
+        b"key",
+        TOKEN,
+        b"0",
+        &value,
+        b"7 host-3 \xff",
+        b"1000",
+        b"1500",
+        b"57",
     ];
     assert_eq!(encoded(&request, Form::Source), words(expected));
 }
@@ -64,8 +82,19 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
     // With counters it is a claim in place of the waiter's reservation.
     let reserved = [RESERVED, OTHER].concat();
     let expected: &[&[u8]] = &[
-        b"EVALSHA", claim, b"2", b"key", b"key:redlatch:fence", b"1", &reserved, TOKEN, b"1000",
-        b"50", b"3600000", OTHER, b"57",
+        b"EVALSHA",
+        claim,
+        b"2",
+        b"key",
+        b"key:redlatch:fence",
+        b"1",
+        &reserved,
+        TOKEN,
+        b"1000",
+        b"50",
+        b"3600000",
+        OTHER,
+        b"57",
     ];
     assert_eq!(encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest), words(expected));
 }
@@ -113,7 +142,7 @@ fn listening_is_three_commands() {
     assert_eq!(encoded(&opt_in, Form::Source), words(&[b"CLIENT", b"CACHING", b"YES"]));
     for step in [enable, opt_in] {
         assert_eq!(read(&step, "+OK\r\n"), Meaning::Vote(Vote::Granted));
-        [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].map(|bytes| is_nonsense(&step, bytes));
+        [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
         assert!(!has_proof(&step));
     }
     let bell = [b"key:redlatch:bell:", OTHER].concat();
@@ -121,7 +150,7 @@ fn listening_is_three_commands() {
     let source = script::LISTEN.source.as_bytes();
     assert_eq!(encoded(&read_bell, Form::Source), words(&[b"EVAL", source, b"1", &bell, b"57"]));
     assert_eq!(read(&read_bell, ":57\r\n"), Meaning::Vote(Vote::Granted));
-    ["+OK\r\n", ":56\r\n", "_\r\n"].map(|bytes| is_nonsense(&read_bell, bytes));
+    ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_bell, bytes));
     assert_eq!(waiter_of_bell(&bell), Some(Token::new([WAITER; Token::LEN])));
 }
 
@@ -130,7 +159,9 @@ fn nothing_is_sent_for_waits_and_no_reply_answers_them() {
     for verb in [Verb::Await, Verb::EndWaits] {
         let request = request(verb, 7, at(0));
         assert!(encoded(&request, Form::Source).is_empty() && !has_proof(&request), "{verb:?}");
-        ["+OK\r\n", ":57\r\n", ":-57\r\n", "_\r\n"].map(|bytes| is_nonsense(&request, bytes));
+        ["+OK\r\n", ":57\r\n", ":-57\r\n", "_\r\n"]
+            .iter()
+            .for_each(|bytes| is_nonsense(&request, bytes));
     }
 }
 
@@ -176,7 +207,7 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
         [7, 0, 2, 5, 1],
         [7, 0, -1, 5, 1],
     ];
-    numbers.map(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
+    numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
     let valid = answer(NUMBER as i64, [7, 0, 1, 5, 1]);
     assert!(matches!(read(&queue, &valid), Meaning::Queued(7, _)));
     for proof in [56, -57, 0] {
@@ -186,7 +217,9 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
     is_nonsense(&queue, &valid.replace("*6", "*5").replace(":7\r\n", ""));
     is_nonsense(&queue, &valid.replace(":7\r\n", "_\r\n"));
     is_nonsense(&queue, &valid.replace(":5\r\n", "$1\r\n5\r\n"));
-    [":57\r\n", ":-57\r\n", "+OK\r\n", "_\r\n", "*0\r\n"].map(|bytes| is_nonsense(&queue, bytes));
+    [":57\r\n", ":-57\r\n", "+OK\r\n", "_\r\n", "*0\r\n"]
+        .iter()
+        .for_each(|bytes| is_nonsense(&queue, bytes));
 }
 
 #[test]
@@ -201,7 +234,7 @@ fn a_turn_is_answered_as_a_handoff_or_a_claim() {
     is_nonsense(&fenced, "*3\r\n:57\r\n:1\r\n:3\r\n");
     for turn in [plain, fenced] {
         assert_eq!(read(&turn, ":-57\r\n"), Meaning::Vote(Vote::Refused));
-        ["+OK\r\n", ":57\r\n", "_\r\n"].map(|bytes| is_nonsense(&turn, bytes));
+        ["+OK\r\n", ":57\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&turn, bytes));
     }
 }
 

@@ -211,7 +211,8 @@ fn the_answers_to_a_waiter_are_summed_up() {
     let mut nodes = Nodes::ready(true);
     nodes.open(0, Verb::Queue, 1);
     let view = |number: u64, place, reserved, left| {
-        format!("+OK\r\n+OK\r\n:3\r\n*6\r\n:4\r\n:{number}\r\n:{place}\r\n:{reserved}\r\n:{left}\r\n:9\r\n")
+        let numbers = format!(":{number}\r\n:{place}\r\n:{reserved}\r\n:{left}\r\n:9\r\n");
+        format!("+OK\r\n+OK\r\n:3\r\n*6\r\n:4\r\n{numbers}")
     };
     nodes.receive(0, &view(7, 2, 0, 900));
     nodes.receive(1, &view(8, 3, 1, 400));
@@ -232,6 +233,9 @@ fn nodes_without_a_queue_are_reported() {
     nodes.receive(1, "+OK\r\n+OK\r\n:3\r\n-OOM used memory > 'maxmemory'\r\n");
     nodes.lose(2);
     let votes = nodes.over();
-    assert_eq!((votes.ballot.queue.without, votes.ballot.tally.failed), (set(&[0]), set(&[0, 1, 2])));
+    assert_eq!(
+        (votes.ballot.queue.without, votes.ballot.tally.failed),
+        (set(&[0]), set(&[0, 1, 2]))
+    );
     assert_eq!(votes.ballot.hopeless, NodeSet::EMPTY, "it may still grant locks");
 }

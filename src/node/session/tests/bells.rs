@@ -23,8 +23,8 @@ fn listening(waiters: u64) -> ScriptedSession {
     talk.hear(first_queued());
     for waiter in 2..=waiters {
         talk.send(waiter, Verb::Queue);
-        let number = 3 * waiter - 1;
-        talk.hear(format!("+OK\r\n:{number}\r\n*6\r\n:{}\r\n:7\r\n:1\r\n:0\r\n:9\r\n:2\r\n", number + 1));
+        let number = 3 * waiter;
+        talk.hear(format!("+OK\r\n:{number}\r\n{}", queued(number + 1, false)));
     }
     let votes: Vec<_> = (1..=waiters).map(|waiter| (waiter, Vote::Granted)).collect();
     assert_eq!(talk.votes(), votes);
@@ -79,7 +79,10 @@ fn a_waiter_is_announced_once_before_it_enters_the_queue() {
                   *3\r\n$6\r\nCLIENT\r\n$7\r\nCACHING\r\n$3\r\nYES\r\n*5\r\n$4\r\nEVAL\r\n";
     assert!(written.starts_with(before), "{written}");
     let bell = String::from_utf8(bell(1)).expect("text");
-    assert!(written.contains(&format!("$1\r\n1\r\n$38\r\n{bell}\r\n$1\r\n3\r\n*11\r\n")), "{written}");
+    assert!(
+        written.contains(&format!("$1\r\n1\r\n$38\r\n{bell}\r\n$1\r\n3\r\n*11\r\n")),
+        "{written}"
+    );
     talk.hear(first_queued());
     assert!(is_heard(&mut talk));
 
@@ -185,7 +188,6 @@ fn pushes_of_other_keys_and_forms_are_ignored() {
         format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n+{}\r\n", "x".repeat(38)),
         format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n*1\r\n$38\r\n{bell}\r\n"),
         ">1\r\n$10\r\ninvalidate\r\n".to_owned(),
-        ">0\r\n".to_owned(),
         ">2\r\n$10\r\ninvalidate\r\n*0\r\n".to_owned(),
     ];
     table.extend(others.map(String::into_bytes));
@@ -193,7 +195,7 @@ fn pushes_of_other_keys_and_forms_are_ignored() {
     for bytes in table {
         talk.hear(&bytes);
         assert_eq!(rings(&mut talk), [], "{}", bytes.escape_ascii());
-        assert!(!talk.session.is_down() && talk.answers().is_empty());
+        assert!(!talk.session.is_down(), "{}", bytes.escape_ascii());
     }
     talk.hear(push(&[bell.into_bytes()]));
     assert_eq!(rings(&mut talk), [1], "it is still listened for");
@@ -214,7 +216,7 @@ fn a_client_that_may_not_listen_waits_without_being_told() {
     let table = [
         // What the server answers to each of the three commands, and whether it tells.
         ("-NOPERM this user has no permissions\r\n+OK\r\n:3\r\n", false),
-        ("-ERR unknown subcommand 'TRACKING'\r\n-ERR CLIENT CACHING YES is only valid\r\n:3\r\n", false),
+        ("-ERR unknown subcommand\r\n-ERR CLIENT CACHING is only valid so\r\n:3\r\n", false),
         ("+OK\r\n+OK\r\n-NOPERM no permissions\r\n", false),
         ("+OK\r\n+OK\r\n-NOSCRIPT No matching script.\r\n", false),
         ("+OK\r\n-ERR what\r\n:3\r\n", true),

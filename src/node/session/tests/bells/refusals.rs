@@ -109,7 +109,6 @@ fn transient_errors_do_not_mean_that_there_is_no_queue() {
         "-LOADING Redis is loading the dataset in memory\r\n",
         "-MISCONF Errors writing to the AOF file\r\n",
         "-NOREPLICAS Not enough good replicas to write.\r\n",
-        "-CLUSTERDOWN The cluster is down\r\n",
     ];
     for error in errors {
         let mut talk = refused(error);
