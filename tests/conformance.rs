@@ -4,6 +4,8 @@
 //! `rig.rs` masks values that must differ (a client's id, the fields of `INFO`); all other bytes
 //! must be equal. The commands are those of a handwritten table, and random ones from a seed.
 
+#[path = "conformance/pushes.rs"]
+mod pushes;
 #[path = "conformance/random.rs"]
 mod random;
 #[path = "conformance/rig.rs"]

@@ -1,24 +1,16 @@
-//! Most of this library's scripts, in Rust. The conformance test compares them with the Lua, as
-//! this library calls them. With too few arguments they return an error of their own.
+//! The scripts that take a lock or pass it on, in Rust, and those of the counters. The conformance
+//! test compares them with the Lua, as this library calls them. With too few arguments they return
+//! an error of their own.
 
 use super::command::{Call, integer};
-use super::expiry::{Conditions, remaining_ms, set_remaining};
+use super::queue::{depart, is_reservation, queue_of, waiting};
 use super::reply::{Failure, OwnedReply};
-use super::scripts::{Outcome, Raised, Words, put, remove};
+use super::script_steps::{
+    ENDLESS, ends_before, first, malformed, millis, no, number, proof, put, remaining, value, yes,
+};
+use super::scripts::{Outcome, Raised, Words};
 use super::strings::set;
-use crate::node::script::{FENCE_MAX, SHOWN_MAX};
-
-/// The remaining time to live of a key that does not expire.
-const ENDLESS: i64 = -1;
-
-pub(super) fn malformed() -> Raised {
-    (Failure::new("ERR embedded nodes run this script only as redlatch calls it"), 1)
-}
-
-fn number(words: Words<'_>, index: usize) -> Result<u64, Raised> {
-    let text = words.argv.get(index).and_then(|text| std::str::from_utf8(text).ok());
-    text.and_then(|text| text.parse().ok()).ok_or_else(malformed)
-}
+use crate::node::script::FENCE_MAX;
 
 /// The keys of the locks, whose number is in `ARGV[1]`, and the keys of the counters.
 fn split(words: Words<'_>) -> Result<(Keys<'_>, Keys<'_>), Raised> {
@@ -28,40 +20,25 @@ fn split(words: Words<'_>) -> Result<(Keys<'_>, Keys<'_>), Raised> {
 
 type Keys<'a> = &'a [&'a [u8]];
 
-pub(super) fn value(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
-    let now_ms = call.now_ms;
-    let found = call.database().string(now_ms, key).map_err(|failure| (failure, line))?;
-    Ok(found.map(<[u8]>::to_vec))
-}
-
-/// Yes: the reply repeats the number of the command.
-pub(super) fn yes(number: i64) -> OwnedReply {
-    OwnedReply::Integer(number)
-}
-
-/// No: the reply is the negative number of the command.
-pub(super) fn no(number: i64) -> OwnedReply {
-    OwnedReply::Integer(-number)
-}
-
-/// The number of the command: the last argument.
-pub(super) fn proof(words: Words<'_>) -> Result<i64, Raised> {
-    let last = words.argv.len().checked_sub(1).ok_or_else(malformed)?;
-    i64::try_from(number(words, last)?).map_err(|_| malformed())
-}
-
 /// `claim.lua`
 pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
-    let [_, before, ours, ttl, _, life, _] = *words.argv else { return Err(malformed()) };
+    let [_, before, ours, ttl, _, life, waiter, _] = *words.argv else { return Err(malformed()) };
     let proof = proof(words)?;
-    let mut held = 0;
+    let is_restore = before == ours;
+    let mut held = Vec::new();
     for key in locks {
-        match value(call, key, 3)? {
-            Some(value) if before.is_empty() || value != before => return Ok(no(proof)),
-            Some(_) => held += 1,
-            None => {}
+        let value = value(call, key, 4)?.filter(|value| !(is_restore && is_reservation(value)));
+        if value.as_deref().is_some_and(|value| before.is_empty() || value != before) {
+            return Ok(no(proof));
         }
+        if !waiter.is_empty() {
+            let head = first(call, &queue_of(key), 11)?;
+            if value.is_none() && head.is_some_and(|head| head != waiter) {
+                return Ok(no(proof));
+            }
+        }
+        held.push(value.is_some());
     }
     let mut fence = 0;
     let mut found = Vec::new();
@@ -78,24 +55,22 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         fence = next.max(number(words, 4)?).max(fence);
     }
     let limit = millis(words, 3)?;
-    for key in locks {
-        if before != ours || ends_before(call, key, limit) {
-            put(call, key, ours, ttl, 21)?;
+    for (key, is_held) in locks.iter().zip(&held) {
+        if !(is_restore && *is_held) || ends_before(call, key, limit) {
+            put(call, key, ours, ttl, 29)?;
         }
     }
     for (key, is_found) in counters.iter().zip(found) {
-        raise(call, (key, is_found), fence.to_string().as_bytes(), life)?;
+        raise(call, (key, is_found), fence.to_string().as_bytes(), life, 38)?;
     }
-    let is_new = i64::from(held < locks.len());
+    let key = *words.keys.first().ok_or_else(malformed)?;
+    if !waiter.is_empty() {
+        depart(call, key, waiter, 43)?;
+    }
+    let waiting = waiting(call, key);
+    let is_new = i64::from(!waiter.is_empty() || held.contains(&false));
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
-    Ok(OwnedReply::Array([proof, is_new, fence].map(OwnedReply::Integer).into()))
-}
-
-/// Does the key expire in less than `limit` milliseconds, or is it missing?
-pub(super) fn ends_before(call: &mut Call<'_>, key: &[u8], limit: i64) -> bool {
-    let now_ms = call.now_ms;
-    let left = remaining_ms(call.database(), now_ms, key);
-    left != ENDLESS && left < limit
+    Ok(OwnedReply::Array([proof, is_new, fence, waiting].map(OwnedReply::Integer).into()))
 }
 
 /// Sets a counter. The time to live of an existing counter is not shortened.
@@ -104,20 +79,15 @@ fn raise(
     (key, is_found): (&[u8], bool),
     value: &[u8],
     life: &[u8],
+    line: u32,
 ) -> Result<(), Raised> {
-    let now_ms = call.now_ms;
-    let left = if is_found { remaining_ms(call.database(), now_ms, key) } else { 0 };
+    let left = if is_found { remaining(call, key) } else { 0 };
     if left == ENDLESS {
         let endless: [&[u8]; 3] = [b"SET", key, value];
-        return set(&mut call.with_args(&endless)).map(|_| ()).map_err(|failure| (failure, 28));
+        return set(&mut call.with_args(&endless)).map(|_| ()).map_err(|failure| (failure, line));
     }
-    let life = integer(life).map_err(|failure| (failure, 30))?.max(left);
-    put(call, key, value, life.to_string().as_bytes(), 30)
-}
-
-/// A time to live in the arguments.
-fn millis(words: Words<'_>, index: usize) -> Result<i64, Raised> {
-    i64::try_from(number(words, index)?).map_err(|_| malformed())
+    let life = integer(life).map_err(|failure| (failure, line))?.max(left);
+    put(call, key, value, life.to_string().as_bytes(), line)
 }
 
 /// The value of a counter's key.
@@ -129,8 +99,7 @@ enum Counter {
 }
 
 fn counter(call: &mut Call<'_>, key: &[u8]) -> Counter {
-    let now_ms = call.now_ms;
-    let text = match call.database().string(now_ms, key) {
+    let text = match value(call, key, 1) {
         Ok(None) => return Counter::None,
         Ok(Some(text)) => text,
         Err(_) => return Counter::Other,
@@ -168,90 +137,33 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         }
     }
     for (key, is_found) in counters.iter().zip(found) {
-        raise(call, (key, is_found), token, life)?;
+        raise(call, (key, is_found), token, life, 23)?;
     }
     Ok(yes(proof))
 }
 
-/// `release_all.lua`
-pub(super) fn release_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let [ours, _] = *words.argv else { return Err(malformed()) };
-    let proof = proof(words)?;
-    let mut count = 0;
-    for key in words.keys {
-        let is_ours = value(call, key, 3).is_ok_and(|value| value.as_deref() == Some(ours));
-        count += usize::from(is_ours && remove(call, key));
-    }
-    Ok(if count == words.keys.len() { yes(proof) } else { no(proof) })
-}
-
-/// `leave.lua`
-pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let [ours, _, _] = *words.argv else { return Err(malformed()) };
-    let (rest, proof) = (millis(words, 1)?, proof(words)?);
-    let (now_ms, unconditional) = (call.now_ms, Conditions::default());
-    let mut count = 0;
-    for key in words.keys {
-        if value(call, key, 3).is_ok_and(|value| value.as_deref() == Some(ours)) {
-            set_remaining(call.database(), now_ms, key, rest, "pexpire", &unconditional)
-                .map_err(|failure| (failure, 4))?;
-            count += 1;
-        }
-    }
-    Ok(if count == words.keys.len() { yes(proof) } else { no(proof) })
-}
-
-/// `extend.lua`
-pub(super) fn extend(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    extend_keys(call, words, [1, 6])
-}
-
-/// `extend_all.lua`
-pub(super) fn extend_all(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    extend_keys(call, words, [2, 9])
-}
-
-/// Extends all keys, if all have our token. `lines` are the lines in which the script reads a key
-/// and changes it.
-fn extend_keys(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcome {
-    let [ours, _, _] = *words.argv else { return Err(malformed()) };
-    let (limit, proof) = (millis(words, 1)?, proof(words)?);
-    for key in words.keys {
-        if value(call, key, lines[0])?.as_deref() != Some(ours) {
-            return Ok(no(proof));
-        }
-    }
-    let now_ms = call.now_ms;
-    for key in words.keys {
-        if ends_before(call, key, limit) {
-            let unconditional = Conditions::default();
-            set_remaining(call.database(), now_ms, key, limit, "pexpire", &unconditional)
-                .map_err(|failure| (failure, lines[1]))?;
-        }
-    }
-    Ok(yes(proof))
-}
-
-/// `inspect.lua`
-pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let key = *words.keys.first().ok_or_else(malformed)?;
-    let proof = proof(words)?;
-    let now_ms = call.now_ms;
-    let found = match call.database().string(now_ms, key) {
-        Ok(None) => OwnedReply::Null,
-        Ok(Some(value)) => OwnedReply::bulk(&value[..value.len().min(SHOWN_MAX)]),
-        // The key is not a lock's.
-        Err(_) => OwnedReply::bulk([]),
+/// `handoff.lua`
+pub(super) fn handoff(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [before, token, ttl, _]) = (words.keys, words.argv) else {
+        return Err(malformed());
     };
-    let left = remaining_ms(call.database(), now_ms, key);
-    Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), found, OwnedReply::Integer(left)]))
+    let proof = proof(words)?;
+    let held = value(call, key, 1)?;
+    if held.as_deref().is_some_and(|held| held != *before) {
+        return Ok(no(proof));
+    }
+    put(call, key, token, ttl, 5)?;
+    let answer = [proof, i64::from(held.is_none()), waiting(call, key)];
+    Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
 }
 
-/// `remove.lua`
-pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let key = *words.keys.first().ok_or_else(malformed)?;
+/// `restore.lua`
+pub(super) fn restore(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [ours, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
     let proof = proof(words)?;
-    let seen = &words.argv[..words.argv.len() - 1];
-    let is_seen = value(call, key, 1)?.is_some_and(|value| seen.contains(&&*value));
-    Ok(if is_seen && remove(call, key) { yes(proof) } else { no(proof) })
+    if value(call, key, 1)?.is_some_and(|held| !is_reservation(&held)) {
+        return Ok(no(proof));
+    }
+    put(call, key, ours, ttl, 5)?;
+    Ok(yes(proof))
 }

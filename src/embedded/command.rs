@@ -3,10 +3,11 @@
 //! The checks are in the order of Redis: unknown command, wrong number of arguments, not
 //! authenticated. So an unauthenticated client can find out which commands exist.
 
+use super::database::Database;
 use super::keyspace::{Keyspace, millis};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::session::ConnectionState;
-use super::{expiry, info, scripts, session, strings};
+use super::{expiry, info, scripts, session, strings, tracking};
 use crate::clock::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -17,17 +18,24 @@ pub(super) struct Call<'a> {
     pub(super) now_ms: i64,
     /// The command's name and its arguments.
     pub(super) args: &'a [&'a [u8]],
+    /// `KEYS` of the script that runs, if one does.
+    pub(super) declared: &'a [&'a [u8]],
 }
 
 impl Call<'_> {
-    pub(super) fn database(&mut self) -> &mut super::keyspace::Database {
+    pub(super) fn database(&mut self) -> &mut Database {
         self.keyspace.database(self.session.database)
     }
 
     /// A call of another command at the same time on the same connection, as in a script.
     pub(super) fn with_args<'b>(&'b mut self, args: &'b [&'b [u8]]) -> Call<'b> {
-        let (now, now_ms) = (self.now, self.now_ms);
-        Call { keyspace: self.keyspace, session: self.session, now, now_ms, args }
+        let Self { now, now_ms, declared, .. } = *self;
+        Call { keyspace: self.keyspace, session: self.session, now, now_ms, args, declared }
+    }
+
+    /// A script has read a key. Redis 7.0 then remembers all keys in `KEYS`, whichever was read.
+    pub(super) fn remember_declared(&mut self) {
+        self.keyspace.remember(self.session, self.declared);
     }
 }
 
@@ -38,26 +46,34 @@ struct Command {
     arity: isize,
     /// Allowed before the connection has authenticated.
     open: bool,
+    /// Changes nothing, and its arguments are the keys that it reads.
+    reads: bool,
     run: fn(&mut Call<'_>) -> Answer,
 }
 
 const fn command(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, open: false, run }
+    Command { name, arity, open: false, reads: false, run }
+}
+
+const fn reader(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, open: false, reads: true, run }
 }
 
 const fn open(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, open: true, run }
+    Command { name, arity, open: true, reads: false, run }
 }
 
 const COMMANDS: &[Command] = &[
     open("auth", -2, session::auth),
     command("client", -2, container),
+    command("client|caching", 3, tracking::client_caching),
     command("client|getname", 2, session::client_getname),
     command("client|id", 2, session::client_id),
     command("client|info", 2, session::client_info),
     command("client|kill", -3, session::client_kill),
     command("client|list", -2, session::client_list),
     command("client|setname", 3, session::client_setname),
+    command("client|tracking", -3, tracking::client_tracking),
     command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),
     command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
     command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
@@ -68,17 +84,17 @@ const COMMANDS: &[Command] = &[
     command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
     command("eval", -3, scripts::eval),
     command("evalsha", -3, scripts::evalsha),
-    command("exists", -2, strings::exists),
+    reader("exists", -2, strings::exists),
     command("expire", -3, expiry::expire),
     command("flushall", -1, strings::flushall),
     command("flushdb", -1, strings::flushdb),
-    command("get", 2, strings::get),
+    reader("get", 2, strings::get),
     open("hello", -1, session::hello),
     command("info", -1, info::info),
     command("lpush", -3, strings::lpush),
     command("pexpire", -3, expiry::pexpire),
     command("ping", -1, ping),
-    command("pttl", 2, expiry::pttl),
+    reader("pttl", 2, expiry::pttl),
     open("quit", -1, session::quit),
     open("reset", 1, session::reset),
     command("script", -2, container),
@@ -87,19 +103,37 @@ const COMMANDS: &[Command] = &[
     command("script|load", 3, scripts::script_load),
     command("select", 2, session::select),
     command("set", -3, strings::set),
-    command("strlen", 2, strings::strlen),
-    command("ttl", 2, expiry::ttl),
-    command("type", 2, strings::kind),
+    reader("strlen", 2, strings::strlen),
+    reader("ttl", 2, expiry::ttl),
+    reader("type", 2, strings::kind),
 ];
 
-/// Runs the command in `args`.
+/// Runs the command in `args`. Afterwards `CLIENT CACHING YES` no longer counts, unless this was a
+/// `CLIENT` command.
 pub(super) fn run(
     keyspace: &mut Keyspace,
     now: Time,
     session: &mut ConnectionState,
     args: &[&[u8]],
 ) -> Answer {
-    let command = find(args)?;
+    let found = find(args);
+    let ends_caching = !found.as_ref().is_ok_and(|command| command.name.starts_with("client|"));
+    let answer = found.and_then(|command| {
+        check(command, session, args)?;
+        let now_ms = millis(now);
+        let answer =
+            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: &[] });
+        if command.reads {
+            keyspace.remember(session, &args[1..]);
+        }
+        answer
+    });
+    session.caching &= !ends_caching;
+    keyspace.settle();
+    answer
+}
+
+fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result<(), Failure> {
     let fits = match usize::try_from(command.arity) {
         Ok(exact) => args.len() == exact,
         Err(_) => args.len() >= command.arity.unsigned_abs(),
@@ -110,8 +144,7 @@ pub(super) fn run(
     if !command.open && !session.authenticated {
         return Err(Failure::new("NOAUTH Authentication required."));
     }
-    let now_ms = millis(now);
-    (command.run)(&mut Call { keyspace, session, now, now_ms, args })
+    Ok(())
 }
 
 fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {

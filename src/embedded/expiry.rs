@@ -1,7 +1,7 @@
 //! The commands that read and change times to live.
 
 use super::command::{Call, excerpt, integer};
-use super::keyspace::Database;
+use super::database::Database;
 use super::reply::{Answer, Failure, OwnedReply};
 
 pub(super) fn pttl(call: &mut Call<'_>) -> Answer {
@@ -61,6 +61,8 @@ pub(super) fn set_remaining(
     entry.expires_at_ms = Some(when);
     if when <= now_ms {
         database.remove(now_ms, key);
+    } else {
+        database.touch(key);
     }
     Ok(true)
 }

@@ -4,29 +4,30 @@
 //! and returns the reply. The embedded server runs it behind a socket, the simulator calls it
 //! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
 //!
-//! It knows the commands that this library and its tests use. Values are strings or lists; lists
-//! can only be pushed to, and exist so that a key of a lock can have a value of another type.
+//! It knows the commands that this library and its tests use. Values are strings, lists or sorted
+//! sets. Lists can only be pushed to, and exist so that a key of a lock can have a value of another
+//! type; only the scripts of the queue make sorted sets.
 //! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
 //! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
 //!
 //! Intended differences from Redis: it has no wall clock (`EXAT` and `PXAT` are errors), it runs no
 //! Lua but this library's own scripts, `DBSIZE` does not count expired keys, and `CLIENT LIST`
-//! lists only the connection that sends it.
+//! lists only the connection that sends it. An expired tracked key is reported
+//! when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::command;
+use super::database::Database;
 use super::options::Options;
-use super::reply::{Failure, OwnedReply};
+use super::reply::OwnedReply;
 use super::session::ConnectionState;
+use super::tracking::Tracking;
 use crate::clock::Time;
 
 /// The number of databases, as in Redis by default.
 pub(super) const DATABASES: usize = 16;
-
-/// Expired keys are swept only in databases with at least this many keys.
-const SWEEP_MIN: usize = 1024;
 
 /// One node: sixteen databases, a script cache and an identity.
 #[derive(Debug)]
@@ -39,6 +40,7 @@ pub struct Keyspace {
     /// The ids of all connections, and of those that are to be closed.
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
+    pub(super) tracking: Tracking,
 }
 
 impl Keyspace {
@@ -55,6 +57,7 @@ impl Keyspace {
             clients: 0,
             connected: BTreeSet::new(),
             killed: Vec::new(),
+            tracking: Tracking::default(),
         }
     }
 
@@ -69,6 +72,51 @@ impl Keyspace {
     /// A connection was closed.
     pub fn disconnect(&mut self, session: &ConnectionState) {
         self.connected.remove(&session.id);
+        self.tracking.forget(session.id);
+    }
+
+    /// The next invalidation message to a connection that tracks keys, and the id of the
+    /// connection. The caller drains them after each command, and sends the messages to the
+    /// connection that ran the command after its reply.
+    pub fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
+        self.tracking.poll_push()
+    }
+
+    /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
+    #[must_use]
+    pub fn is_tracking(&self) -> bool {
+        self.tracking.has_keys()
+    }
+
+    /// Removes the tracked keys that have expired, and so queues the messages about them. Redis
+    /// does this ten times per second; the model only when the caller does.
+    pub fn expire_tracked(&mut self, now: Time) {
+        let now_ms = millis(now);
+        for key in self.tracking.keys() {
+            for database in &mut self.databases {
+                database.find(now_ms, key);
+            }
+        }
+        self.settle();
+    }
+
+    /// Queues a message for each tracked key that has changed.
+    pub(super) fn settle(&mut self) {
+        for database in &mut self.databases {
+            for key in database.take_changed() {
+                self.tracking.invalidate(&key);
+            }
+            database.watch(self.tracking.has_keys());
+        }
+    }
+
+    /// Remembers that the connection has read these keys, if it wants to be told of changes.
+    pub(super) fn remember(&mut self, session: &ConnectionState, keys: &[&[u8]]) {
+        if session.remembers_reads() {
+            self.settle();
+            self.tracking.remember(session.id, keys);
+            self.databases.iter_mut().for_each(|database| database.watch(true));
+        }
     }
 
     /// The id of a connection that the caller must close because of `CLIENT KILL`. Commands that it
@@ -115,6 +163,8 @@ impl Keyspace {
         self.clients = 0;
         self.connected.clear();
         self.killed.clear();
+        self.tracking = Tracking::default();
+        self.settle();
         self.flush_scripts();
         if !keep_data {
             self.databases.iter_mut().for_each(Database::clear);
@@ -147,8 +197,13 @@ impl Keyspace {
         &mut self.databases[index]
     }
 
-    pub(super) fn databases_mut(&mut self) -> impl Iterator<Item = &mut Database> {
-        self.databases.iter_mut()
+    /// Removes all keys of one database, or of all.
+    pub(super) fn flush(&mut self, index: Option<usize>) {
+        match index {
+            Some(index) => self.databases[index].clear(),
+            None => self.databases.iter_mut().for_each(Database::clear),
+        }
+        self.tracking.flush();
     }
 }
 
@@ -171,97 +226,10 @@ pub(super) fn millis(now: Time) -> i64 {
     i64::try_from(now.as_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }
 
-/// One numbered database.
-#[derive(Debug, Default)]
-pub(super) struct Database {
-    entries: BTreeMap<Vec<u8>, Entry>,
-    sweep_at: usize,
-}
-
-impl Database {
-    /// The entry of a key. Removes it if it has expired.
-    pub(super) fn find(&mut self, now_ms: i64, key: &[u8]) -> Option<&mut Entry> {
-        if self.entries.get(key).is_some_and(|entry| !entry.lives_at(now_ms)) {
-            self.entries.remove(key);
-        }
-        self.entries.get_mut(key)
-    }
-
-    /// The value of a key, which must be a string.
-    pub(super) fn string(&mut self, now_ms: i64, key: &[u8]) -> Result<Option<&[u8]>, Failure> {
-        match self.find(now_ms, key) {
-            None => Ok(None),
-            Some(entry) => entry.value.as_string().map(Some).ok_or_else(Failure::wrong_type),
-        }
-    }
-
-    /// Sets a key and replaces its old value.
-    ///
-    /// [`find`](Self::find) removes only the expired keys that are looked up. So whenever the
-    /// number of keys has doubled, all expired keys are removed: constant time per key.
-    pub(super) fn insert(&mut self, now_ms: i64, key: &[u8], entry: Entry) {
-        if self.entries.len() >= self.sweep_at.max(SWEEP_MIN) {
-            self.sweep(now_ms);
-            self.sweep_at = self.entries.len().saturating_mul(2);
-        }
-        self.entries.insert(key.to_vec(), entry);
-    }
-
-    /// Removes a key. Returns whether it existed.
-    pub(super) fn remove(&mut self, now_ms: i64, key: &[u8]) -> bool {
-        self.find(now_ms, key).is_some() && self.entries.remove(key).is_some()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.entries.clear();
-        self.sweep_at = 0;
-    }
-
-    /// The number of keys, and how many of them expire. Removes expired keys first.
-    pub(super) fn census(&mut self, now_ms: i64) -> (usize, usize) {
-        self.sweep(now_ms);
-        let expiring = self.entries.values().filter(|entry| entry.expires_at_ms.is_some()).count();
-        (self.entries.len(), expiring)
-    }
-
-    fn sweep(&mut self, now_ms: i64) {
-        self.entries.retain(|_, entry| entry.lives_at(now_ms));
-    }
-}
-
-/// A value, and the last millisecond in which it exists, if it expires.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) value: Value,
-    pub(super) expires_at_ms: Option<i64>,
-}
-
-impl Entry {
-    /// As in Redis (`keyIsExpired`): expired when the clock is past this millisecond.
-    fn lives_at(&self, now_ms: i64) -> bool {
-        self.expires_at_ms.is_none_or(|when| now_ms <= when)
-    }
-}
-
-/// The value of a key.
-#[derive(Debug)]
-pub(super) enum Value {
-    String(Vec<u8>),
-    List(Vec<Vec<u8>>),
-}
-
-impl Value {
-    pub(super) fn as_string(&self) -> Option<&[u8]> {
-        match self {
-            Self::String(bytes) => Some(bytes),
-            Self::List(_) => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedded::database::SWEEP_MIN;
 
     fn at(millis: u64) -> Time {
         Time::from_millis(millis)

@@ -35,25 +35,35 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `nodes.rs`, `server.rs` | the public API; the thread and the sockets of one node |
+//! | `nodes.rs`, `server.rs`, `connection.rs` | the public API; a node's thread; its sockets |
 //! | `inbound.rs`, `reply.rs` | bytes to commands; replies to bytes |
-//! | `keyspace.rs`, `options.rs` | the model: keys, times to live, identity |
+//! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
+//! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `strings.rs`, `expiry.rs`, `scripts.rs`, `claims.rs`, `session.rs`, `info.rs` | the commands |
+//! | `strings.rs`, `expiry.rs`, `session.rs`, `info.rs` | the commands |
+//! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
+//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `script_steps.rs` | the scripts |
 
 mod claims;
 mod command;
+mod connection;
+mod database;
 mod expiry;
+mod holders;
 mod inbound;
 mod info;
 mod keyspace;
 mod nodes;
 mod options;
+mod queue;
 mod reply;
+mod script_steps;
 mod scripts;
 mod server;
 mod session;
+mod sorted_set;
 mod strings;
+mod tracking;
 
 pub use nodes::{Nodes, NodesBuilder};
 

@@ -31,6 +31,8 @@ pub enum OwnedReply {
     Array(Vec<OwnedReply>),
     /// A map: a flat array in RESP2.
     Map(Vec<(OwnedReply, OwnedReply)>),
+    /// A push message of RESP3, which is no reply: an array in RESP2.
+    Push(Vec<OwnedReply>),
 }
 
 impl OwnedReply {
@@ -52,8 +54,9 @@ impl OwnedReply {
             Self::Text(text) => blob(out, b'$', &[text.as_bytes()]),
             Self::Null if resp3 => out.extend_from_slice(b"_\r\n"),
             Self::Null => out.extend_from_slice(b"$-1\r\n"),
-            Self::Array(items) => {
-                line(out, b'*', items.len().to_string().as_bytes());
+            Self::Array(items) | Self::Push(items) => {
+                let is_push = resp3 && matches!(self, Self::Push(_));
+                line(out, if is_push { b'>' } else { b'*' }, items.len().to_string().as_bytes());
                 items.iter().for_each(|item| item.encode(protocol, out));
             }
             Self::Map(pairs) => {
@@ -151,6 +154,7 @@ mod tests {
             (OwnedReply::bulk(""), "$0\r\n\r\n", "$0\r\n\r\n"),
             (OwnedReply::Null, "$-1\r\n", "_\r\n"),
             (OwnedReply::Text("hi".into()), "$2\r\nhi\r\n", "=6\r\ntxt:hi\r\n"),
+            (OwnedReply::Push(list.clone()), "*2\r\n$-1\r\n+OK\r\n", ">2\r\n_\r\n+OK\r\n"),
             (OwnedReply::Array(list), "*2\r\n$-1\r\n+OK\r\n", "*2\r\n_\r\n+OK\r\n"),
             (OwnedReply::Map(vec![pair]), "*2\r\n$1\r\na\r\n:-1\r\n", "%1\r\n$1\r\na\r\n:-1\r\n"),
         ];

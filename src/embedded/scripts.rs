@@ -4,10 +4,10 @@
 //! their SHA-1, and has a Rust version of each, which the conformance test compares with the Lua in
 //! a real server. Any other source is an error that says so.
 
-use super::claims;
 use super::command::{Call, integer};
 use super::reply::{Answer, Failure, OwnedReply};
-use super::strings::{is_flush_mode, set};
+use super::strings::is_flush_mode;
+use super::{claims, holders, queue};
 use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
@@ -94,59 +94,24 @@ pub(super) type Raised = (Failure, u32);
 /// The result of a script.
 pub(super) type Outcome = Result<OwnedReply, Raised>;
 
-fn run(call: &mut Call<'_>, script: &script::Script, words: Words<'_>) -> Answer {
+fn run<'a>(call: &mut Call<'a>, script: &script::Script, words: Words<'a>) -> Answer {
     let run = match *script {
-        script if script == script::RELEASE => release,
-        script if script == script::EXTEND => claims::extend,
-        script if script == script::HANDOFF => handoff,
+        script if script == script::RELEASE => holders::release,
+        script if script == script::EXTEND => holders::extend,
+        script if script == script::HANDOFF => claims::handoff,
         script if script == script::CLAIM => claims::claim,
         script if script == script::FENCE => claims::fence,
-        script if script == script::RELEASE_ALL => claims::release_all,
-        script if script == script::EXTEND_ALL => claims::extend_all,
-        script if script == script::REMOVE => claims::remove_seen,
-        script if script == script::LEAVE => claims::leave,
-        _ => claims::inspect,
+        script if script == script::RELEASE_ALL => holders::release_all,
+        script if script == script::EXTEND_ALL => holders::extend_all,
+        script if script == script::REMOVE => holders::remove_seen,
+        script if script == script::LEAVE => holders::leave,
+        script if script == script::RESTORE => claims::restore,
+        script if script == script::QUEUE => queue::queue,
+        script if script == script::TURN => queue::turn,
+        script if script == script::LEAVE_QUEUE => queue::leave_queue,
+        script if script == script::LISTEN => queue::listen,
+        _ => holders::inspect,
     };
+    call.declared = words.keys;
     run(call, words).map_err(|(failure, line)| failure.in_script(script.sha1, line))
-}
-
-/// `release.lua`, with its line numbers.
-fn release(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [token, _]) = (words.keys, words.argv) else { return Err(claims::malformed()) };
-    let proof = claims::proof(words)?;
-    let is_ours = claims::value(call, key, 1)?.as_deref() == Some(*token);
-    Ok(if is_ours && remove(call, key) { claims::yes(proof) } else { claims::no(proof) })
-}
-
-pub(super) fn remove(call: &mut Call<'_>, key: &[u8]) -> bool {
-    let now_ms = call.now_ms;
-    call.database().remove(now_ms, key)
-}
-
-/// `handoff.lua`, with its line numbers.
-fn handoff(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [before, token, ttl, _]) = (words.keys, words.argv) else {
-        return Err(claims::malformed());
-    };
-    let proof = claims::proof(words)?;
-    let held = claims::value(call, key, 1)?;
-    if held.as_deref().is_some_and(|held| held != *before) {
-        return Ok(claims::no(proof));
-    }
-    put(call, key, token, ttl, 5)?;
-    let is_new = i64::from(held.is_none());
-    Ok(OwnedReply::Array([proof, is_new].map(OwnedReply::Integer).into()))
-}
-
-/// `SET key value PX ttl`, in this line of a script.
-pub(super) fn put(
-    call: &mut Call<'_>,
-    key: &[u8],
-    value: &[u8],
-    ttl: &[u8],
-    line: u32,
-) -> Result<(), Raised> {
-    let options: [&[u8]; 5] = [b"SET", key, value, b"PX", ttl];
-    set(&mut call.with_args(&options)).map_err(|failure| (failure, line))?;
-    Ok(())
 }

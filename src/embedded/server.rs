@@ -6,28 +6,26 @@
 //! bytes, and no reply is sent, as with a stopped process.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 
-use super::inbound::Inbound;
+use super::connection::{Connection, Push};
 use super::keyspace::Keyspace;
 use super::options::Options;
-use super::reply::OwnedReply;
-use super::session::ConnectionState;
-use crate::clock;
+use crate::clock::{self, Time};
 
 const LISTENER: Token = Token(0);
 const WAKER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
-/// The limit of pending replies to a client that does not read, in bytes: 1 MiB. Above it, the node
-/// runs no more commands of this client.
-const UNREAD_MAX: usize = 1024 * 1024;
+/// How often a node looks for tracked keys that have expired, as often as Redis by default.
+const EXPIRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A running node.
 #[derive(Debug)]
@@ -64,6 +62,7 @@ impl Server {
             keyspace: Keyspace::new(options),
             connections: HashMap::new(),
             next_connection: FIRST_CONNECTION,
+            next_expiry: clock::now(),
         };
         let thread = thread::Builder::new()
             .name(format!("redlatch-node-{port}"))
@@ -121,8 +120,9 @@ struct Node {
     listener: TcpListener,
     orders: Receiver<Control>,
     keyspace: Keyspace,
-    connections: HashMap<Token, Connection>,
+    connections: HashMap<Token, Connection<TcpStream>>,
     next_connection: usize,
+    next_expiry: Time,
 }
 
 impl Node {
@@ -130,7 +130,8 @@ impl Node {
     fn run(mut self) {
         let mut events = Events::with_capacity(256);
         loop {
-            match self.poll.poll(&mut events, None) {
+            let timeout = self.keyspace.is_tracking().then_some(EXPIRY_INTERVAL);
+            match self.poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(_) => return,
                 Ok(()) => {}
@@ -143,6 +144,18 @@ impl Node {
                     connection => self.serve(connection),
                 }
             }
+            self.expire();
+        }
+    }
+
+    /// Reports tracked keys that have expired, unless the last look was less than an interval ago.
+    fn expire(&mut self) {
+        let now = clock::now();
+        if self.keyspace.is_tracking() && now >= self.next_expiry {
+            self.next_expiry = now.after(EXPIRY_INTERVAL);
+            self.keyspace.expire_tracked(now);
+            let pushes = std::iter::from_fn(|| self.keyspace.poll_push()).collect();
+            self.deliver(pushes);
         }
     }
 
@@ -181,14 +194,7 @@ impl Node {
             // An error concerns this connection only, which is closed by dropping it.
             let _ = stream.set_nodelay(true);
             if self.poll.registry().register(&mut stream, token, interest).is_ok() {
-                let connection = Connection {
-                    stream,
-                    session: self.keyspace.connect(),
-                    inbound: Inbound::new(),
-                    outbound: Vec::new(),
-                    interrupted: false,
-                    refused: false,
-                };
+                let connection = Connection::new(stream, self.keyspace.connect());
                 self.connections.insert(token, connection);
             }
         }
@@ -196,93 +202,35 @@ impl Node {
 
     fn serve(&mut self, token: Token) {
         let Some(connection) = self.connections.get_mut(&token) else { return };
-        if !connection.progress(&mut self.keyspace).unwrap_or(false) {
+        let mut pushes = Vec::new();
+        if !connection.progress(&mut self.keyspace, &mut pushes).unwrap_or(false) {
             self.close(token);
         }
+        self.deliver(pushes);
         while let Some(id) = self.keyspace.poll_killed() {
-            let mut tokens = self.connections.iter();
-            let killed = tokens.find(|(_, it)| it.session.id() == id).map(|(token, _)| *token);
-            killed.into_iter().for_each(|token| self.close(token));
+            self.token(id).into_iter().for_each(|token| self.close(token));
         }
+    }
+
+    /// Sends each message to its connection, if that is still there.
+    fn deliver(&mut self, pushes: Vec<Push>) {
+        for (id, message) in pushes {
+            let Some(token) = self.token(id) else { continue };
+            let connection = self.connections.get_mut(&token);
+            if connection.is_some_and(|connection| connection.push(&message).is_err()) {
+                self.close(token);
+            }
+        }
+    }
+
+    fn token(&self, id: i64) -> Option<Token> {
+        let mut connections = self.connections.iter();
+        connections.find(|(_, it)| it.session().id() == id).map(|(token, _)| *token)
     }
 
     fn close(&mut self, token: Token) {
         if let Some(connection) = self.connections.remove(&token) {
-            self.keyspace.disconnect(&connection.session);
+            self.keyspace.disconnect(connection.session());
         }
-    }
-}
-
-struct Connection {
-    stream: TcpStream,
-    session: ConnectionState,
-    inbound: Inbound,
-    /// Encoded replies that the kernel has not taken yet.
-    outbound: Vec<u8>,
-    /// `inbound` may contain commands that were not run because too many replies were pending.
-    interrupted: bool,
-    /// The client sent bytes that are no command, and the error was sent.
-    refused: bool,
-}
-
-impl Connection {
-    /// Reads and runs commands and writes replies until the socket would block. Returns whether the
-    /// connection stays open.
-    fn progress(&mut self, keyspace: &mut Keyspace) -> io::Result<bool> {
-        let mut chunk = [0; 16 * 1024];
-        loop {
-            self.flush()?;
-            if self.session.is_closing() || self.refused {
-                return Ok(false);
-            }
-            if self.outbound.len() > UNREAD_MAX {
-                // When the client reads again, a writable event calls this again.
-                return Ok(true);
-            }
-            if std::mem::take(&mut self.interrupted) {
-                self.run_commands(keyspace);
-                continue;
-            }
-            match self.stream.read(&mut chunk) {
-                Ok(0) => return Ok(false),
-                Ok(read) => {
-                    self.inbound.receive(&chunk[..read]);
-                    self.run_commands(keyspace);
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn run_commands(&mut self, keyspace: &mut Keyspace) {
-        let Self { session, inbound, outbound, interrupted, .. } = self;
-        let outcome = inbound.each_command(|words| {
-            let reply = keyspace.execute(clock::now(), session, words);
-            reply.encode(session.protocol(), outbound);
-            *interrupted = outbound.len() > UNREAD_MAX;
-            !*interrupted && !session.is_closing()
-        });
-        if let Err(fault) = outcome {
-            let reply = OwnedReply::Error(format!("ERR Protocol error: {fault}").into_bytes());
-            reply.encode(session.protocol(), outbound);
-            self.refused = true;
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        let mut written = 0;
-        while written < self.outbound.len() {
-            match self.stream.write(&self.outbound[written..]) {
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                Ok(count) => written += count,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        self.outbound.drain(..written);
-        Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use super::command::{Call, excerpt, integer};
 use super::keyspace::DATABASES;
 use super::reply::{Answer, Failure, OwnedReply, Protocol};
+use super::tracking::TrackingMode;
 
 /// The state of one connection.
 #[derive(Clone, Debug)]
@@ -13,12 +14,32 @@ pub struct ConnectionState {
     pub(super) protocol: Protocol,
     pub(super) authenticated: bool,
     pub(super) closing: bool,
+    pub(super) tracking: Option<TrackingMode>,
+    /// The next command's keys are to be remembered: `CLIENT CACHING YES` came before.
+    pub(super) caching: bool,
 }
 
 impl ConnectionState {
     pub(super) fn new(id: i64, authenticated: bool) -> Self {
-        let (name, database, protocol) = (Vec::new(), 0, Protocol::Resp2);
-        Self { id, name, database, protocol, authenticated, closing: false }
+        Self {
+            id,
+            name: Vec::new(),
+            database: 0,
+            protocol: Protocol::Resp2,
+            authenticated,
+            closing: false,
+            tracking: None,
+            caching: false,
+        }
+    }
+
+    /// Are the keys that the current command reads to be remembered?
+    pub(super) fn remembers_reads(&self) -> bool {
+        match self.tracking {
+            None => false,
+            Some(TrackingMode::All) => true,
+            Some(TrackingMode::OptIn) => self.caching,
+        }
     }
 
     /// The id of the connection, as in `CLIENT ID`.
@@ -129,6 +150,7 @@ pub(super) fn hello(call: &mut Call<'_>) -> Answer {
         call.session.name = name.to_vec();
     }
     call.session.protocol = protocol.unwrap_or(call.session.protocol);
+    call.keyspace.tracking.speak(call.session.id, call.session.protocol);
     Ok(introduction(call))
 }
 
@@ -228,6 +250,7 @@ pub(super) fn quit(call: &mut Call<'_>) -> Answer {
 /// `RESET`: resets everything but the connection's id.
 pub(super) fn reset(call: &mut Call<'_>) -> Answer {
     let open = call.keyspace.options.password.is_none();
+    call.keyspace.tracking.stop(call.session.id);
     *call.session = ConnectionState::new(call.session.id, open);
     Ok(OwnedReply::Simple("RESET"))
 }

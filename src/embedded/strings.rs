@@ -1,7 +1,7 @@
 //! The commands on keys and values: `SET`, `GET`, `DEL` and others.
 
 use super::command::{Call, integer};
-use super::keyspace::{Entry, Value};
+use super::database::{Entry, Value};
 use super::reply::{Answer, Failure, OwnedReply};
 
 /// `SET key value [NX | XX] [GET] [KEEPTTL | EX seconds | PX milliseconds]`
@@ -133,6 +133,7 @@ pub(super) fn kind(call: &mut Call<'_>) -> Answer {
         None => "none",
         Some(Entry { value: Value::String(_), .. }) => "string",
         Some(Entry { value: Value::List(_), .. }) => "list",
+        Some(Entry { value: Value::SortedSet(_), .. }) => "zset",
     }))
 }
 
@@ -149,7 +150,8 @@ pub(super) fn exists(call: &mut Call<'_>) -> Answer {
     Ok(count(keys.iter().filter(|key| database.find(now_ms, key).is_some()).count()))
 }
 
-/// `LPUSH key value [value ...]`, the only command that makes a value that is no string.
+/// `LPUSH key value [value ...]`, the only command outside scripts that makes a value that is no
+/// string.
 pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
     let (key, values, now_ms) = (call.args[1], &call.args[2..], call.now_ms);
     let pushed = values.iter().rev().map(|value| value.to_vec());
@@ -157,7 +159,9 @@ pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
     match database.find(now_ms, key) {
         Some(Entry { value: Value::List(list), .. }) => {
             list.splice(0..0, pushed);
-            Ok(count(list.len()))
+            let len = list.len();
+            database.touch(key);
+            Ok(count(len))
         }
         Some(_) => Err(Failure::wrong_type()),
         None => {
@@ -175,13 +179,13 @@ pub(super) fn dbsize(call: &mut Call<'_>) -> Answer {
 
 pub(super) fn flushdb(call: &mut Call<'_>) -> Answer {
     check_flush_mode(call.args)?;
-    call.database().clear();
+    call.keyspace.flush(Some(call.session.database));
     Ok(OwnedReply::OK)
 }
 
 pub(super) fn flushall(call: &mut Call<'_>) -> Answer {
     check_flush_mode(call.args)?;
-    call.keyspace.databases_mut().for_each(super::keyspace::Database::clear);
+    call.keyspace.flush(None);
     Ok(OwnedReply::OK)
 }
 

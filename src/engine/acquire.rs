@@ -193,6 +193,7 @@ impl Acquire {
                 predecessor: Predecessor {
                     token: before.token,
                     attributes: before.attributes.clone(),
+                    waiter: before.waiter,
                 },
                 ttl_longest: self.ttl.max(before.ttl_longest),
             },

@@ -77,13 +77,15 @@ pub struct Predecessor {
     pub token: Token,
     /// Its optional parts.
     pub attributes: Option<Arc<LockAttributes>>,
+    /// The waiter by which it was taken, which leaves the nodes' queue.
+    pub waiter: Option<Token>,
 }
 
 impl Predecessor {
     /// A lock with only a key and a token.
     #[must_use]
     pub fn new(token: Token) -> Self {
-        Self { token, attributes: None }
+        Self { token, attributes: None, waiter: None }
     }
 }
 

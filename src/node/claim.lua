@@ -1,5 +1,6 @@
 local locks, held, fence, found = tonumber(ARGV[1]), 0, 0, {}
-local reserved, waiter = 'redlatch:reserved:', ARGV[7]
+local reserved, queue = 'redlatch:reserved:', KEYS[1] .. ':redlatch:queue'
+local is_turn = string.sub(ARGV[2], 1, 18) == reserved
 for i = 1, locks do
   local value = redis.call('GET', KEYS[i])
   if value and ARGV[2] == ARGV[3] and string.sub(value, 1, 18) == reserved then
@@ -8,8 +9,8 @@ for i = 1, locks do
   if value and (ARGV[2] == '' or value ~= ARGV[2]) then
     return -ARGV[8]
   end
-  local head = waiter ~= '' and redis.call('ZRANGE', KEYS[i] .. ':redlatch:queue', 0, 0)[1]
-  if not value and head and head ~= waiter then
+  local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
+  if not value and head and head ~= ARGV[7] then
     return -ARGV[8]
   end
   held, found[i] = value and held + 1 or held, value
@@ -38,16 +39,17 @@ for i = locks + 1, #KEYS do
     redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
   end
 end
-local queue, lease = KEYS[1] .. ':redlatch:queue', KEYS[1] .. ':redlatch:lease:'
-if waiter ~= '' then
-  redis.call('ZREM', queue, waiter)
-  redis.call('DEL', lease .. waiter, KEYS[1] .. ':redlatch:bell:' .. waiter)
-  local head = redis.call('ZRANGE', queue, 0, 0)[1]
-  while head and redis.call('EXISTS', lease .. head) == 0 do
-    redis.call('ZREM', queue, head)
-    head = redis.call('ZRANGE', queue, 0, 0)[1]
-  end
+if is_turn then
+  redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[7])
+elseif ARGV[7] ~= '' then
+  redis.pcall('ZREM', queue, ARGV[7])
+  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[7])
 end
-local waiting = redis.pcall('ZCARD', queue)
-local is_new = (waiter ~= '' or held < locks) and 1 or 0
-return {ARGV[8] + 0, is_new, fence, type(waiting) == 'number' and waiting or 0}
+local behind = is_turn and 1 or 0
+local following = redis.pcall('ZRANGE', queue, behind, behind)[1]
+while following and redis.call('EXISTS', KEYS[1] .. ':redlatch:lease:' .. following) == 0 do
+  redis.call('ZREM', queue, following)
+  following = redis.call('ZRANGE', queue, behind, behind)[1]
+end
+local is_new = (is_turn or held < locks) and 1 or 0
+return {ARGV[8] + 0, is_new, fence, following and 1 or 0}

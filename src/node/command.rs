@@ -12,9 +12,7 @@ pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{
-    Acquisition, Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl,
-};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -103,13 +101,14 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         Action::Ping => encode_command(out, &[b"PING"]),
         Action::Await { .. } | Action::EndWaits => {} // never sent
         Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
-        Action::Acquire(new) => call(script::CLAIM).claim(new, &[], None, out),
+        Action::Acquire(new) => call(script::CLAIM).claim(new, (&[], None), out),
         Action::Handoff { new, predecessor, .. } => {
             let before = value(&predecessor.token, predecessor.attributes.as_deref());
+            let before = (&*before, predecessor.waiter.as_ref());
             if is_plain(&new.lock) {
-                handoff(name(script::HANDOFF, form), new, &before, proof, out);
+                call(script::HANDOFF).handoff(new, before, out);
             } else {
-                call(script::CLAIM).claim(new, &before, None, out);
+                call(script::CLAIM).claim(new, before, out);
             }
         }
         Action::Restore { lock, ttl } if lock.has_more_keys() => {
@@ -121,7 +120,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         }
         Action::Turn { new, waiter } => {
             let reserved = queue::reservation(waiter);
-            call(script::CLAIM).claim(new, &reserved, Some(waiter), out);
+            call(script::CLAIM).claim(new, (&reserved, Some(waiter)), out);
         }
         Action::Queue(entry) => call(script::QUEUE).queue(entry, request.reservation, out),
         Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
@@ -134,9 +133,9 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             let ttl = decimal(ttl.as_millis(), &mut digits);
             encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
         }
-        Action::Release(Removal { lock, linger: Some(linger), .. })
-        | Action::Undo(Removal { lock, linger: Some(linger), .. }) => {
-            call(script::LEAVE).leave(lock, *linger, out);
+        Action::Release(Removal { lock, linger: Some(linger), waiter, .. })
+        | Action::Undo(Removal { lock, linger: Some(linger), waiter, .. }) => {
+            call(script::LEAVE).leave(lock, *linger, waiter.as_ref(), out);
         }
         Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
             call(script::RELEASE_ALL).release(&it.lock, request.reservation, out);
@@ -174,20 +173,6 @@ fn set(lock: &LockId, ttl: Ttl, out: &mut Vec<u8>) {
     let mut digits = [0; 20];
     let ttl = decimal(ttl.as_millis(), &mut digits);
     encode_command(out, &[b"SET", &lock.key, &value_of(lock), b"NX", b"PX", ttl]);
-}
-
-/// Replaces the predecessor's token in the key of a lock with one key and no counter.
-fn handoff(
-    (verb, name): (&[u8], &[u8]),
-    new: &Acquisition,
-    before: &[u8],
-    proof: &[u8],
-    out: &mut Vec<u8>,
-) {
-    let mut digits = [0; 20];
-    let ttl = decimal(new.ttl.as_millis(), &mut digits);
-    let (key, value) = (&new.lock.key, value_of(&new.lock));
-    encode_command(out, &[verb, name, b"1", key, before, &value, ttl, proof]);
 }
 
 /// The value of this lock's keys.

@@ -4,4 +4,8 @@ for i = 1, #KEYS do
     ours = ours + redis.call('PEXPIRE', KEYS[i], ARGV[2])
   end
 end
-return ours == #KEYS and ARGV[3] + 0 or -ARGV[3]
+if ARGV[3] ~= '' then
+  redis.pcall('ZREM', KEYS[1] .. ':redlatch:queue', ARGV[3])
+  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[3])
+end
+return ours == #KEYS and ARGV[4] + 0 or -ARGV[4]

@@ -30,9 +30,9 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
     let action = match request.action {
         removal @ (Action::Release(_) | Action::Undo(_)) => removal,
         Action::Handoff { new, predecessor, ttl_longest } => {
-            let Predecessor { token, attributes, .. } = predecessor;
+            let Predecessor { token, attributes, waiter } = predecessor;
             let lock = LockId { key: new.lock.key, token, attributes };
-            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None, waiter: None })
+            Action::Undo(Removal { lock, ttl: ttl_longest, linger: None, waiter })
         }
         // It would have withdrawn the failed attempt. The waiter stays in the queue.
         Action::Queue(QueueEntry { lock, ttl, .. }) => {

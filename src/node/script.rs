@@ -61,27 +61,31 @@ pub const EXTEND: Script =
 
 /// Sets the lock's key to another token if it still holds ours, or if it does not exist: `KEYS[1]`
 /// the key, `ARGV[1]` our token, `ARGV[2]` the other token, `ARGV[3]` its ttl in milliseconds,
-/// `ARGV[4]` the number. Answers a list: the number, and 1 if there was no key, 0 if it held our
-/// token.
+/// `ARGV[4]` the waiter by which we took the lock, or nothing, and `ARGV[5]` the number. The waiter
+/// leaves the queue. Answers a list: the number; 1 if there was no key, 0 if it held our token; and
+/// 1 if another client waits, 0 if none does.
 pub const HANDOFF: Script = Script {
     source: include_str!("handoff.lua"),
-    sha1: "65a34b9762b1ab496981fb7b2ed54f089a6e83cf",
+    sha1: "ed81903a1c34d966462b28707754d621d433a5ba",
 };
 
 /// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
 /// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
 /// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
-/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` the number. If the
-/// predecessor's value is ours, the script restores the keys that a node has lost, and shortens no
-/// key's ttl. It never shortens a counter's ttl.
+/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing,
+/// `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys that a
+/// node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the predecessor's
+/// value is a reservation, the lock is taken in the turn of the waiter, as by [`TURN`]; if it is
+/// another, the waiter is the one by which the predecessor was taken, and leaves the queue.
 ///
-/// Answers a list of three: the number; 1 if some of the keys did not exist, 0 if all held the
-/// predecessor's value; and, if there are counters, their new value, one more than the largest was.
+/// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
+/// all held the predecessor's value; if there are counters, their new value, one more than the
+/// largest was; and 1 if another client waits for the first key, 0 if none does.
 /// A counter consists of decimal digits only, although Lua reads other texts as numbers too. A
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "5d7c1d6dd05f521befaaf0ddf29e7a81a391d51e" };
+    Script { source: include_str!("claim.lua"), sha1: "d99f2b678f1b46c30bb5b4afdc13fb84b8aff110" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -117,11 +121,12 @@ pub const REMOVE: Script =
     Script { source: include_str!("remove.lua"), sha1: "db742f9af8529efd331e23cbcd4d5efa168cea5a" };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
-/// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the number. It sets the ttl of each key that holds
-/// our value, shorter or longer than before, and removes no key. Answers yes if all keys held our
+/// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
+/// `ARGV[4]` the number. It sets the ttl of each key that holds our value, shorter or longer than
+/// before, and removes no key. The waiter leaves the queue. Answers yes if all keys held our
 /// value.
 pub const LEAVE: Script =
-    Script { source: include_str!("leave.lua"), sha1: "c57c773b866370d48b250720662967109a071325" };
+    Script { source: include_str!("leave.lua"), sha1: "745cb67eb0f643ac46ea8130871ae3bb18f5635d" };
 
 /// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]`
 /// its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock, and is
@@ -150,14 +155,16 @@ pub const QUEUE: Script = Script {
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
-/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first. The
-/// waiter leaves the queue, and waiters behind it whose lease has expired are removed up to the
-/// first whose lease has not.
+/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
 ///
-/// Answers a list: the number, 1, and how many waiters there are.
+/// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is not
+/// known whether a majority has granted the lock, who joins must get a larger number. Waiters behind
+/// it whose lease has expired are removed, up to the first whose lease has not.
+///
+/// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script = Script {
     source: include_str!("turn.lua"),
-    sha1: "c6ea09a51e74785fe2e08a8f90ae1f21c79f0ff6",
+    sha1: "68f86b1f51709bfa201f75600375cf443639a22c",
 };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is

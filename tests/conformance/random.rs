@@ -4,6 +4,9 @@
 //! a time to live is either a few milliseconds, and the test waits until it has passed, or one of
 //! many that differ by at least 1000 seconds, longer than any test takes.
 
+#[path = "random_queue.rs"]
+mod queue;
+
 use redlatch::internal::node::script;
 
 pub(crate) struct Generator {
@@ -21,7 +24,7 @@ impl Generator {
     /// The next command, and whether to wait after it until a key has expired.
     pub(crate) fn command(&mut self) -> (Words, bool) {
         let mut wait = false;
-        let mut words = match self.below(30) {
+        let mut words = match self.below(46) {
             0..=6 => self.set(&mut wait),
             7 | 8 => vec![b"GET".to_vec(), self.key()],
             9 => self.over_keys("DEL"),
@@ -35,6 +38,8 @@ impl Generator {
             // the library calls them.
             16..=20 => return (self.script(&mut wait), wait),
             22..=27 => return (self.claim(&mut wait), wait),
+            28..=39 => return (self.queue(&mut wait), wait),
+            40..=43 => self.beside_a_lock(),
             _ => self.sundry(),
         };
         match self.below(40) {
@@ -84,12 +89,11 @@ impl Generator {
         let scripts = [script::RELEASE, script::EXTEND, script::HANDOFF, script::REMOVE];
         let kind = self.below(4) as usize;
         let mut words = self.call(scripts[kind]);
-        words.extend([b"1".to_vec(), self.key(), self.value()]);
+        words.extend([b"1".to_vec(), self.key()]);
         match kind {
-            1 => words.push(self.claimed_for(wait)),
-            2 => words.extend([self.value(), self.claimed_for(wait)]),
-            3 if self.below(2) == 0 => words.push(self.value()),
-            _ => {}
+            0 | 1 => words.extend([self.value(), self.claimed_for(wait)]),
+            2 => words.extend([self.value(), self.value(), self.claimed_for(wait)]),
+            _ => words.extend([self.claimed_for(wait), self.value(), self.value()]),
         }
         words.push(self.proof());
         words
@@ -136,9 +140,12 @@ impl Generator {
         let (ours, before) = (self.value(), self.value());
         let first = self.pick(&["1", "7", "1000000"]);
         match kind {
-            0 => words.extend([number(locks), before, ours, self.claimed_for(wait), first, ttl]),
+            0 => {
+                let (life, waiter) = (self.claimed_for(wait), self.waiter_or_none());
+                words.extend([number(locks), before, ours, life, first, ttl, waiter]);
+            }
             1 => words.extend([number(locks), ours, first, ttl]),
-            2 => words.push(ours),
+            2 => words.extend([ours, self.claimed_for(wait)]),
             3 => words.extend([ours, ttl]),
             _ => {}
         }
@@ -202,7 +209,7 @@ impl Generator {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        self.pick(&["token-1", "token-2", "token-2", ""])
+        self.pick(&["token-1", "token-2", "token-2", "", "redlatch:reserved:w1"])
     }
 
     fn ttl(&mut self, seconds: bool, wait: &mut bool) -> Vec<u8> {

@@ -191,6 +191,7 @@ impl Acquire {
         let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
         place.renewals = if place_before == ballot.queue.place { place.renewals + 1 } else { 0 };
         self.schedule(now);
+        self.renew_after_quarantine(now, ballot.quarantine);
         self.proceed(now);
     }
 
@@ -226,6 +227,15 @@ impl Acquire {
             pause = pause.min(first.saturating_mul(places));
         }
         place.renew_at = now.after(pause);
+    }
+
+    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
+    fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
+        if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
+            let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
+            let end = quarantine.saturating_add(delay.unwrap_or_default());
+            place.renew_at = place.renew_at.min(now.after(end));
+        }
     }
 
     /// Takes the lock if it is this waiter's turn, or goes on waiting.

@@ -22,11 +22,23 @@ impl Call<'_> {
     pub(super) fn claim(
         self,
         new: &Acquisition,
-        before: &[u8],
-        waiter: Option<&Token>,
+        before: (&[u8], Option<&Token>),
         out: &mut Vec<u8>,
     ) {
-        self.set(new, &counters(&new.lock), (before, waiter), out);
+        self.set(new, &counters(&new.lock), before, out);
+    }
+
+    /// Replaces the predecessor's token in the key of a lock with one key and no counter.
+    pub(super) fn handoff(
+        self,
+        new: &Acquisition,
+        (before, waiter): (&[u8], Option<&Token>),
+        out: &mut Vec<u8>,
+    ) {
+        let mut millis = [0; 20];
+        let ttl = decimal(new.ttl.as_millis(), &mut millis);
+        let (value, waiter) = (value_of(&new.lock), name_of(waiter));
+        self.run(&new.lock, &[], &[before, &value, ttl, waiter], out);
     }
 
     /// Sets the key of a lock with one key again, if it does not exist.
@@ -55,7 +67,7 @@ impl Call<'_> {
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
-        let (value, waiter) = (value_of(lock), waiter.map_or(&[][..], Token::as_bytes));
+        let (value, waiter) = (value_of(lock), name_of(waiter));
         let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
         self.run(lock, counters, &arguments, out);
     }
@@ -84,10 +96,16 @@ impl Call<'_> {
     }
 
     /// Sets the ttl of all keys that hold the lock's value.
-    pub(super) fn leave(self, lock: &LockId, linger: Ttl, out: &mut Vec<u8>) {
+    pub(super) fn leave(
+        self,
+        lock: &LockId,
+        linger: Ttl,
+        waiter: Option<&Token>,
+        out: &mut Vec<u8>,
+    ) {
         let mut millis = [0; 20];
         let linger = decimal(linger.as_millis(), &mut millis);
-        self.run(lock, &[], &[&value_of(lock), linger], out);
+        self.run(lock, &[], &[&value_of(lock), linger, name_of(waiter)], out);
     }
 
     /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.
@@ -102,6 +120,11 @@ impl Call<'_> {
         words.push(self.proof);
         encode_command(out, &words);
     }
+}
+
+/// The name of a waiter in a script's arguments.
+fn name_of(waiter: Option<&Token>) -> &[u8] {
+    waiter.map_or(&[], |waiter| waiter.as_bytes())
 }
 
 /// The counters' keys, if the lock is fenced.

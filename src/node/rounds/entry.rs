@@ -203,6 +203,9 @@ impl<W> Entry<W> {
         ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
         ballot.queue = self.queue_state();
+        if self.verb() == Some(Verb::Queue) {
+            ballot.quarantine = self.quarantine();
+        }
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
         if ballot.same_server || !self.is_plain() {

@@ -53,8 +53,8 @@ impl Bells {
         Self { reported: self.reported, ..Self::default() }
     }
 
-    /// Takes a push message.
-    pub(super) fn pushed(&mut self, message: &Elements<'_>) {
+    /// Takes a push message. Reservations of a node whose grants do not count are of no use.
+    pub(super) fn pushed(&mut self, message: &Elements<'_>, counts: bool) {
         let mut elements = message.iter();
         if !matches!(elements.next(), Some(Reply::Bulk(b"invalidate"))) {
             return;
@@ -66,7 +66,7 @@ impl Bells {
                     _ => None,
                 });
                 for waiter in bells {
-                    if self.heard.remove(&waiter) {
+                    if self.heard.remove(&waiter) && counts {
                         self.rings.push_back(waiter);
                     }
                 }

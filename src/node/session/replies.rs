@@ -63,7 +63,8 @@ impl Session {
     fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
         if let Reply::Push(message) = reply {
             // A push message answers no command.
-            self.bells.pushed(message);
+            let counts = self.quarantine(now).is_none();
+            self.bells.pushed(message, counts);
             return Ok(());
         }
         let secret = self.options.credentials.password.as_deref();
@@ -156,13 +157,16 @@ impl Session {
             }
             Meaning::Queued(number, view) => {
                 let waiter = command.request.waiter();
+                // A node whose grants do not count is not waited for.
+                let problem = self.quarantine(now);
+                let is_reserved = view.is_reserved && problem.is_none();
                 let is_heard = waiter.is_some_and(|waiter| self.bells.is_heard(&waiter));
-                if let Some(waiter) = waiter.filter(|_| view.is_reserved) {
+                if let Some(waiter) = waiter.filter(|_| is_reserved) {
                     self.bells.ring(waiter);
                 }
                 self.bells.use_queue();
-                let (counter, view) = (Some(number), Some(QueueView { is_heard, ..view }));
-                let answer = answer(Vote::Granted, None);
+                let view = Some(QueueView { is_heard, is_reserved, ..view });
+                let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
             Meaning::Seen(seen) => {

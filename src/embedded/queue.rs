@@ -1,0 +1,199 @@
+//! The scripts of the queue, in Rust, and what other scripts do with the queue of a lock.
+//!
+//! Beside a lock's key there are the queue, a sorted set of the waiters' names; the lease of each
+//! waiter; and its bell, which is set when the key is reserved for it.
+
+use super::command::Call;
+use super::expiry::{Conditions, set_remaining};
+use super::reply::OwnedReply;
+use super::script_steps::{
+    count, enter, first, is_there, malformed, millis, no, number, proof, put, read_set, remaining,
+    remove, value, withdraw, yes, yes_if,
+};
+use super::scripts::{Outcome, Raised, Words};
+use super::sorted_set::{NUMBER_MAX, SortedSet};
+use crate::node::script::SHOWN_MAX;
+
+/// How a value begins that reserves a key for a waiter.
+const RESERVED: &[u8] = b"redlatch:reserved:";
+
+/// How many waiters `inspect.lua` looks at.
+const SHOWN_WAITERS_MAX: usize = 100;
+
+fn reservation(waiter: &[u8]) -> Vec<u8> {
+    [RESERVED, waiter].concat()
+}
+
+pub(super) fn is_reservation(value: &[u8]) -> bool {
+    value.starts_with(RESERVED)
+}
+
+pub(super) fn queue_of(key: &[u8]) -> Vec<u8> {
+    [key, b":redlatch:queue"].concat()
+}
+
+fn lease_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
+    [key, b":redlatch:lease:", waiter].concat()
+}
+
+fn bell_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
+    [key, b":redlatch:bell:", waiter].concat()
+}
+
+/// Reserves a free key for the first waiter, if there is one. `line` is that of the reservation;
+/// the script ignores other errors.
+pub(super) fn reserve_for_first(
+    call: &mut Call<'_>,
+    key: &[u8],
+    ttl: &[u8],
+    line: u32,
+) -> Result<(), Raised> {
+    if let Ok(Some(head)) = first(call, &queue_of(key), line) {
+        put(call, key, &reservation(&head), ttl, line)?;
+        let _ = put(call, &bell_of(key, &head), b"", ttl, line);
+    }
+    Ok(())
+}
+
+/// A waiter has the lock: it leaves the queue, and so do those behind it whose lease has expired.
+pub(super) fn depart(
+    call: &mut Call<'_>,
+    key: &[u8],
+    waiter: &[u8],
+    line: u32,
+) -> Result<(), Raised> {
+    withdraw(call, &queue_of(key), waiter, line)?;
+    remove(call, &lease_of(key, waiter));
+    remove(call, &bell_of(key, waiter));
+    living_head(call, key, line).map(|_| ())
+}
+
+/// Removes waiters without a lease from the front, and returns the first that has one.
+fn living_head(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
+    let queue = queue_of(key);
+    loop {
+        let Some(head) = first(call, &queue, line)? else { return Ok(None) };
+        if is_there(call, &lease_of(key, &head)) {
+            return Ok(Some(head));
+        }
+        withdraw(call, &queue, &head, line)?;
+    }
+}
+
+/// The number of waiters. A queue that is no sorted set has none.
+pub(super) fn waiting(call: &mut Call<'_>, key: &[u8]) -> i64 {
+    read_set(call, &queue_of(key), 1, |set| count(set.len())).unwrap_or(0)
+}
+
+/// The names and leases of the first waiters, as `inspect.lua` answers them.
+pub(super) fn shown_waiters(call: &mut Call<'_>, key: &[u8]) -> Result<Vec<OwnedReply>, Raised> {
+    let first: Vec<Vec<u8>> = read_set(call, &queue_of(key), 9, |set| {
+        set.members().take(SHOWN_WAITERS_MAX).map(<[u8]>::to_vec).collect()
+    })
+    .unwrap_or_default();
+    let mut shown = Vec::new();
+    for waiter in first {
+        if let Some(lease) = value(call, &lease_of(key, &waiter), 11)? {
+            let lease = &lease[..lease.len().min(SHOWN_MAX)];
+            shown.extend([OwnedReply::bulk(waiter), OwnedReply::bulk(lease)]);
+        }
+    }
+    Ok(shown)
+}
+
+/// `queue.lua`
+pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [waiter, wanted, withdrawn, lease, lease_ms, reservation_ms, _]) =
+        (words.keys, words.argv)
+    else {
+        return Err(malformed());
+    };
+    let (proof, asked) = (proof(words)?, number(words, 1)?);
+    if asked > NUMBER_MAX {
+        return Err(malformed());
+    }
+    let queue = queue_of(key);
+    // A value that is no string is an error, and belongs to another program.
+    let mut held = value(call, key, 4);
+    if matches!(&held, Ok(Some(value)) if value == withdrawn) {
+        remove(call, key);
+        held = Ok(None);
+    }
+    let before = read_set(call, &queue, 9, |set| set.number(waiter))?;
+    let number = match (*wanted == b"0", before) {
+        (false, _) => asked,
+        (true, Some(before)) => before,
+        (true, None) => read_set(call, &queue, 13, SortedSet::next_number)?,
+    };
+    enter(call, &queue, (waiter, number), 15)?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, 16)?;
+    let ends = millis(words, 4)?;
+    // Whether it expires or not: a queue that has just been made has no end yet.
+    if remaining(call, &queue) < ends {
+        let (now_ms, unconditional) = (call.now_ms, Conditions::default());
+        set_remaining(call.database(), now_ms, &queue, ends, "pexpire", &unconditional)
+            .map_err(|failure| (failure, 18))?;
+    }
+    let head = living_head(call, key, 20)?.ok_or_else(malformed)?;
+    let (is_mine, wanted) = (head == **waiter, reservation(&head));
+    let free = held.ok().filter(|held| held.as_deref().is_none_or(is_reservation));
+    if let Some(held) = &free {
+        let is_moved = held.as_ref() != Some(&wanted);
+        if is_moved || is_mine {
+            put(call, key, &wanted, reservation_ms, 27)?;
+        }
+        if is_moved {
+            put(call, &bell_of(key, &head), b"", reservation_ms, 30)?;
+        }
+    }
+    let (rank, len) = read_set(call, &queue, 34, |set| (set.rank(waiter), set.len()))?;
+    let is_reserved = i64::from(free.is_some() && is_mine);
+    let number = i64::try_from(number).map_err(|_| malformed())?;
+    let place = count(rank.unwrap_or(0));
+    let answer = [proof, number, place, is_reserved, remaining(call, key), count(len)];
+    Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
+}
+
+/// `turn.lua`
+pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [waiter, ours, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let proof = proof(words)?;
+    let held = value(call, key, 3)?;
+    let head = first(call, &queue_of(key), 4)?;
+    let may = match held {
+        Some(held) => held == reservation(waiter),
+        None => head.is_none_or(|head| head == **waiter),
+    };
+    if !may {
+        return Ok(no(proof));
+    }
+    put(call, key, ours, ttl, 12)?;
+    depart(call, key, waiter, 13)?;
+    let waiting = waiting(call, key);
+    Ok(OwnedReply::Array([proof, 1, waiting].map(OwnedReply::Integer).into()))
+}
+
+/// `leave_queue.lua`
+pub(super) fn leave_queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [ours, waiter, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let proof = proof(words)?;
+    let held = value(call, key, 2).ok().flatten();
+    // The script ignores the errors of these steps.
+    let _ = withdraw(call, &queue_of(key), waiter, 4);
+    remove(call, &lease_of(key, waiter));
+    let _ = put(call, &bell_of(key, waiter), b"", b"1", 6);
+    let is_ours = held.as_deref() == Some(*ours);
+    if is_ours || held == Some(reservation(waiter)) {
+        remove(call, key);
+        reserve_for_first(call, key, ttl, 12)?;
+    }
+    Ok(yes_if(is_ours, proof))
+}
+
+/// `listen.lua`
+pub(super) fn listen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([bell], [_]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let proof = proof(words)?;
+    value(call, bell, 1)?;
+    Ok(yes(proof))
+}
