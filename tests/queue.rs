@@ -14,13 +14,13 @@ use support::queue::{finish, spawn_waiter};
 use support::relay::{relayed, urls};
 use support::servers::Servers;
 use support::waiters::{
-    BY_PUSH, LONG_LEASE, Line, await_keys, await_queued, pushed, queued, with_lease,
+    BY_PUSH, LONG_LEASE, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
 };
 
 #[track_caller]
 fn serves_in_order(nodes: usize) {
     let servers = Servers::start(nodes);
-    let held = take(&pushed(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     (0..6).for_each(|_| line.join(&servers, pushed(servers.urls())));
     assert!(line.is_waiting());
@@ -57,7 +57,7 @@ fn with_an_even_number_of_nodes_clients_are_served_in_order() {
 fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     let servers = Servers::start(3);
     let relays = relayed(&servers);
-    let (holder, slow) = (pushed(servers.urls()), pushed(urls(&relays)));
+    let (holder, slow) = (holder(servers.urls()), pushed(urls(&relays)));
     let without = with_lease(servers.urls(), LONG_LEASE).queue(false).build().unwrap();
     let held = take(&holder, "name", LONG);
     let waiting = spawn_waiter(move || slow.lock("name", LONG).map(|guard| guard.release()));
@@ -84,7 +84,7 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
 #[test]
 fn calls_that_do_not_wait_do_not_queue() {
     let servers = Servers::start(3);
-    let (holder, other) = (pushed(servers.urls()), pushed(servers.urls()));
+    let (holder, other) = (holder(servers.urls()), pushed(servers.urls()));
     let held = take(&holder, "name", LONG);
     assert!(other.try_lock("name", LONG).unwrap().is_none());
     assert!(other.try_lock_for("name", LONG, Duration::ZERO).unwrap().is_none());
@@ -150,7 +150,7 @@ fn all_ways_to_wait_stand_in_one_queue() {
 fn fencing_tokens_grow_along_the_queue() {
     let servers = Servers::start(3);
     let tokens = std::sync::Arc::new(Mutex::new(Vec::new()));
-    let held = take(&pushed(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     for _ in 0..6 {
         let (client, tokens) = (pushed(servers.urls()), std::sync::Arc::clone(&tokens));

@@ -10,12 +10,12 @@ use redlatch::{LockError, Released};
 use support::locks::{LIMIT, LONG, holders, take};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
-use support::waiters::{BY_PUSH, Line, await_keys, await_queued, pushed, with_lease};
+use support::waiters::{BY_PUSH, Line, await_keys, await_queued, holder, pushed, with_lease};
 
 #[test]
 fn a_waiter_leaves_the_queue_at_its_deadline() {
     let servers = Servers::start(3);
-    let (holder, client) = (pushed(servers.urls()), pushed(servers.urls()));
+    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
     let held = take(&holder, "name", LONG);
     let wait = Duration::from_millis(400);
     let start = Instant::now();
@@ -31,7 +31,7 @@ fn a_waiter_leaves_the_queue_at_its_deadline() {
 #[test]
 fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     let servers = Servers::start(3);
-    let held = take(&pushed(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let first = pushed(servers.urls());
     let leaving = spawn_waiter(move || {
         first.try_lock_for("name", LONG, Duration::from_millis(600)).unwrap().is_none()
@@ -52,7 +52,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
 #[test]
 fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
     let servers = Servers::start(3);
-    let (holder, client) = (pushed(servers.urls()), pushed(servers.urls()));
+    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
     let held = ["a", "b"].map(|name| take(&holder, name, LONG));
     let waiting: Vec<_> = ["a", "b", "a", "b"]
         .into_iter()
@@ -78,7 +78,7 @@ fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
 fn a_cancelled_waiter_for_which_the_lock_is_reserved_passes_it_on() {
     for _ in 0..20 {
         let servers = Servers::start(1);
-        let [holder, first, next] = [0, 1, 2].map(|_| pushed(servers.urls()));
+        let [holder, first, next] = [0, 1, 2].map(|_| holder(servers.urls()));
         let held = take(&holder, "name", LONG);
         let cancel = first.cancel_handle();
         let cancelled = spawn_waiter(move || first.lock("name", LONG).map(drop));
@@ -101,7 +101,7 @@ fn a_cancelled_waiter_for_which_the_lock_is_reserved_passes_it_on() {
 fn a_set_s_release_serves_the_waiters_of_its_resources() {
     for is_fenced in [false, true] {
         let servers = Servers::start(3);
-        let holder = pushed(servers.urls());
+        let holder = holder(servers.urls());
         let request = holder.request_all(["a", "b"]).ttl(LONG);
         let request = if is_fenced { request.fenced() } else { request };
         let held = request.lock().unwrap();
@@ -118,7 +118,7 @@ fn a_set_s_release_serves_the_waiters_of_its_resources() {
 #[test]
 fn a_set_gets_its_resources_after_those_who_wait_for_them() {
     let servers = Servers::start(3);
-    let held = take(&pushed(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     (0..3).for_each(|_| line.join(&servers, pushed(servers.urls())));
     let client = pushed(servers.urls());
@@ -137,7 +137,7 @@ fn a_set_gets_its_resources_after_those_who_wait_for_them() {
 #[test]
 fn a_forced_release_serves_the_next_waiter() {
     let servers = Servers::start(3);
-    let holder = pushed(servers.urls());
+    let holder = holder(servers.urls());
     let held = take(&holder, "name", LONG);
     let mut line = Line::before("name");
     (0..2).for_each(|_| line.join(&servers, pushed(servers.urls())));
@@ -152,7 +152,7 @@ fn a_forced_release_serves_the_next_waiter() {
 #[test]
 fn a_lock_that_expires_is_given_to_the_next_waiter_soon() {
     let servers = Servers::start(3);
-    let (holder, ttl) = (pushed(servers.urls()), Duration::from_millis(800));
+    let (holder, ttl) = (holder(servers.urls()), Duration::from_secs(3));
     let start = Instant::now();
     std::mem::forget(take(&holder, "name", ttl));
     let mut line = Line::before("name");

@@ -34,6 +34,13 @@ pub fn pushed<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient 
     with_lease(urls, LONG_LEASE).build().expect("the settings are good")
 }
 
+/// The same, and it holds its locks on all nodes.
+#[track_caller]
+pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    let settings = with_lease(urls, LONG_LEASE).wait_for_all(true);
+    settings.build().expect("the settings are good")
+}
+
 /// How many waiters the node has in its queue for this lock.
 #[track_caller]
 pub fn queued(server: &Server, key: &str) -> usize {
@@ -80,8 +87,14 @@ impl Line {
     /// Adds a waiter, and returns when each of these servers has it in its queue.
     #[track_caller]
     pub fn join(&mut self, servers: &[Server], client: LockClient) {
+        self.enter(client);
+        await_queued(servers, self.key, self.threads.len());
+    }
+
+    /// Adds a waiter, without waiting until it is queued.
+    pub fn enter(&mut self, client: LockClient) {
         let key = self.key;
-        self.join_with(servers, move |work| {
+        self.enter_with(move |work| {
             let guard = client.lock(key, LONG).expect("it is served in the end");
             work(&guard);
         });
@@ -94,6 +107,11 @@ impl Line {
         servers: &[Server],
         wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static,
     ) {
+        self.enter_with(wait);
+        await_queued(servers, self.key, self.threads.len());
+    }
+
+    fn enter_with(&mut self, wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static) {
         let (number, served) = (self.threads.len(), Arc::clone(&self.served));
         let thread = std::thread::spawn(move || {
             wait(&|guard| {
@@ -102,7 +120,6 @@ impl Line {
             });
         });
         self.threads.push(thread);
-        await_queued(servers, self.key, self.threads.len());
     }
 
     /// Has nobody been served yet?
