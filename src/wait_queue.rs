@@ -44,11 +44,8 @@ pub(crate) struct HandoffLimit {
 }
 
 impl HandoffLimit {
-    pub(crate) const DEFAULT: Self = Self {
-        count: 1_000,
-        time: Duration::from_secs(1),
-        awaited: Duration::from_millis(20),
-    };
+    pub(crate) const DEFAULT: Self =
+        Self { count: 1_000, time: Duration::from_secs(1), awaited: Duration::from_millis(20) };
 }
 
 /// All wait queues of a client, by key.

@@ -2,7 +2,8 @@
 //!
 //! Properties: nothing panics; each reply is valid RESP in both versions of the protocol; a refused
 //! command changes nothing; the passage of time only makes keys expire when they are due; `NX`
-//! never changes an existing key; and a connection that is not authenticated cannot access keys.
+//! never changes an existing key; a connection that is not authenticated cannot access keys; and
+//! only a connection that exists is told of changed keys, in valid RESP.
 
 use super::input::Input;
 use redlatch::internal::Time;
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 85] = [
+const WORDS: [&[u8]; 93] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -99,6 +100,14 @@ const WORDS: [&[u8]; 85] = [
     b"CLIENT",
     b"KILL",
     b"ID",
+    b"TRACKING",
+    b"CACHING",
+    b"ON",
+    b"OPTIN",
+    b"OFF",
+    b"YES",
+    script::LISTEN.source.as_bytes(),
+    script::LISTEN.sha1.as_bytes(),
 ];
 
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -152,6 +161,8 @@ impl Node {
     fn wait(&mut self, pause: Duration) {
         let before = self.contents();
         self.now = self.now.after(pause);
+        self.keyspace.expire_tracked(self.now);
+        self.check_pushes();
         let after = self.contents();
         for (key, (value, remaining)) in &before {
             // The model counts in whole milliseconds.
@@ -174,12 +185,23 @@ impl Node {
         assert_eq!(self.contents(), if keep_data { before } else { Contents::new() });
     }
 
+    fn check_pushes(&mut self) {
+        while let Some((id, message)) = self.keyspace.poll_push() {
+            assert!(self.connections.iter().any(|connection| connection.id() == id));
+            let mut bytes = Vec::new();
+            message.encode(Protocol::Resp3, &mut bytes);
+            let used = decode(&bytes).ok().flatten().map(|(_, used)| used);
+            assert_eq!(used, Some(bytes.len()), "{message:?}");
+        }
+    }
+
     fn run(&mut self, who: usize, words: &[&[u8]]) {
         let before = self.contents();
         let connection = &mut self.connections[who];
         let may = connection.is_authenticated();
         let reply = self.keyspace.execute(self.now, connection, words);
         let may_now = connection.is_authenticated();
+        self.check_pushes();
         let after = self.contents();
 
         for protocol in [Protocol::Resp2, Protocol::Resp3] {

@@ -3,7 +3,7 @@
 //! an error of their own.
 
 use super::command::{Call, integer};
-use super::queue::{depart, is_reservation, queue_of, waiting};
+use super::queue::{depart, is_awaited, is_reservation, living, queue_of, silence};
 use super::reply::{Failure, OwnedReply};
 use super::script_steps::{
     ENDLESS, ends_before, first, malformed, millis, no, number, proof, put, remaining, value, yes,
@@ -25,15 +25,16 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
     let [_, before, ours, ttl, _, life, waiter, _] = *words.argv else { return Err(malformed()) };
     let proof = proof(words)?;
-    let is_restore = before == ours;
+    let (is_restore, is_turn) = (before == ours, is_reservation(before));
+    let queue = queue_of(words.keys.first().ok_or_else(malformed)?);
     let mut held = Vec::new();
     for key in locks {
-        let value = value(call, key, 4)?.filter(|value| !(is_restore && is_reservation(value)));
+        let value = value(call, key, 5)?.filter(|value| !(is_restore && is_reservation(value)));
         if value.as_deref().is_some_and(|value| before.is_empty() || value != before) {
             return Ok(no(proof));
         }
-        if !waiter.is_empty() {
-            let head = first(call, &queue_of(key), 11)?;
+        if is_turn {
+            let head = first(call, &queue, 12)?;
             if value.is_none() && head.is_some_and(|head| head != waiter) {
                 return Ok(no(proof));
             }
@@ -57,20 +58,24 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let limit = millis(words, 3)?;
     for (key, is_held) in locks.iter().zip(&held) {
         if !(is_restore && *is_held) || ends_before(call, key, limit) {
-            put(call, key, ours, ttl, 29)?;
+            put(call, key, ours, ttl, 30)?;
         }
     }
     for (key, is_found) in counters.iter().zip(found) {
-        raise(call, (key, is_found), fence.to_string().as_bytes(), life, 38)?;
+        raise(call, (key, is_found), fence.to_string().as_bytes(), life, 39)?;
     }
     let key = *words.keys.first().ok_or_else(malformed)?;
-    if !waiter.is_empty() {
-        depart(call, key, waiter, 43)?;
+    if is_turn {
+        silence(call, key, waiter, 47)?;
+    } else if !waiter.is_empty() {
+        depart(call, key, waiter);
     }
-    let waiting = waiting(call, key);
-    let is_new = i64::from(!waiter.is_empty() || held.contains(&false));
+    // A queue that is no sorted set is nobody's.
+    let following = living(call, key, usize::from(is_turn), 57).unwrap_or(None);
+    let is_new = i64::from(is_turn || held.contains(&false));
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
-    Ok(OwnedReply::Array([proof, is_new, fence, waiting].map(OwnedReply::Integer).into()))
+    let answer = [proof, is_new, fence, i64::from(following.is_some())];
+    Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
 }
 
 /// Sets a counter. The time to live of an existing counter is not shortened.
@@ -144,16 +149,19 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `handoff.lua`
 pub(super) fn handoff(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [before, token, ttl, _]) = (words.keys, words.argv) else {
+    let ([key], [before, token, ttl, waiter, _]) = (words.keys, words.argv) else {
         return Err(malformed());
     };
     let proof = proof(words)?;
-    let held = value(call, key, 1)?;
+    let held = value(call, key, 2)?;
     if held.as_deref().is_some_and(|held| held != *before) {
         return Ok(no(proof));
     }
-    put(call, key, token, ttl, 5)?;
-    let answer = [proof, i64::from(held.is_none()), waiting(call, key)];
+    put(call, key, token, ttl, 6)?;
+    if !waiter.is_empty() {
+        depart(call, key, waiter);
+    }
+    let answer = [proof, i64::from(held.is_none()), is_awaited(call, key)];
     Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
 }
 

@@ -2,7 +2,7 @@
 
 use super::command::Call;
 use super::expiry::{Conditions, set_remaining};
-use super::queue::{reserve_for_first, shown_waiters};
+use super::queue::{depart, reserve_for_first, shown_waiters};
 use super::reply::OwnedReply;
 use super::script_steps::{
     ends_before, malformed, millis, no, proof, remaining, remove, value, yes, yes_if,
@@ -51,7 +51,7 @@ pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `leave.lua`
 pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let [ours, _, _] = *words.argv else { return Err(malformed()) };
+    let [ours, _, waiter, _] = *words.argv else { return Err(malformed()) };
     let (rest, proof) = (millis(words, 1)?, proof(words)?);
     let (now_ms, unconditional) = (call.now_ms, Conditions::default());
     let mut count = 0;
@@ -61,6 +61,9 @@ pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
                 .map_err(|failure| (failure, 4))?;
             count += 1;
         }
+    }
+    if let (Some(key), false) = (words.keys.first(), waiter.is_empty()) {
+        depart(call, key, waiter);
     }
     Ok(yes_if(count == words.keys.len(), proof))
 }

@@ -55,24 +55,37 @@ pub(super) fn reserve_for_first(
     Ok(())
 }
 
-/// A waiter has the lock: it leaves the queue, and so do those behind it whose lease has expired.
-pub(super) fn depart(
+/// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any more.
+pub(super) fn silence(
     call: &mut Call<'_>,
     key: &[u8],
     waiter: &[u8],
     line: u32,
 ) -> Result<(), Raised> {
-    withdraw(call, &queue_of(key), waiter, line)?;
-    remove(call, &lease_of(key, waiter));
     remove(call, &bell_of(key, waiter));
-    living_head(call, key, line).map(|_| ())
+    let lease = lease_of(key, waiter);
+    let left = remaining(call, &lease);
+    if left > 0 { put(call, &lease, b"", left.to_string().as_bytes(), line) } else { Ok(()) }
 }
 
-/// Removes waiters without a lease from the front, and returns the first that has one.
-fn living_head(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<u8>>, Raised> {
+/// A waiter leaves the queue. The scripts ignore errors of these steps.
+pub(super) fn depart(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
+    let _ = withdraw(call, &queue_of(key), waiter, 1);
+    remove(call, &lease_of(key, waiter));
+}
+
+/// Removes waiters without a lease from behind the first `rank`, and returns the first of them that
+/// has one.
+pub(super) fn living(
+    call: &mut Call<'_>,
+    key: &[u8],
+    rank: usize,
+    line: u32,
+) -> Result<Option<Vec<u8>>, Raised> {
     let queue = queue_of(key);
     loop {
-        let Some(head) = first(call, &queue, line)? else { return Ok(None) };
+        let member = |set: &SortedSet| set.members().nth(rank).map(<[u8]>::to_vec);
+        let Some(head) = read_set(call, &queue, line, member)? else { return Ok(None) };
         if is_there(call, &lease_of(key, &head)) {
             return Ok(Some(head));
         }
@@ -80,9 +93,9 @@ fn living_head(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option<Vec<
     }
 }
 
-/// The number of waiters. A queue that is no sorted set has none.
-pub(super) fn waiting(call: &mut Call<'_>, key: &[u8]) -> i64 {
-    read_set(call, &queue_of(key), 1, |set| count(set.len())).unwrap_or(0)
+/// Does anybody wait? Nobody does in a queue that is no sorted set.
+pub(super) fn is_awaited(call: &mut Call<'_>, key: &[u8]) -> i64 {
+    read_set(call, &queue_of(key), 1, |set| i64::from(set.len() > 0)).unwrap_or(0)
 }
 
 /// The names and leases of the first waiters, as `inspect.lua` answers them.
@@ -134,7 +147,7 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         set_remaining(call.database(), now_ms, &queue, ends, "pexpire", &unconditional)
             .map_err(|failure| (failure, 18))?;
     }
-    let head = living_head(call, key, 20)?.ok_or_else(malformed)?;
+    let head = living(call, key, 0, 20)?.ok_or_else(malformed)?;
     let (is_mine, wanted) = (head == **waiter, reservation(&head));
     let free = held.ok().filter(|held| held.as_deref().is_none_or(is_reservation));
     if let Some(held) = &free {
@@ -146,11 +159,17 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             put(call, &bell_of(key, &head), b"", reservation_ms, 30)?;
         }
     }
-    let (rank, len) = read_set(call, &queue, 34, |set| (set.rank(waiter), set.len()))?;
+    let (left, lease) = (remaining(call, key), lease_of(key, &head));
+    if free.is_some() && !is_mine && left > 0 && remaining(call, &lease) > left {
+        let (now_ms, unconditional) = (call.now_ms, Conditions::default());
+        set_remaining(call.database(), now_ms, &lease, left, "pexpire", &unconditional)
+            .map_err(|failure| (failure, 35))?;
+    }
+    let (rank, len) = read_set(call, &queue, 38, |set| (set.rank(waiter), set.len()))?;
     let is_reserved = i64::from(free.is_some() && is_mine);
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));
-    let answer = [proof, number, place, is_reserved, remaining(call, key), count(len)];
+    let answer = [proof, number, place, is_reserved, left, count(len)];
     Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
 }
 
@@ -158,8 +177,8 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [waiter, ours, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
     let proof = proof(words)?;
-    let held = value(call, key, 3)?;
-    let head = first(call, &queue_of(key), 4)?;
+    let held = value(call, key, 2)?;
+    let head = first(call, &queue_of(key), 3)?;
     let may = match held {
         Some(held) => held == reservation(waiter),
         None => head.is_none_or(|head| head == **waiter),
@@ -167,10 +186,10 @@ pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     if !may {
         return Ok(no(proof));
     }
-    put(call, key, ours, ttl, 12)?;
-    depart(call, key, waiter, 13)?;
-    let waiting = waiting(call, key);
-    Ok(OwnedReply::Array([proof, 1, waiting].map(OwnedReply::Integer).into()))
+    put(call, key, ours, ttl, 11)?;
+    silence(call, key, waiter, 16)?;
+    let is_awaited = i64::from(living(call, key, 1, 18)?.is_some());
+    Ok(OwnedReply::Array([proof, 1, is_awaited].map(OwnedReply::Integer).into()))
 }
 
 /// `leave_queue.lua`

@@ -13,9 +13,7 @@ mod fencing;
 mod queueing;
 mod split;
 
-use super::{
-    Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes,
-};
+use super::{Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes};
 use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
 use crate::clock::Time;
 use queueing::Place;

@@ -39,15 +39,20 @@ for i = locks + 1, #KEYS do
     redis.call('SET', KEYS[i], token, 'PX', math.max(left, tonumber(ARGV[6])))
   end
 end
+local lease = KEYS[1] .. ':redlatch:lease:'
 if is_turn then
   redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[7])
+  local left = redis.call('PTTL', lease .. ARGV[7])
+  if left > 0 then
+    redis.call('SET', lease .. ARGV[7], '', 'PX', left)
+  end
 elseif ARGV[7] ~= '' then
   redis.pcall('ZREM', queue, ARGV[7])
-  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[7])
+  redis.pcall('DEL', lease .. ARGV[7])
 end
 local behind = is_turn and 1 or 0
 local following = redis.pcall('ZRANGE', queue, behind, behind)[1]
-while following and redis.call('EXISTS', KEYS[1] .. ':redlatch:lease:' .. following) == 0 do
+while following and redis.call('EXISTS', lease .. following) == 0 do
   redis.call('ZREM', queue, following)
   following = redis.call('ZRANGE', queue, behind, behind)[1]
 end

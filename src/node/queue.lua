@@ -30,7 +30,11 @@ if is_free and held ~= reserved .. head then
   redis.call('SET', bell .. head, '', 'PX', ARGV[6])
 end
 local is_mine = is_free and head == ARGV[1]
+local left = redis.call('PTTL', KEYS[1])
+if is_free and not is_mine and left > 0 and redis.call('PTTL', lease .. head) > left then
+  redis.call('PEXPIRE', lease .. head, left)
+end
 return {
   ARGV[7] + 0, number + 0, redis.call('ZRANK', queue, ARGV[1]), is_mine and 1 or 0,
-  redis.call('PTTL', KEYS[1]), redis.call('ZCARD', queue)
+  left, redis.call('ZCARD', queue)
 }

@@ -85,7 +85,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "d99f2b678f1b46c30bb5b4afdc13fb84b8aff110" };
+    Script { source: include_str!("claim.lua"), sha1: "e68db856df69765991865047285fba365dc74a7e" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -144,28 +144,26 @@ pub const RESTORE: Script = Script {
 ///
 /// The script removes waiters whose lease has expired from the front of the queue. If the key holds
 /// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
-/// own is set, which its connection watches.
+/// own is set, which its connection watches. The lease of a first waiter that has not claimed a
+/// reserved lock ends with the reservation.
 ///
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
-pub const QUEUE: Script = Script {
-    source: include_str!("queue.lua"),
-    sha1: "583ff6fd446f27df1c16386f22b0e4f6ed9516bb",
-};
+pub const QUEUE: Script =
+    Script { source: include_str!("queue.lua"), sha1: "b8e4fe4d16ebed0d56c54a9b391fcfd2ebc2624a" };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
 /// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
 ///
 /// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is not
-/// known whether a majority has granted the lock, who joins must get a larger number. Waiters behind
+/// known whether a majority has granted the lock, who joins must get a larger number. Its lease has
+/// an empty value then. Waiters behind
 /// it whose lease has expired are removed, up to the first whose lease has not.
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
-pub const TURN: Script = Script {
-    source: include_str!("turn.lua"),
-    sha1: "68f86b1f51709bfa201f75600375cf443639a22c",
-};
+pub const TURN: Script =
+    Script { source: include_str!("turn.lua"), sha1: "6631272d290af924e723604afeefefc98f6df107" };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is
 /// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
@@ -178,10 +176,8 @@ pub const LEAVE_QUEUE: Script = Script {
 
 /// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
 /// `ARGV[1]` is the number.
-pub const LISTEN: Script = Script {
-    source: include_str!("listen.lua"),
-    sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4",
-};
+pub const LISTEN: Script =
+    Script { source: include_str!("listen.lua"), sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4" };
 
 /// Every script of this library.
 pub const ALL: [Script; 15] = [

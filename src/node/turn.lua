@@ -10,8 +10,13 @@ elseif head and head ~= ARGV[1] then
 end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[1])
+local lease = KEYS[1] .. ':redlatch:lease:'
+local left = redis.call('PTTL', lease .. ARGV[1])
+if left > 0 then
+  redis.call('SET', lease .. ARGV[1], '', 'PX', left)
+end
 local following = redis.call('ZRANGE', queue, 1, 1)[1]
-while following and redis.call('EXISTS', KEYS[1] .. ':redlatch:lease:' .. following) == 0 do
+while following and redis.call('EXISTS', lease .. following) == 0 do
   redis.call('ZREM', queue, following)
   following = redis.call('ZRANGE', queue, 1, 1)[1]
 end

@@ -92,7 +92,10 @@ impl Generator {
         words.extend([b"1".to_vec(), self.key()]);
         match kind {
             0 | 1 => words.extend([self.value(), self.claimed_for(wait)]),
-            2 => words.extend([self.value(), self.value(), self.claimed_for(wait)]),
+            2 => {
+                let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
+                words.extend(values.into_iter().chain([life, self.waiter_or_none()]));
+            }
             _ => words.extend([self.claimed_for(wait), self.value(), self.value()]),
         }
         words.push(self.proof());

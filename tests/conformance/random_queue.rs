@@ -10,29 +10,37 @@ impl Generator {
             script::QUEUE,
             script::QUEUE,
             script::QUEUE,
+            script::QUEUE,
+            script::TURN,
+            script::TURN,
             script::TURN,
             script::LEAVE_QUEUE,
             script::RESTORE,
             script::LISTEN,
         ];
-        let kind = self.below(7) as usize;
-        let mut words = self.call(scripts[kind]);
-        words.extend([b"1".to_vec(), self.key()]);
+        let script = scripts[self.below(scripts.len() as u64) as usize];
+        let mut words = self.call(script);
+        // Few keys, so that several waiters meet.
+        words.extend([b"1".to_vec(), self.pick(&["k1", "k1", "k1", "k2"])]);
         let waiter = self.waiter();
-        match kind {
-            0..=2 => {
+        match script {
+            known if known == script::QUEUE => {
                 let number = self.pick(&["0", "0", "0", "0", "1", "2", "5", "1099511627776"]);
                 let (withdrawn, lease) = (self.value(), self.pick(&["lease-1", "lease-2", ""]));
                 let (lives_for, reserved_for) = (self.claimed_for(wait), self.claimed_for(wait));
                 words.extend([waiter, number, withdrawn, lease, lives_for, reserved_for]);
             }
-            3 => words.extend([waiter, self.value(), self.claimed_for(wait)]),
-            4 => {
+            known if known == script::TURN => {
+                words.extend([waiter, self.value(), self.claimed_for(wait)]);
+            }
+            known if known == script::LEAVE_QUEUE => {
                 // The bell of a waiter that leaves exists for a millisecond.
                 *wait = true;
                 words.extend([self.value(), waiter, self.claimed_for(wait)]);
             }
-            5 => words.extend([self.value(), self.claimed_for(wait)]),
+            known if known == script::RESTORE => {
+                words.extend([self.value(), self.claimed_for(wait)]);
+            }
             _ => {}
         }
         words.push(self.proof());
@@ -42,14 +50,16 @@ impl Generator {
     /// A command on a queue, a lease or a bell.
     pub(super) fn beside_a_lock(&mut self) -> Words {
         let waiter = self.waiter();
-        let suffix = match self.below(5) {
-            0 | 1 => b"queue".to_vec(),
-            2 | 3 => [b"lease:".to_vec(), waiter].concat(),
+        let suffix = match self.below(8) {
+            0 => b"queue".to_vec(),
+            1..=6 => [b"lease:".to_vec(), waiter].concat(),
             _ => [b"bell:".to_vec(), waiter].concat(),
         };
-        let key = [self.key(), b":redlatch:".to_vec(), suffix].concat();
-        let command =
-            self.pick(&["TYPE", "EXISTS", "PTTL", "GET", "STRLEN", "DEL", "SET", "LPUSH"]);
+        let key = [self.pick(&["k1", "k1", "k2"]), b":redlatch:".to_vec(), suffix].concat();
+        // A key of another type makes most scripts fail, so it is removed more often than made.
+        let command = self.pick(&[
+            "TYPE", "EXISTS", "PTTL", "GET", "STRLEN", "DEL", "DEL", "DEL", "DEL", "SET", "LPUSH",
+        ]);
         let is_written = command == b"SET" || command == b"LPUSH";
         let mut words = vec![command, key];
         words.extend(is_written.then(|| b"foreign".to_vec()));

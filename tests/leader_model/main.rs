@@ -26,6 +26,7 @@ mod inbox;
 
 mod batches;
 mod io_thread;
+mod waits;
 
 use follower::Follower;
 use leader_followers::{EventLoop, LeaderFollowers, Wake};

@@ -331,7 +331,6 @@ impl Acquire {
         let fence = if self.is_fenced() { super::fencing::seed(entropy.wall) } else { 0 };
         Acquisition { lock, ttl: self.ttl, fence }
     }
-
 }
 
 /// How long after an entry was renewed it is renewed again.

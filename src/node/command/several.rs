@@ -109,7 +109,13 @@ impl Call<'_> {
     }
 
     /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.
-    pub(super) fn run(self, lock: &LockId, counters: &[Vec<u8>], arguments: &[&[u8]], out: &mut Vec<u8>) {
+    pub(super) fn run(
+        self,
+        lock: &LockId,
+        counters: &[Vec<u8>],
+        arguments: &[&[u8]],
+        out: &mut Vec<u8>,
+    ) {
         let mut all = [0; 20];
         let all = decimal((lock.keys().count() + counters.len()) as u64, &mut all);
         let (verb, name) = self.name;

@@ -9,7 +9,7 @@
 //! before it believes anything. Without RESP3, or without the right to `CLIENT TRACKING`, there is
 //! none, and the waiters in front ask now and then.
 
-use super::{Session, State};
+use super::Session;
 use crate::clock::Time;
 use crate::engine::{Action, Listen, Removal, Request, Token, Verb, Vote};
 use crate::node::Ticket;
@@ -169,7 +169,9 @@ impl Session {
                 return (None, Cow::Owned(removal.unwrap_or_else(|| request.clone())));
             }
             Action::Turn { new, .. } => Action::Acquire(new.clone()),
-            Action::Release(removal) => Action::Release(Removal { waiter: None, ..removal.clone() }),
+            Action::Release(removal) => {
+                Action::Release(Removal { waiter: None, ..removal.clone() })
+            }
             Action::Undo(removal) => Action::Undo(Removal { waiter: None, ..removal.clone() }),
             _ => return (ticket, Cow::Borrowed(request)),
         };
@@ -180,7 +182,9 @@ impl Session {
     pub(super) fn refuses_queue(&mut self, request: &Request, error: &ServerError) -> bool {
         let is_lasting = matches!(
             error.kind,
-            ServerErrorKind::NoPermission | ServerErrorKind::UnknownCommand | ServerErrorKind::Other
+            ServerErrorKind::NoPermission
+                | ServerErrorKind::UnknownCommand
+                | ServerErrorKind::Other
         );
         let is_refusal = is_lasting && request.verb() == Verb::Queue;
         if is_refusal {
@@ -193,10 +197,10 @@ impl Session {
     /// if it is a removal, or would have withdrawn an attempt.
     pub fn cancel(&mut self, ticket: Ticket) -> bool {
         if let Some(request) = self.waiting.cancel(ticket) {
-            let now = request.started;
-            let removal = removal_if_unanswered(request).filter(|_| !matches!(self.state, State::Down { .. }));
-            if let Some(removal) = removal {
-                self.remove_later(now, None, removal);
+            if request.verb() == Verb::Queue {
+                let now = request.started;
+                let removal = removal_if_unanswered(request);
+                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
             }
             return true;
         }

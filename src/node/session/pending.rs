@@ -48,8 +48,7 @@ impl Session {
         }
         // A request that was never written leaves no key. A removal stays pending in any case.
         // A request about the queue would have withdrawn an attempt, which may have been written.
-        let may_leave =
-            was_sent || request.verb().is_removal() || request.verb() == Verb::Queue;
+        let may_leave = was_sent || request.verb().is_removal() || request.verb() == Verb::Queue;
         if let Some(removal) = removal_if_unanswered(request).filter(|_| may_leave) {
             self.remove_later(now, None, removal);
         }
