@@ -12,6 +12,7 @@ use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
 use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus, Released};
 use support::eventually;
+use support::fencing::scripts;
 use support::locks::{
     LIMIT, LONG, calls, connected, gone, holders, take, value, with_long_timeout,
 };
@@ -79,10 +80,12 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     }
     assert!(gone(&servers, "fresh"), "keys that were set during the quarantine are removed");
     // It waits, and does not retry all the time.
-    let before = calls(&servers[0], "set");
+    let requests = || scripts(&servers[0]) + calls(&servers[0], "client|caching");
+    let before = requests();
     let _ = client.lock("fresh", ttl).unwrap().release().unwrap();
-    let attempts = calls(&servers[0], "set") - before;
-    assert!((1..=3).contains(&attempts), "{attempts} attempts");
+    let requests = requests() - before;
+    // It enters the queue and is told; its turn and perhaps one that came too early; the release.
+    assert!((1..=10).contains(&requests), "{requests} requests");
 
     assert!(eventually(LIMIT, || quarantines(&client).iter().all(Option::is_none)));
 

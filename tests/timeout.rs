@@ -90,14 +90,15 @@ fn the_longest_wait_has_no_end() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let held = take(&client, "ever", LONG);
-    let waiting = {
-        let client = all_nodes_client(servers.urls());
-        thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX))
-    };
-    assert!(eventually(LIMIT, || calls(&servers[0], "set") > 5));
-    assert!(!waiting.is_finished());
+    // In the nodes' queue, and with attempts after random pauses.
+    let waiting = [true, false].map(|queue| {
+        let client = with_long_timeout(servers.urls()).queue(queue).build().unwrap();
+        thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX).map(|it| it.is_some()))
+    });
+    assert!(eventually(LIMIT, || calls(&servers[0], "set") > 9));
+    assert!(waiting.iter().all(|waiter| !waiter.is_finished()));
     let _ = held.release().unwrap();
-    assert!(waiting.join().unwrap().unwrap().is_some());
+    waiting.into_iter().for_each(|waiter| assert_eq!(waiter.join().unwrap(), Ok(true)));
 }
 
 #[test]

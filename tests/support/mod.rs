@@ -19,6 +19,7 @@ pub mod relay;
 pub mod secret;
 pub mod servers;
 pub mod shim;
+pub mod waiters;
 mod wire;
 
 use std::thread;

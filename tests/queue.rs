@@ -1,0 +1,262 @@
+//! Waiting in the nodes' queue: clients are served in the order in which they began to wait, and a
+//! release tells the next one.
+
+use crate::support;
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockClient, LockError, LockGuard, Released};
+use support::cli::Value;
+use support::locks::{LIMIT, LONG, gone, take, value, without_restart_guard};
+use support::queue::{finish, spawn_waiter};
+use support::relay::{relayed, urls};
+use support::servers::Servers;
+use support::waiters::{
+    BY_PUSH, LONG_LEASE, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
+};
+
+#[track_caller]
+fn serves_in_order(nodes: usize) {
+    let servers = Servers::start(nodes);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let mut line = Line::before("name");
+    (0..6).for_each(|_| line.join(&servers, pushed(servers.urls())));
+    assert!(line.is_waiting());
+    let start = Instant::now();
+    assert_eq!(held.release(), Ok(Released::InTime));
+    // By pushes: nobody renews its entry within this time.
+    assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn one_node_serves_clients_in_the_order_in_which_they_began_to_wait() {
+    serves_in_order(1);
+}
+
+#[test]
+fn three_nodes_serve_clients_in_the_order_in_which_they_began_to_wait() {
+    serves_in_order(3);
+}
+
+#[test]
+fn five_nodes_serve_clients_in_the_order_in_which_they_began_to_wait() {
+    serves_in_order(5);
+}
+
+#[test]
+fn with_an_even_number_of_nodes_clients_are_served_in_order() {
+    serves_in_order(2);
+    serves_in_order(4);
+}
+
+/// Holds back what a waiter writes, so the lock stays reserved for it, and tries to overtake it.
+#[test]
+fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let (holder, slow) = (holder(servers.urls()), pushed(urls(&relays)));
+    let without = with_lease(servers.urls(), LONG_LEASE).queue(false).build().unwrap();
+    let held = take(&holder, "name", LONG);
+    let waiting = spawn_waiter(move || slow.lock("name", LONG).map(|guard| guard.release()));
+    await_queued(&servers, "name", 1);
+    relays.iter().for_each(support::relay::Relay::hold);
+    assert_eq!(held.release(), Ok(Released::InTime));
+    assert!(value(&servers[0], "name").unwrap().starts_with(b"redlatch:reserved:"));
+
+    assert!(holder.try_lock("name", LONG).unwrap().is_none());
+    assert!(holder.request_all(["name", "other"]).ttl(LONG).try_lock().unwrap().is_none());
+    let little = Duration::from_millis(50);
+    assert!(without.try_lock("name", LONG).unwrap().is_none());
+    assert!(without.try_lock_for("name", LONG, little).unwrap().is_none());
+    for server in servers.iter() {
+        let set = server.command(&["SET", "name", "of another program", "NX", "PX", "1000"]);
+        assert_eq!(set, Value::Null);
+        assert_eq!(queued(server, "name"), 1, "none of them has queued");
+    }
+    relays.iter().for_each(support::relay::Relay::deliver);
+    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn calls_that_do_not_wait_do_not_queue() {
+    let servers = Servers::start(3);
+    let (holder, other) = (holder(servers.urls()), pushed(servers.urls()));
+    let held = take(&holder, "name", LONG);
+    assert!(other.try_lock("name", LONG).unwrap().is_none());
+    assert!(other.try_lock_for("name", LONG, Duration::ZERO).unwrap().is_none());
+    assert!(other.try_lock_until("name", LONG, Instant::now()).unwrap().is_none());
+    await_keys(&servers, &["name"]);
+    drop(held);
+}
+
+/// A way to wait for the lock and use it.
+type Wait = fn(LockClient, &dyn Fn(&LockGuard));
+
+const WAITS: [Wait; 6] = [
+    |client, work| client.with_lock("name", LONG, |guard| Ok::<_, LockError>(work(guard))).unwrap(),
+    |client, work| {
+        let guard = client.request("name").ttl(LONG).fenced().lock().unwrap();
+        assert!(guard.fencing_token().is_some());
+        work(&guard);
+    },
+    |client, work| {
+        let guard = client.request("name").ttl(LONG).owner("billing").lock().unwrap();
+        let seen = client.inspect("name").unwrap();
+        assert!(format!("{seen:?}").contains("billing"), "{seen:?}");
+        work(&guard);
+    },
+    |client, work| {
+        let ttl = Duration::from_millis(400);
+        // With the round of the keeper in a fraction of the ttl.
+        let guard = client.request("name").ttl(ttl).keep_alive().lock().unwrap();
+        thread::sleep(2 * ttl);
+        work(&guard);
+    },
+    |client, work| {
+        let guard = client.try_lock_for("name", LONG, LIMIT).unwrap().expect("in time");
+        work(&guard);
+        assert_eq!(guard.release(), Ok(Released::InTime));
+    },
+    |client, work| {
+        let least = Duration::from_millis(300);
+        let request = client.request("name").ttl(LONG).hold_at_least(least);
+        work(&request.lock().unwrap());
+    },
+];
+
+#[test]
+fn all_ways_to_wait_stand_in_one_queue() {
+    let servers = Servers::start(3);
+    let client = || {
+        let builder = with_lease(servers.urls(), Duration::from_secs(2));
+        builder.node_timeout(Duration::from_millis(130)).build().unwrap()
+    };
+    let held = take(&client(), "name", LONG);
+    let mut line = Line::before("name");
+    for wait in WAITS.into_iter().chain(WAITS) {
+        let client = client();
+        line.join_with(&servers, move |work| wait(client, work));
+    }
+    drop(held);
+    line.end();
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn fencing_tokens_grow_along_the_queue() {
+    let servers = Servers::start(3);
+    let tokens = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let mut line = Line::before("name");
+    for _ in 0..6 {
+        let (client, tokens) = (pushed(servers.urls()), std::sync::Arc::clone(&tokens));
+        line.join_with(&servers, move |work| {
+            let guard = client.request("name").ttl(LONG).fenced().lock().unwrap();
+            tokens.lock().unwrap().push(support::fencing::token(&guard));
+            work(&guard);
+        });
+    }
+    drop(held);
+    line.end();
+    let tokens = tokens.lock().unwrap();
+    assert!(tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
+}
+
+#[test]
+fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
+    const THREADS: usize = 3;
+    const ROUNDS: usize = 8;
+    let servers = Servers::start(3);
+    let order = Mutex::new(Vec::new());
+    let clients = [0, 1].map(|_| {
+        let builder = with_lease(servers.urls(), LONG_LEASE);
+        builder.contended_handoff_limit(Duration::ZERO).build().unwrap()
+    });
+    thread::scope(|scope| {
+        for (number, client) in clients.iter().enumerate() {
+            for _ in 0..THREADS {
+                let order = &order;
+                scope.spawn(move || {
+                    for _ in 0..ROUNDS {
+                        let guard = client.lock("name", LONG).unwrap();
+                        order.lock().unwrap().push(number);
+                        thread::sleep(Duration::from_millis(5));
+                        drop(guard);
+                    }
+                });
+            }
+        }
+    });
+    let order = order.into_inner().unwrap();
+    let total = [0, 1].map(|number| order.iter().filter(|it| **it == number).count());
+    assert_eq!(total, [THREADS * ROUNDS; 2]);
+    // At the start and at the end one of them may be alone.
+    let middle = &order[4..order.len() - 8];
+    let changes = middle.windows(2).filter(|pair| pair[0] != pair[1]).count();
+    assert!(changes * 4 >= middle.len() * 3, "{changes} changes: {order:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn clients_without_the_queue_exclude_each_other_as_before() {
+    let servers = Servers::start(3);
+    let builder = || without_restart_guard(servers.urls()).node_timeout(Duration::from_secs(2));
+    let without = || builder().queue(false).build().unwrap();
+    let held = take(&without(), "name", LONG);
+    let waiting: Vec<_> = (0..3)
+        .map(|_| {
+            let client = without();
+            spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()))
+        })
+        .collect();
+    thread::sleep(Duration::from_millis(200));
+    await_keys(&servers, &["name"]);
+    assert_eq!(held.release(), Ok(Released::InTime));
+    for waiter in waiting {
+        assert_eq!(finish(waiter).unwrap(), Ok(Released::InTime));
+    }
+    assert!(gone(&servers, "name"));
+    // One of them also gets the lock from a client that queues, and the other way round.
+    let (queues, without) = (pushed(servers.urls()), without());
+    for (holder, waiter) in [(&queues, &without), (&without, &queues)] {
+        let held = take(holder, "name", LONG);
+        let waiter = waiter.clone();
+        let waiting = spawn_waiter(move || waiter.lock("name", LONG).map(drop));
+        drop(held);
+        assert_eq!(finish(waiting), Ok(()));
+    }
+}
+
+/// What locks that were once waited for leave on the nodes.
+#[test]
+fn a_thousand_locks_that_were_waited_for_leave_nothing() {
+    const PAIRS: usize = 8;
+    let servers = Servers::start(3);
+    let [one, two] = [0, 1].map(|_| pushed(servers.urls()));
+    thread::scope(|scope| {
+        for pair in 0..PAIRS {
+            let (one, two, servers) = (&one, &two, &servers);
+            scope.spawn(move || {
+                let mut watch = servers[pair % 3].client();
+                for lock in 0..1000 / PAIRS {
+                    let name = format!("{pair}-{lock}");
+                    let held = one.lock(&name, LONG).unwrap();
+                    thread::scope(|scope| {
+                        let next = scope.spawn(|| two.lock(&name, LONG).map(drop).unwrap());
+                        let queue = format!("{name}:redlatch:queue");
+                        let count = ["ZCARD", &queue];
+                        let is_queued = || watch.command(&count) == Value::Integer(1);
+                        assert!(support::eventually(LIMIT, is_queued));
+                        drop(held);
+                        next.join().unwrap();
+                    });
+                }
+            });
+        }
+    });
+    await_keys(&servers, &[]);
+}

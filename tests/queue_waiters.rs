@@ -1,0 +1,197 @@
+//! A waiter in the nodes' queue that gives up leaves nothing, and whatever frees the lock serves the
+//! next one.
+
+use crate::support;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use redlatch::{LockError, Released};
+use support::locks::{LIMIT, LONG, holders, take};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::waiters::{BY_PUSH, Line, await_keys, await_queued, holder, pushed, with_lease};
+
+#[test]
+fn a_waiter_leaves_the_queue_at_its_deadline() {
+    let servers = Servers::start(3);
+    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let held = take(&holder, "name", LONG);
+    let wait = Duration::from_millis(400);
+    let start = Instant::now();
+    assert!(client.try_lock_for("name", LONG, wait).unwrap().is_none());
+    let waited = start.elapsed();
+    assert!(waited >= wait * 9 / 10 && waited < BY_PUSH, "{waited:?}");
+    // Long before its lease is over.
+    await_keys(&servers, &["name"]);
+    assert_eq!(held.release(), Ok(Released::InTime));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let first = pushed(servers.urls());
+    let leaving = spawn_waiter(move || {
+        first.try_lock_for("name", LONG, Duration::from_millis(600)).unwrap().is_none()
+    });
+    await_queued(&servers, "name", 1);
+    let client = pushed(servers.urls());
+    let next = spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()));
+    await_queued(&servers, "name", 2);
+    assert!(finish(leaving), "it does not get the lock");
+    await_queued(&servers, "name", 1);
+    let start = Instant::now();
+    drop(held);
+    assert_eq!(finish(next).unwrap(), Ok(Released::InTime));
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
+    let servers = Servers::start(3);
+    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let held = ["a", "b"].map(|name| take(&holder, name, LONG));
+    let waiting: Vec<_> = ["a", "b", "a", "b"]
+        .into_iter()
+        .map(|name| {
+            let client = client.clone();
+            spawn_waiter(move || client.lock(name, LONG).map(drop))
+        })
+        .collect();
+    ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 1));
+    let start = Instant::now();
+    client.cancel_handle().cancel();
+    for waiter in waiting {
+        assert_eq!(finish(waiter), Err(LockError::Cancelled));
+    }
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+    ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 0));
+    assert!(["a", "b"].iter().all(|name| holders(&servers, name) == 3));
+    drop(held);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_cancelled_waiter_for_which_the_lock_is_reserved_passes_it_on() {
+    for _ in 0..20 {
+        let servers = Servers::start(1);
+        let [holder, first, next] = [0, 1, 2].map(|_| holder(servers.urls()));
+        let held = take(&holder, "name", LONG);
+        let cancel = first.cancel_handle();
+        let cancelled = spawn_waiter(move || first.lock("name", LONG).map(drop));
+        await_queued(&servers, "name", 1);
+        let start = Instant::now();
+        let served = spawn_waiter(move || next.lock("name", LONG).map(drop));
+        await_queued(&servers, "name", 2);
+        let releasing = thread::spawn(move || drop(held.release()));
+        cancel.cancel();
+        // It may have got the lock before.
+        let _ = finish(cancelled);
+        finish(releasing);
+        assert_eq!(finish(served), Ok(()));
+        assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+        await_keys(&servers, &[]);
+    }
+}
+
+#[test]
+fn a_set_s_release_serves_the_waiters_of_its_resources() {
+    for is_fenced in [false, true] {
+        let servers = Servers::start(3);
+        let holder = holder(servers.urls());
+        let request = holder.request_all(["a", "b"]).ttl(LONG);
+        let request = if is_fenced { request.fenced() } else { request };
+        let held = request.lock().unwrap();
+        let (mut a, mut b) = (Line::before("a"), Line::before("b"));
+        (0..2).for_each(|_| a.join(&servers, pushed(servers.urls())));
+        b.join(&servers, pushed(servers.urls()));
+        let start = Instant::now();
+        assert_eq!(held.release(), Ok(Released::InTime));
+        assert!(a.end() - start < BY_PUSH && b.end() - start < BY_PUSH);
+        await_keys(&servers, &[]);
+    }
+}
+
+#[test]
+fn a_set_gets_its_resources_after_those_who_wait_for_them() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let mut line = Line::before("name");
+    (0..3).for_each(|_| line.join(&servers, pushed(servers.urls())));
+    let client = pushed(servers.urls());
+    let set = spawn_waiter(move || {
+        let guard = client.request_all(["name", "other"]).ttl(LONG).lock().unwrap();
+        (Instant::now(), guard.release())
+    });
+    drop(held);
+    let last = line.end();
+    let (locked, released) = finish(set);
+    assert_eq!(released, Ok(Released::InTime));
+    assert!(locked > last);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_forced_release_serves_the_next_waiter() {
+    let servers = Servers::start(3);
+    let holder = holder(servers.urls());
+    let held = take(&holder, "name", LONG);
+    let mut line = Line::before("name");
+    (0..2).for_each(|_| line.join(&servers, pushed(servers.urls())));
+    let seen = holder.inspect("name").unwrap();
+    let start = Instant::now();
+    assert_eq!(holder.force_release(&seen), Ok(true));
+    assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
+    assert_eq!(held.release(), Ok(Released::TooLate));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_lock_that_expires_is_given_to_the_next_waiter_soon() {
+    let servers = Servers::start(3);
+    let (holder, ttl) = (holder(servers.urls()), Duration::from_secs(3));
+    let start = Instant::now();
+    std::mem::forget(take(&holder, "name", ttl));
+    let mut line = Line::before("name");
+    (0..3).for_each(|_| line.join(&servers, pushed(servers.urls())));
+    let served = line.end() - start;
+    assert!(served >= ttl * 9 / 10 && served < ttl + BY_PUSH, "{served:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_lock_held_at_least_for_some_time_is_given_on_after_it() {
+    let servers = Servers::start(3);
+    let lease = Duration::from_millis(1_500);
+    let client = || with_lease(servers.urls(), lease).build().unwrap();
+    let (holder, least) = (client(), Duration::from_secs(1));
+    let start = Instant::now();
+    let held = holder.request("name").ttl(LONG).hold_at_least(least).lock().unwrap();
+    let mut line = Line::before("name");
+    (0..2).for_each(|_| line.join(&servers, client()));
+    assert_eq!(held.release(), Ok(Released::InTime));
+    let served = line.end() - start;
+    assert!(served >= least && served < least + lease + LIMIT / 4, "{served:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_key_that_another_program_deletes_is_found_free_at_the_next_renewal() {
+    let servers = Servers::start(3);
+    let lease = Duration::from_millis(900);
+    let client = || with_lease(servers.urls(), lease).build().unwrap();
+    let held = take(&client(), "name", LONG);
+    let mut line = Line::before("name");
+    (0..2).for_each(|_| line.join(&servers, client()));
+    let start = Instant::now();
+    for server in servers.iter() {
+        server.command(&["DEL", "name"]);
+    }
+    let served = line.end() - start;
+    assert!(served < lease + LIMIT / 4, "{served:?}");
+    assert!(held.release().is_ok());
+    await_keys(&servers, &[]);
+}

@@ -1,0 +1,140 @@
+//! Clients that wait for a lock in the nodes' queue.
+
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use redlatch::{Builder, LockClient, LockGuard};
+
+use super::cli::Value;
+use super::eventually;
+use super::locks::{LIMIT, LONG, without_restart_guard};
+use super::queue::finish;
+use super::redis::Server;
+
+/// A lease that no test outlasts: its waiters renew their entries after more than 13 seconds, so a
+/// waiter that is served earlier was told by the nodes.
+pub const LONG_LEASE: Duration = Duration::from_secs(20);
+
+/// Much less than the time between two renewals of a [`LONG_LEASE`].
+pub const BY_PUSH: Duration = Duration::from_secs(8);
+
+/// The settings of a client that queues with this lease.
+pub fn with_lease<U: Into<String>>(
+    urls: impl IntoIterator<Item = U>,
+    lease: Duration,
+) -> Builder {
+    let timeout = Duration::from_secs(2).min(lease / 2);
+    without_restart_guard(urls).node_timeout(timeout).waiter_lease(lease)
+}
+
+/// A client that is told by the nodes, or is not served before [`BY_PUSH`].
+#[track_caller]
+pub fn pushed<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    with_lease(urls, LONG_LEASE).build().expect("the settings are good")
+}
+
+/// The same, and it holds its locks on all nodes.
+#[track_caller]
+pub fn holder<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> LockClient {
+    let settings = with_lease(urls, LONG_LEASE).wait_for_all(true);
+    settings.build().expect("the settings are good")
+}
+
+/// How many waiters the node has in its queue for this lock.
+#[track_caller]
+pub fn queued(server: &Server, key: &str) -> usize {
+    let count = server.command(&["ZCARD", &format!("{key}:redlatch:queue")]).integer();
+    usize::try_from(count).expect("a count")
+}
+
+/// Waits until each of the servers has so many waiters in its queue.
+#[track_caller]
+pub fn await_queued(servers: &[Server], key: &str, count: usize) {
+    let counts = || -> Vec<usize> { servers.iter().map(|server| queued(server, key)).collect() };
+    let is_there = || counts().iter().all(|queued| *queued == count);
+    assert!(eventually(LIMIT, is_there), "{count} should be queued: {:?}", counts());
+}
+
+/// The names of all keys on the server, but the counters of fencing tokens.
+#[track_caller]
+pub fn keys(server: &Server) -> Vec<String> {
+    let Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("KEYS fails") };
+    let names = keys.iter().map(Value::text);
+    names.filter(|name| !name.ends_with(":redlatch:fence")).collect()
+}
+
+/// Waits until the servers have these keys and no others.
+#[track_caller]
+pub fn await_keys(servers: &[Server], expected: &[&str]) {
+    let found = || -> Vec<Vec<String>> { servers.iter().map(keys).collect() };
+    let is_so = || found().iter().all(|keys| keys == expected);
+    assert!(eventually(LIMIT, is_so), "{expected:?} should be left: {:?}", found());
+}
+
+/// Waiters that joined one after another, and the order in which they are served.
+pub struct Line {
+    key: &'static str,
+    served: Arc<Mutex<Vec<(usize, Instant)>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Line {
+    pub fn before(key: &'static str) -> Self {
+        Self { key, served: Arc::default(), threads: Vec::new() }
+    }
+
+    /// Adds a waiter, and returns when each of these servers has it in its queue.
+    #[track_caller]
+    pub fn join(&mut self, servers: &[Server], client: LockClient) {
+        self.enter(client);
+        await_queued(servers, self.key, self.threads.len());
+    }
+
+    /// Adds a waiter, without waiting until it is queued.
+    pub fn enter(&mut self, client: LockClient) {
+        let key = self.key;
+        self.enter_with(move |work| {
+            let guard = client.lock(key, LONG).expect("it is served in the end");
+            work(&guard);
+        });
+    }
+
+    /// The same with another way to acquire the lock.
+    #[track_caller]
+    pub fn join_with(
+        &mut self,
+        servers: &[Server],
+        wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static,
+    ) {
+        self.enter_with(wait);
+        await_queued(servers, self.key, self.threads.len());
+    }
+
+    fn enter_with(&mut self, wait: impl FnOnce(&dyn Fn(&LockGuard)) + Send + 'static) {
+        let (number, served) = (self.threads.len(), Arc::clone(&self.served));
+        let thread = std::thread::spawn(move || {
+            wait(&|guard| {
+                served.lock().expect("no panic").push((number, Instant::now()));
+                guard.ensure_held().expect("it was just acquired");
+            });
+        });
+        self.threads.push(thread);
+    }
+
+    /// Has nobody been served yet?
+    pub fn is_waiting(&self) -> bool {
+        self.served.lock().expect("no panic").is_empty()
+    }
+
+    /// Waits until all have been served. Returns when the last was, and checks the order.
+    #[track_caller]
+    pub fn end(self) -> Instant {
+        let count = self.threads.len();
+        self.threads.into_iter().for_each(finish);
+        let served = self.served.lock().expect("no panic");
+        let order: Vec<_> = served.iter().map(|(number, _)| *number).collect();
+        assert_eq!(order, (0..count).collect::<Vec<_>>(), "the order of joining");
+        served.last().expect("somebody waited").1
+    }
+}
