@@ -7,6 +7,7 @@ mod node;
 mod random;
 mod scheme;
 mod search;
+mod story;
 mod shrink;
 mod walk;
 mod world;
@@ -17,8 +18,8 @@ use search::search;
 #[test]
 fn quick() {
     let t = std::time::Instant::now();
-    for clients in [2] {
-        let f = search(&Scheme::sound(clients), 5_000_000);
+    for (calls, mistake) in [(1, None), (2, None), (2, Some(Mistake::ClaimLeavesQueue))] {
+        let f = search(&Scheme { mistake, calls, ..Scheme::sound(2) }, 5_000_000);
         eprintln!("{f} {:?}", t.elapsed());
         if let search::Found::Violation{trace, ..} = &f { for s in trace { eprintln!("{s:?}"); } }
     }
@@ -39,4 +40,21 @@ fn walks() {
     }
     for b in best.values_mut() { b.trace = shrink::shrink(&b.scheme, b.what, &b.trace); eprintln!("{b}"); }
     eprintln!("{totals} {by:?} {:?}", t.elapsed());
+}
+
+#[test]
+fn hole() {
+    let scheme = Scheme { calls: 2, looks_max: 1000, ..Scheme::sound(3) }.with(Mistake::ClaimLeavesQueue);
+    let mut totals = walk::Totals::default();
+    let mut best: Option<Vec<world::Step>> = None;
+    let mut found = 0;
+    for seed in 0..150000 {
+        if let Err(f) = walk::walk(seed, Some(&scheme), &mut totals) {
+            found += 1;
+            let t = shrink::shrink(&f.scheme, f.what, &f.trace);
+            if best.as_ref().is_none_or(|b| b.len() > t.len()) { eprintln!("{:?}", f.what); best = Some(t); }
+        }
+    }
+    eprintln!("{found} {totals}");
+    eprintln!("{}", story::tell(&scheme, &best.unwrap()));
 }

@@ -162,7 +162,9 @@ impl Node {
             return Outcome::Refused;
         }
         self.key = Key::Held(token);
-        self.remove(id);
+        if scheme.makes(Mistake::ClaimLeavesQueue) {
+            self.remove(id);
+        }
         self.remove_the_dead();
         // The bell is deleted, which is pushed like every other change of it.
         bells.push(id);

@@ -22,6 +22,9 @@ pub(crate) enum Mistake {
     ClaimStays,
     /// The join does not withdraw the failed try.
     TryStays,
+    /// A granted claim removes the waiter from the queue before the lock is released, so a client
+    /// that joins before the claim is withdrawn is given no larger number.
+    ClaimLeavesQueue,
     /// Reservations of a node whose grants do not count lead to a claim.
     QuarantineReserves,
 }
