@@ -1,4 +1,19 @@
-//! x
+//! A search of the queue between processes: what waiters and nodes do by the scripts `queue.lua`,
+//! `turn.lua`, `leave_queue.lua` and `release.lua`, step by step and message by message.
+//!
+//! Two clients on three nodes are searched exhaustively. Random walks go through histories of up to
+//! five clients on five nodes, in which waiters leave, clients and nodes die, pushes are lost,
+//! leases expire, and commands arrive after their connection has ended. What must hold:
+//!
+//! - Never do two clients hold the lock.
+//! - Without faults nobody is overtaken who had joined a majority before another one began. This
+//!   remains so with those faults that lose no place in a queue.
+//! - When faults stop, every waiter that still lives is served, and nothing remains on the nodes.
+//!
+//! Each [`Mistake`] leaves out one rule of the protocol, and must be found.
+//!
+//! `REDLATCH_WALKS=1000000 REDLATCH_STATES=3000000 cargo test --release --test queue_search --
+//! --nocapture` goes further than plain `cargo test` does.
 
 mod client;
 mod fair;
@@ -7,54 +22,107 @@ mod node;
 mod random;
 mod scheme;
 mod search;
-mod story;
 mod shrink;
+mod story;
 mod walk;
 mod world;
 
-use scheme::{KINDS, Mistake, Scheme};
-use search::search;
+use scheme::{KINDS, Kind, Mistake, Scheme};
+use search::{Found, search};
+use std::hash::{BuildHasher, RandomState};
+use walk::{Failure, Totals, walk};
+use world::Violation;
 
-#[test]
-fn quick() {
-    let t = std::time::Instant::now();
-    for (calls, mistake) in [(1, None), (2, None), (2, Some(Mistake::ClaimLeavesQueue))] {
-        let f = search(&Scheme { mistake, calls, ..Scheme::sound(2) }, 5_000_000);
-        eprintln!("{f} {:?}", t.elapsed());
-        if let search::Found::Violation{trace, ..} = &f { for s in trace { eprintln!("{s:?}"); } }
-    }
+/// How many walks plain `cargo test` takes.
+const WALKS: u64 = 4000;
+
+/// How many states plain `cargo test` searches for each kind of fault.
+const STATES: usize = 4000;
+
+fn number(variable: &str, otherwise: u64) -> u64 {
+    let wanted = std::env::var(variable);
+    wanted.map_or(otherwise, |wanted| wanted.parse().expect("the variable is a number"))
 }
-#[test]
-fn walks() {
-    let n: u64 = std::env::var("REDLATCH_WALKS").unwrap().parse().unwrap();
-    let mut totals = walk::Totals::default();
-    let t = std::time::Instant::now();
-    let mut by = std::collections::BTreeMap::new();
-    let mut best: std::collections::BTreeMap<String, walk::Failure> = Default::default();
-    for seed in 0..n {
-        if let Err(f) = walk::walk(seed, None, &mut totals) {
-            let k = format!("{:?}", f.what);
-            *by.entry(k.clone()).or_insert(0) += 1;
-            if best.get(&k).is_none_or(|b| b.trace.len() > f.trace.len()) { best.insert(k, f); }
-        }
+
+#[track_caller]
+fn expect_sound(scheme: &Scheme, found: &Found) {
+    if let Found::Violation { trace, .. } = found {
+        panic!("{found}: {scheme:?}\n{}", story::tell(scheme, trace));
     }
-    for b in best.values_mut() { b.trace = shrink::shrink(&b.scheme, b.what, &b.trace); eprintln!("{b}"); }
-    eprintln!("{totals} {by:?} {:?}", t.elapsed());
 }
 
 #[test]
-fn hole() {
-    let scheme = Scheme { calls: 2, looks_max: 1000, ..Scheme::sound(3) }.with(Mistake::ClaimLeavesQueue);
-    let mut totals = walk::Totals::default();
-    let mut best: Option<Vec<world::Step>> = None;
-    let mut found = 0;
-    for seed in 0..150000 {
-        if let Err(f) = walk::walk(seed, Some(&scheme), &mut totals) {
-            found += 1;
-            let t = shrink::shrink(&f.scheme, f.what, &f.trace);
-            if best.as_ref().is_none_or(|b| b.len() > t.len()) { eprintln!("{:?}", f.what); best = Some(t); }
+fn all_histories_of_two_clients_without_faults_are_sound() {
+    let scheme = Scheme::sound(2);
+    let found = search(&scheme, usize::MAX);
+    eprintln!("two clients without faults: {found}");
+    expect_sound(&scheme, &found);
+}
+
+#[test]
+fn histories_of_two_clients_with_one_fault_are_sound() {
+    for kind in KINDS {
+        let scheme = Scheme::sound(2).with_faults(1, &[kind, Kind::Token]);
+        let found = search(&scheme, number("REDLATCH_STATES", STATES as u64) as usize);
+        eprintln!("two clients and {kind:?}: {found}");
+        expect_sound(&scheme, &found);
+    }
+}
+
+#[test]
+fn random_walks_are_sound() {
+    let walks = number("REDLATCH_WALKS", WALKS);
+    let fresh = RandomState::new().hash_one(walks);
+    let mut totals = Totals::default();
+    for count in 0..walks {
+        // The first half is the same each time.
+        let seed = if count < walks / 2 { count } else { fresh.wrapping_add(count) };
+        if let Err(Failure { what, scheme, trace }) = walk(seed, None, &mut totals) {
+            let trace = shrink::shrink(&scheme, what, &trace);
+            let story = story::tell(&scheme, &trace);
+            panic!("{what:?} in the walk of seed {seed}, {scheme:?}:\n{story}");
         }
     }
-    eprintln!("{found} {totals}");
-    eprintln!("{}", story::tell(&scheme, &best.unwrap()));
+    eprintln!("walks, half of them from seed {fresh}: {totals}");
+}
+
+/// The scheme must fail in one of these ways within so many walks.
+#[track_caller]
+fn expect_broken(mistake: Mistake, scheme: Scheme, walks: u64, wanted: &[Violation]) {
+    let scheme = scheme.with(mistake);
+    let mut totals = Totals::default();
+    let failure = (0..walks).find_map(|seed| walk(seed, Some(&scheme), &mut totals).err());
+    let what = failure.map(|failure| failure.what);
+    eprintln!("{mistake:?}: {what:?} after {} walks", totals.walks);
+    assert!(what.is_some_and(|what| wanted.contains(&what)), "{mistake:?}: {what:?}");
+}
+
+fn walked(clients: usize, calls: u8) -> Scheme {
+    Scheme { calls, looks_max: 1000, ..Scheme::sound(clients) }
+}
+
+#[test]
+fn explore() {
+    use Mistake::*;
+    let all = [ReservationsStay, ReservationIsGrant, ValidityFromAnswers, ReleaseForgetsQueue, NumberOfOneNode, LookKeepsOut, ClaimIgnoresHead, ClaimStays, TryStays, ClaimLeavesQueue, QuarantineReserves];
+    for m in all {
+        for (name, scheme) in [
+            ("3c", walked(3, 1)),
+            ("3c2", walked(3, 2)),
+            ("4cf", walked(4, 1).with_faults(10, &KINDS)),
+            ("restart", walked(3, 1).with_faults(3, &[Kind::Restart, Kind::Token, Kind::Death])),
+            ("reserv", walked(3, 1).with_faults(15, &[Kind::Reservation, Kind::Push])),
+        ] {
+            let t = std::time::Instant::now();
+            let scheme = scheme.with(m);
+            let mut totals = walk::Totals::default();
+            let mut by = std::collections::BTreeMap::new();
+            for seed in 0..20000 {
+                if let Err(f) = walk::walk(seed, Some(&scheme), &mut totals) {
+                    by.entry(format!("{:?}", f.what)).or_insert((0, seed)).0 += 1;
+                }
+            }
+            eprintln!("{m:?} walks {name}: {by:?} {:?}", t.elapsed());
+        }
+    }
 }

@@ -32,21 +32,12 @@ impl fmt::Display for Totals {
     }
 }
 
-/// A violation, and how to repeat it.
+/// A violation, and the steps to it.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) what: Violation,
     pub(crate) scheme: Scheme,
-    pub(crate) seed: u64,
     pub(crate) trace: Vec<Step>,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { what, scheme, seed, trace } = self;
-        writeln!(f, "{what:?} in the walk of seed {seed:#x}, {scheme:?}")?;
-        trace.iter().try_for_each(|step| writeln!(f, "  {step:?}"))
-    }
 }
 
 /// A walk of this seed, in one of many sizes and with some of the kinds of faults, unless the
@@ -57,7 +48,7 @@ pub(crate) fn walk(seed: u64, fixed: Option<&Scheme>, totals: &mut Totals) -> Re
     let mut trace = Vec::new();
     totals.walks += 1;
     let walked = follow(&scheme, &mut random, &mut trace, totals);
-    walked.map_err(|what| Failure { what, scheme, seed, trace })
+    walked.map_err(|what| Failure { what, scheme, trace })
 }
 
 fn any_scheme(random: &mut Random) -> Scheme {

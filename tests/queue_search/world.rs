@@ -2,7 +2,7 @@
 
 use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
-use crate::node::{Node, Outcome, Request, Token};
+use crate::node::{Key, Node, Outcome, Request, Token};
 use crate::scheme::{Kind, Scheme};
 
 /// A command on its way to a node. Answers to the commands of an earlier round are no votes.
@@ -181,7 +181,9 @@ impl World {
             let counts = self.sites[node].node.forgotten.is_empty();
             Reply::Outcome { command, outcome, counts }
         };
-        if !is_dead {
+        // The answer to a removal matters only if a connection may end before it arrives.
+        let is_cut = scheme.allows(Kind::Cut) || scheme.allows(Kind::Restart);
+        if !is_dead && (is_cut || !command.request.is_removal()) {
             self.sites[node].links[client].replies.push(reply);
         }
     }
@@ -242,12 +244,7 @@ impl World {
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        let is_clean = |node: &Node| node.key == crate::node::Key::Free && node.queue.is_empty();
+        let is_clean = |node: &Node| node.key == Key::Free && node.queue.is_empty();
         self.sites.iter().all(|site| site.node.is_down || is_clean(&site.node))
-    }
-
-    /// The kinds of faults that are possible now.
-    pub(crate) fn may_fail(&self, kind: Kind, scheme: &Scheme) -> bool {
-        self.faults_left > 0 && scheme.allows(kind)
     }
 }
