@@ -14,7 +14,7 @@ use crate::world::{Site, Step, Violation, World};
 const PERIODS_MAX: u32 = 100;
 
 /// How many steps there are at most before nothing is under way.
-const STEPS_MAX: u32 = 20_000;
+const STEPS_MAX: u32 = 5_000;
 
 /// Follows the world to its end. Returns how often time had to pass.
 pub(crate) fn run(

@@ -156,8 +156,7 @@ impl World {
             Key::Reserved(_) => steps.push(Step::Fault(Fault::EndReservation(node))),
             _ => {}
         }
-        if !state.forgotten.is_empty()
-            && state.forgotten.iter().all(|token| self.has_ended(*token))
+        if !state.forgotten.is_empty() && state.forgotten.iter().all(|token| self.has_ended(*token))
         {
             steps.push(Step::Fault(Fault::EndQuarantine(node)));
         }
