@@ -19,6 +19,7 @@ mod client;
 mod fair;
 mod fault;
 mod node;
+mod possible_faults;
 mod random;
 mod scheme;
 mod search;

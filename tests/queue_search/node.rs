@@ -7,7 +7,7 @@ use crate::scheme::{Mistake, Scheme};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Token {
     pub(crate) client: u8,
-    pub(crate) attempt: u8,
+    pub(crate) attempt: u16,
 }
 
 /// The value of the lock's key.
