@@ -50,6 +50,9 @@ const MARGIN_SHORT: Duration = Duration::from_millis(1);
 /// Acquisitions of a free lock by one client, before the others begin.
 const SOLO: usize = 300;
 
+/// Fewer than that, if it takes longer.
+const SOLO_LIMIT: Duration = Duration::from_secs(10);
+
 /// Until all contend, at least.
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -125,7 +128,7 @@ fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
     let mut order = Order {
         resource: format!("{prefix}:solo"),
         start: now(),
-        end: u64::MAX,
+        end: now() + nanos(SOLO_LIMIT),
         hold: Duration::ZERO,
         pause: Duration::ZERO,
         asks: SOLO,
