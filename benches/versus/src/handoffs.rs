@@ -130,9 +130,20 @@ impl Handoffs {
     /// From the call that releases the lock to the return of the call that waits for it, of the
     /// next holder: for grants of the window.
     pub fn free(&self) -> Durations {
-        let pairs = self.grants.windows(2).map(|pair| (pair[0].record, pair[1].record));
-        let counted = pairs.filter(|(_, next)| self.window.contains(&next.granted));
-        Durations::new(counted.map(|(held, next)| next.granted - held.releasing))
+        self.free_if(|_, _| true)
+    }
+
+    /// The same, only where the next holder is another client.
+    pub fn free_between_clients(&self) -> Durations {
+        self.free_if(|held, next| held.client != next.client)
+    }
+
+    fn free_if(&self, is_counted: impl Fn(&Grant, &Grant) -> bool) -> Durations {
+        let pairs = self.grants.windows(2).map(|pair| (&pair[0], &pair[1]));
+        let counted = pairs.filter(|(held, next)| {
+            self.window.contains(&next.record.granted) && is_counted(held, next)
+        });
+        Durations::new(counted.map(|(held, next)| next.record.granted - held.record.releasing))
     }
 }
 
@@ -144,6 +155,10 @@ impl Durations {
         let mut sorted: Vec<_> = nanos.collect();
         sorted.sort_unstable();
         Self(sorted)
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// The quantile: this share of all is at most so long.
@@ -199,6 +214,7 @@ mod tests {
         assert_eq!(handoffs.rate(), 100.0);
         // From the releases at 11 and 24 ms to the grants at 14 and 27 ms.
         assert_eq!(handoffs.free().quantile(0.99), Duration::from_millis(3));
+        assert_eq!(handoffs.free_between_clients().count(), 0);
         // Those that asked at 13 and 26 ms.
         assert_eq!(handoffs.waits().quantile(0.5), Duration::from_millis(1));
     }

@@ -67,6 +67,9 @@ pub const ALL: [Peer; 15] = [
     Peer::Zookeeper,
 ];
 
+/// Carries out orders.
+pub type Contend = Box<dyn FnMut(&Order) -> Vec<Record>>;
+
 impl Peer {
     /// The name in tables.
     pub fn name(self) -> &'static str {
@@ -133,7 +136,7 @@ impl Peer {
 
     /// Connects as one client and hands out what carries out orders; nothing, for peers that do not
     /// compete.
-    pub fn contend(self, urls: &[String]) -> Option<Box<dyn FnMut(&Order) -> Vec<Record>>> {
+    pub fn contend(self, urls: &[String]) -> Option<Contend> {
         let rslock = |delay| rslock::Threads::new(urls, rslock::current_thread(), delay);
         Some(match self {
             Self::Redlatch => contending(redlatch::Redlatch::new(urls, Way::Release)),
@@ -146,7 +149,7 @@ impl Peer {
     }
 }
 
-fn contending<B: Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Order) -> Vec<Record>> {
+fn contending<B: Blocking + 'static>(peer: B) -> Contend {
     Box::new(move |order| contend(&peer, order))
 }
 
