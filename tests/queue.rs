@@ -194,10 +194,13 @@ fn threads_of_two_clients_take_turns_if_no_handoff_is_allowed() {
     let order = order.into_inner().unwrap();
     let total = [0, 1].map(|number| order.iter().filter(|it| **it == number).count());
     assert_eq!(total, [THREADS * ROUNDS; 2]);
-    // At the start and at the end one of them may be alone.
-    let middle = &order[4..order.len() - 8];
+    // A client learns that another waits when it is granted the lock: until then it may pass it on
+    // once. At the end one of them may be alone.
+    let middle = &order[..order.len() - 2 * THREADS];
+    let longest = middle.chunk_by(|one, next| one == next).map(<[_]>::len).max();
+    assert!(longest <= Some(THREADS), "{order:?}");
     let changes = middle.windows(2).filter(|pair| pair[0] != pair[1]).count();
-    assert!(changes * 4 >= middle.len() * 3, "{changes} changes: {order:?}");
+    assert!(changes >= middle.len() / 3, "{changes} changes: {order:?}");
     await_keys(&servers, &[]);
 }
 

@@ -46,7 +46,7 @@ fn a_stopped_minority_changes_neither_the_order_nor_the_pace() {
 #[test]
 fn a_minority_that_stops_and_runs_by_turns_changes_no_order() {
     let servers = Servers::start(5);
-    let held = take(&client(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     for _ in 0..6 {
         let client = client(servers.urls());
@@ -70,7 +70,7 @@ fn a_minority_that_stops_and_runs_by_turns_changes_no_order() {
 #[test]
 fn a_minority_that_loses_its_queue_gets_it_back_in_the_same_order() {
     let mut servers = Servers::start(5);
-    let held = take(&client(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     (0..4).for_each(|_| line.join(&servers, client(servers.urls())));
     servers[..2].iter_mut().for_each(Server::restart);
@@ -84,7 +84,7 @@ fn a_minority_that_loses_its_queue_gets_it_back_in_the_same_order() {
 #[test]
 fn a_minority_without_its_queue_changes_no_order() {
     let mut servers = Servers::start(5);
-    let held = take(&client(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     (0..4).for_each(|_| line.join(&servers, client(servers.urls())));
     servers[..2].iter_mut().for_each(Server::restart);
@@ -131,7 +131,7 @@ fn a_majority_in_quarantine_serves_in_order_after_it() {
     let mut servers = Servers::start(5);
     let max_ttl = Duration::from_secs(2);
     let mut clients = guarded(&servers, max_ttl);
-    let held = clients.pop().unwrap().lock("name", TTL).unwrap();
+    let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
     let mut line = Line::before("name");
     wait_guarded(&mut line, &servers, clients);
     let start = Instant::now();
@@ -177,7 +177,7 @@ fn requests(server: &Server) -> u64 {
 #[test]
 fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
     let servers = Servers::start_with(3, &["--tracking-table-max-keys", "1"]);
-    let held = take(&client(servers.urls()), "name", LONG);
+    let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
     (0..6).for_each(|_| line.join(&servers, client(servers.urls())));
     let before: Vec<_> = servers.iter().map(requests).collect();
@@ -238,6 +238,13 @@ fn without_the_right_to_client_caching_the_order_is_kept() {
     drop(held);
     assert!(line.end() - start < 4 * LEASE + LIMIT / 4);
     await_keys(&servers, &[]);
+}
+
+#[test]
+fn without_the_right_to_hello_the_order_is_kept() {
+    let servers = Servers::start(3);
+    let urls = limited_urls(&servers, "-hello");
+    serves_without_pushes(&servers, &urls);
 }
 
 #[test]

@@ -195,3 +195,57 @@ fn a_key_that_another_program_deletes_is_found_free_at_the_next_renewal() {
     assert!(held.release().is_ok());
     await_keys(&servers, &[]);
 }
+
+#[test]
+fn a_waiter_that_one_node_refuses_its_turn_leaves_it_after_a_handoff() {
+    let servers = Servers::start(3);
+    let (holder, client) = (holder(servers.urls()), pushed(servers.urls()));
+    let held = take(&holder, "name", LONG);
+    let threads: Vec<_> = (0..2)
+        .map(|_| {
+            let client = client.clone();
+            spawn_waiter(move || client.lock("name", LONG).map(drop))
+        })
+        .collect();
+    await_queued(&servers, "name", 1);
+    // The first thread gets the lock from the two others, and hands it off to the second.
+    servers[2].command(&["SET", "name", "of another program", "PX", "50000"]);
+    drop(held);
+    threads.into_iter().for_each(|thread| assert_eq!(finish(thread), Ok(())));
+    await_keys(&servers[..2], &[]);
+    await_keys(&servers[2..], &["name"]);
+}
+
+/// Everything that threads may do with two locks, all at once.
+#[test]
+fn whatever_clients_do_at_once_no_waiter_stays_behind() {
+    let servers = Servers::start(5);
+    let little = Duration::from_millis(5);
+    thread::scope(|scope| {
+        for number in 0..4 {
+            let client = pushed(servers.urls());
+            for thread in 0..3 {
+                let client = client.clone();
+                scope.spawn(move || {
+                    for round in 0..40 {
+                        let name = ["a", "b"][(round / 3 + number) % 2];
+                        let request = client.request(name).ttl(LONG);
+                        let guard = match (round * 7 + number * 3 + thread) % 6 {
+                            0 => request.lock().map(Some),
+                            1 => request.try_lock_for(little),
+                            2 => request.fenced().lock().map(Some),
+                            3 => request.fenced().try_lock_for(little * 4),
+                            4 => client.request_all(["b", "a"]).ttl(LONG).try_lock_for(little),
+                            _ => request.try_lock(),
+                        };
+                        let guard = guard.expect("a majority answers");
+                        if round % 2 == 0 {
+                            guard.map(|guard| guard.release().expect("a majority answers"));
+                        }
+                    }
+                });
+            }
+        }
+    });
+    await_keys(&servers, &[]);
+}

@@ -93,7 +93,9 @@ fn the_longest_wait_has_no_end() {
     // In the nodes' queue, and with attempts after random pauses.
     let waiting = [true, false].map(|queue| {
         let client = with_long_timeout(servers.urls()).queue(queue).build().unwrap();
-        thread::spawn(move || client.try_lock_for("ever", LONG, Duration::MAX).map(|it| it.is_some()))
+        thread::spawn(move || {
+            client.try_lock_for("ever", LONG, Duration::MAX).map(|it| it.is_some())
+        })
     });
     assert!(eventually(LIMIT, || calls(&servers[0], "set") > 9));
     assert!(waiting.iter().all(|waiter| !waiter.is_finished()));

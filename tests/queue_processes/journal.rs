@@ -16,7 +16,6 @@ const CLOCK_READING: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
     pub(crate) process: u64,
-    token: u64,
     from: u64,
     until: u64,
 }
@@ -47,8 +46,8 @@ impl Journal {
     }
 
     fn write(&self, kind: &str, [process, token, one, two]: [u64; 4]) {
-        // One write for the whole line, because others append to the same file. A process that is
-        // killed leaves a line without its mark.
+        // One write for the whole line, because others append to the same file, and the process may
+        // be killed.
         let line = format!("{kind} {process} {token} {one} {two} .\n");
         (&self.0).write_all(line.as_bytes()).expect("the file can be written");
     }
@@ -66,10 +65,9 @@ pub(crate) fn read(folder: &Path) -> Vec<Hold> {
         let words: Vec<_> = line.split(' ').collect();
         let [kind, process, token, one, two, "."] = words[..] else { panic!("{line:?}") };
         let number = |word: &str| word.parse::<u64>().expect("a number");
-        let (process, token, one, two) =
-            (number(process), number(token), number(one), number(two));
+        let (process, token, one, two) = (number(process), number(token), number(one), number(two));
         if kind == "in" {
-            let before = holds.insert(token, Hold { process, token, from: one, until: two });
+            let before = holds.insert(token, Hold { process, from: one, until: two });
             assert!(before.is_none(), "token {token} was given twice");
         } else {
             let hold = holds.get_mut(&token).expect("it was entered before");

@@ -19,12 +19,12 @@ use contender::{Contender, LEASE, TTL};
 use redlatch::LockClient;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use support::cli::Value;
+use support::eventually;
 use support::locks::{LIMIT, LONG, take, without_restart_guard};
 use support::program::in_memory;
 use support::redis::Server;
 use support::servers::Servers;
 use support::waiters::{Line, await_keys, await_queued, holder, with_lease};
-use support::eventually;
 
 /// What a busy machine adds to every delay.
 const SLACK: Duration = Duration::from_secs(3);

@@ -20,10 +20,7 @@ pub const LONG_LEASE: Duration = Duration::from_secs(20);
 pub const BY_PUSH: Duration = Duration::from_secs(8);
 
 /// The settings of a client that queues with this lease.
-pub fn with_lease<U: Into<String>>(
-    urls: impl IntoIterator<Item = U>,
-    lease: Duration,
-) -> Builder {
+pub fn with_lease<U: Into<String>>(urls: impl IntoIterator<Item = U>, lease: Duration) -> Builder {
     let timeout = Duration::from_secs(2).min(lease / 2);
     without_restart_guard(urls).node_timeout(timeout).waiter_lease(lease)
 }
@@ -64,12 +61,12 @@ pub fn keys(server: &Server) -> Vec<String> {
     names.filter(|name| !name.ends_with(":redlatch:fence")).collect()
 }
 
-/// Waits until the servers have these keys and no others.
+/// Waits until the servers have these keys and no others, but not until a [`LONG_LEASE`] is over.
 #[track_caller]
 pub fn await_keys(servers: &[Server], expected: &[&str]) {
     let found = || -> Vec<Vec<String>> { servers.iter().map(keys).collect() };
     let is_so = || found().iter().all(|keys| keys == expected);
-    assert!(eventually(LIMIT, is_so), "{expected:?} should be left: {:?}", found());
+    assert!(eventually(BY_PUSH, is_so), "{expected:?} should be left: {:?}", found());
 }
 
 /// Waiters that joined one after another, and the order in which they are served.

@@ -6,7 +6,8 @@ use redlatch::internal::engine::{Action, Node, Request};
 use redlatch::internal::node::{
     DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub(super) fn check(mut input: Input<'_>) {
     let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
     let (mut now, mut serial) = (Time::ZERO, 0);
     // The waiters and their deadlines, and which of them wait for reservations.
-    let (mut waiting, mut waits) = (BTreeMap::new(), BTreeSet::new());
+    let (mut waiting, mut waits) = (BTreeMap::new(), BTreeMap::new());
     let mut are_waits_over = false;
     while let Some(what) = input.byte() {
         let node = Node::new(usize::from(what) % NODES);
@@ -57,8 +58,12 @@ pub(super) fn check(mut input: Input<'_>) {
                 6 | 7 => {
                     serial += 1;
                     let wait = wait(serial / 3, now);
-                    (waiting.insert(serial, wait.deadline), waits.insert(serial));
-                    rounds.open(now, wait, serial);
+                    // A waiter waits in one round at a time.
+                    if let Entry::Vacant(free) = waits.entry(wait.waiter()) {
+                        free.insert(serial);
+                        waiting.insert(serial, wait.deadline);
+                        rounds.open(now, wait, serial);
+                    }
                 }
                 8 => {
                     let mut end = wait(0, now);
@@ -70,7 +75,7 @@ pub(super) fn check(mut input: Input<'_>) {
             },
         }
         look(&mut rounds, &mut waiting);
-        waits.retain(|serial| waiting.contains_key(serial));
+        waits.retain(|_, serial| waiting.contains_key(serial));
         assert!(waits.is_empty() || !are_waits_over, "they wait although waits are over");
         let is_tick = what / 3 % 8 == 6;
         let is_late = |deadline: &Time| *deadline <= now;
