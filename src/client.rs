@@ -156,8 +156,8 @@ impl LockClient {
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`, in
     /// [order](LockClient) with other calls that wait. A `wait` of zero is a
-    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes. The
-    /// lock is [not re-entrant](LockClient).
+    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes.
+    /// The lock is [not re-entrant](LockClient).
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -213,8 +213,9 @@ impl LockClient {
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
-    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be reachable, and for the grants of nodes to count
-    /// if a majority of them was started less than [`max_ttl`](Builder::max_ttl) ago (see
+    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be
+    /// reachable, and for the grants of nodes to count if a majority of them was started less than
+    /// [`max_ttl`](Builder::max_ttl) ago (see
     /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
     /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.
     ///
