@@ -36,6 +36,7 @@ mod node_events;
 mod nodes;
 mod queue;
 mod queue_faults;
+mod queue_rights;
 mod queue_waiters;
 mod relay;
 mod release;

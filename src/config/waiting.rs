@@ -57,9 +57,9 @@ impl Builder {
     }
 
     pub(super) fn check_waiter_lease(&self) -> Result<Option<Ttl>, ConfigError> {
-        let default = WAITER_LEASE.max(self.node_timeout * ROUNDS);
+        let default = WAITER_LEASE.max(self.node_timeout.saturating_mul(ROUNDS));
         let lease = self.waiter_lease.unwrap_or(default);
-        let least = WAITER_LEASE_MIN.max(self.node_timeout * ROUNDS_MIN);
+        let least = WAITER_LEASE_MIN.max(self.node_timeout.saturating_mul(ROUNDS_MIN));
         let is_valid = lease >= least && lease <= WAITER_LEASE_MAX.max(default);
         if !is_valid {
             let most = WAITER_LEASE_MAX.max(default);

@@ -218,6 +218,8 @@ impl Acquire {
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
         if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
+            // It may still stand in the queue of nodes that refused the handoff.
+            let waiter_before = self.predecessor.as_ref().and_then(|before| before.waiter);
             self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
                 key: Arc::clone(&lock.key),
@@ -229,7 +231,7 @@ impl Acquire {
                 ttl: self.ttl,
                 ttl_longest: self.ttl,
                 nodes: ballot.sent,
-                waiter: self.waiter(),
+                waiter: self.waiter().or(waiter_before),
                 is_awaited: ballot.queue.is_awaited,
             };
             self.state = self.granted(now, lease, lock, ballot);
