@@ -7,16 +7,18 @@
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! The leader is the process that holds a lock and keeps extending it. A leader that resigns
-//! releases the lock. When a leader hangs or dies, another one takes over as soon as the ttl has
+//! The leader is the process that holds a lock and keeps extending it. The others wait in the
+//! nodes' queue. When a leader resigns, it releases the lock, and the next candidate leads a few
+//! milliseconds later. When a leader hangs or dies, the next one takes over as soon as the ttl has
 //! passed.
 
 use redlatch::embedded::Nodes;
 use redlatch::{ExtendError, LockClient, LockGuard, LockLost};
 use std::error::Error;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When a leader dies, there is none for this time. Short, so that this program ends soon.
 const TTL: Duration = Duration::from_secs(1);
@@ -25,6 +27,14 @@ const TTL: Duration = Duration::from_secs(1);
 const BEAT: Duration = Duration::from_millis(200);
 
 type Failure = Box<dyn Error + Send + Sync>;
+
+/// What the candidates note for the report of this program. They need none of it to elect a leader.
+#[derive(Default)]
+struct Terms {
+    count: AtomicUsize,
+    /// When the last leader began to release the lock.
+    resigned: Mutex<Option<Instant>>,
+}
 
 fn main() -> Result<(), Failure> {
     let urls: Vec<String> = std::env::args().skip(1).collect();
@@ -39,7 +49,7 @@ fn main() -> Result<(), Failure> {
 /// Three terms: the first leader resigns, the second one hangs, the third one resigns.
 pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
     let resource = format!("leader:{}", std::process::id());
-    let terms = AtomicUsize::new(0);
+    let terms = Terms::default();
     thread::scope(|scope| {
         let candidates: Vec<_> = ["alice", "bob", "carol"]
             .into_iter()
@@ -51,26 +61,26 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Failure> {
             .collect();
         candidates.into_iter().try_for_each(|thread| thread.join().expect("a candidate panicked"))
     })?;
-    say(&format!("{} terms are enough.", terms.into_inner()));
+    say(&format!("{} terms are enough.", terms.count.into_inner()));
     Ok(())
 }
 
 /// Leads once. The owner's label shows the leader's name to programs that inspect the lock.
-fn campaign(
-    client: &LockClient,
-    name: &str,
-    resource: &str,
-    terms: &AtomicUsize,
-) -> Result<(), Failure> {
+fn campaign(client: &LockClient, name: &str, resource: &str, terms: &Terms) -> Result<(), Failure> {
     let request = client.request(resource).ttl(TTL).owner(name);
     let lock = request.lock()?;
-    let term = 1 + terms.fetch_add(1, Ordering::SeqCst);
-    say(&format!("{name} leads: term {term}."));
-    if term == 2 { hang(name, &lock) } else { lead(name, lock) }
+    let term = 1 + terms.count.fetch_add(1, Ordering::SeqCst);
+    let resigned = terms.resigned.lock().expect("nobody panics with it").take();
+    match resigned.map(|time| time.elapsed()) {
+        None => say(&format!("{name} leads: term {term}.")),
+        Some(after) if after > TTL => return Err(format!("no leader for {after:?}").into()),
+        Some(after) => say(&format!("{name} leads: term {term}, {after:.1?} after the release.")),
+    }
+    if term == 2 { hang(name, &lock) } else { lead(name, lock, terms) }
 }
 
 /// Leads for a while and resigns, or stops when the lock is lost.
-fn lead(name: &str, mut lock: LockGuard) -> Result<(), Failure> {
+fn lead(name: &str, mut lock: LockGuard, terms: &Terms) -> Result<(), Failure> {
     for _ in 0..3 {
         // The leader's work goes here. Check the lock right before each step.
         if let Err(lost) = lock.ensure_held() {
@@ -85,6 +95,7 @@ fn lead(name: &str, mut lock: LockGuard) -> Result<(), Failure> {
             Err(error) => return Err(error.into()),
         }
     }
+    *terms.resigned.lock().expect("nobody panics with it") = Some(Instant::now());
     match lock.release() {
         Ok(released) => say(&format!("{name} resigns: {released:?}.")),
         Err(error) => say(&format!("{name} resigns, and the ttl ends the lock: {error}.")),

@@ -23,7 +23,7 @@ use std::time::Duration;
 const BOUNDS: [u64; 8] = [100, 300, 1_000, 3_000, 10_000, 100_000, 1_000_000, 10_000_000];
 
 /// The kinds of events that are counted. Listed, so that each has a line before its first event.
-const KINDS: [&str; 8] = [
+const KINDS: [&str; 11] = [
     "acquired",
     "contended",
     "failed",
@@ -32,6 +32,9 @@ const KINDS: [&str; 8] = [
     "lost",
     "released",
     "node_slow",
+    "queued",
+    "woken",
+    "node_queue",
 ];
 
 /// The metrics of one client.

@@ -37,10 +37,15 @@ use std::time::{Duration, Instant};
 /// that another thread of this client holds it. If too few nodes answered to know, the result is
 /// [`LockError::NoQuorum`], with a report from each node.
 ///
-/// A resource's name is any non-empty string of bytes that does not end in `:redlatch:fence`. The
-/// lock's key on the nodes is the name with the [prefix](Builder::key_prefix) before it, 64 KiB at
-/// most. A ttl is rounded down to whole milliseconds. It must leave some validity after
-/// [drift](Builder::drift_factor) and 2 ms, and is at most [`max_ttl`](Builder::max_ttl).
+/// Calls that wait are served in the order in which their clients came, and a release wakes the
+/// next one: they stand in a queue that the nodes keep. `try_lock` overtakes no call that waits.
+/// [The guarantees](crate::guide::guarantees#the-nodes-queue) say what this assumes.
+///
+/// A resource's name is any non-empty string of bytes. The lock's key on the nodes is the name with
+/// the [prefix](Builder::key_prefix) before it: 64 KiB at most, without `:redlatch:` in it, since
+/// such keys are fencing counters and queues of other locks. A ttl is rounded down to whole
+/// milliseconds. It must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
+/// at most [`max_ttl`](Builder::max_ttl).
 ///
 /// A lock is not re-entrant: it belongs to a guard and not to a thread. A thread that has a guard
 /// and waits for the same lock waits until the lock's validity has passed; if the lock is
@@ -110,7 +115,8 @@ impl LockClient {
         Builder::new()
     }
 
-    /// Acquires the lock of `resource` for `ttl` if it is free, without waiting.
+    /// Acquires the lock of `resource` for `ttl` if it is free and no other call waits for it,
+    /// without waiting.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -148,9 +154,10 @@ impl LockClient {
         self.request(resource).ttl(ttl).try_lock()
     }
 
-    /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`. A `wait` of
-    /// zero is a [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it
-    /// takes. The lock is [not re-entrant](LockClient).
+    /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`, in
+    /// [order](LockClient) with other calls that wait. A `wait` of zero is a
+    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes. The
+    /// lock is [not re-entrant](LockClient).
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -206,7 +213,7 @@ impl LockClient {
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
-    /// holder to release it, for enough nodes to be reachable, and for the grants of nodes to count
+    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be reachable, and for the grants of nodes to count
     /// if a majority of them was started less than [`max_ttl`](Builder::max_ttl) ago (see
     /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
     /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.

@@ -97,8 +97,17 @@ pub(crate) fn now() -> Time {
     FIRST.after(START.get_or_init(Instant::now).elapsed())
 }
 
+/// A time of day, which users see in an inspection.
+pub(crate) type WallTime = SystemTime;
+
+/// The time of day this many microseconds after 1970; 1970 if this system cannot represent it.
+pub(crate) fn wall_time(micros: u64) -> WallTime {
+    let since = Duration::from_micros(micros);
+    SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
 /// Microseconds since 1970 by the wall clock, which may jump. Used only for the first value of a
-/// fencing counter.
+/// fencing counter, and to show users since when a waiter waits.
 pub(crate) fn wall_micros() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)

@@ -17,6 +17,13 @@ use std::time::Duration;
 /// for a silent node take memory.
 pub(crate) const KEY_MAX: usize = 64 * 1024;
 
+/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
+/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    const INFIX: &[u8] = b":redlatch:";
+    key.windows(INFIX.len()).any(|part| part == INFIX)
+}
+
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
 /// Only the nodes must be set. Every other setting has a default, documented with its reason.
@@ -128,6 +135,10 @@ impl Builder {
     /// up to `cap`. `base` is at least 0.1 ms, and `cap` at least `base`; by default 1 ms and 100
     /// ms.
     ///
+    /// A call that waits in the nodes' [queue](Self::queue) makes no attempts meanwhile. The pauses
+    /// are for calls without a place there, such as a [set](crate::LockClient::request_all) of
+    /// resources, for failures of nodes, and for nodes that do not tell a waiter that it is its turn.
+    ///
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
     /// answers of competing attempts can be in is of no use. 100 ms limit how long a free lock
     /// stays untaken when many clients have waited long for it.
@@ -149,7 +160,7 @@ impl Builder {
 
     /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
     /// the lock also excludes other programs that lock the same name with `SET name value NX PX
-    /// ttl`. At most 32 KiB.
+    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
     pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
         self.key_prefix = prefix.as_ref().to_vec();
         self
@@ -250,7 +261,10 @@ impl Builder {
     ///
     /// The callback may use this client. Its own calls emit no events, and they ask the nodes
     /// without waiting in the client's wait queues. While it is called for
-    /// [`Event::Acquired`], that lock is held. A callback that owns a clone of its own client
+    /// [`Event::Acquired`], that lock is held. While it is called for a call that waits, that call
+    /// does not renew its place in the nodes' [queue](Self::queue). So a callback that waits for the
+    /// same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and one that
+    /// takes longer than that costs the call its place. A callback that owns a clone of its own client
     /// keeps the client from ever being dropped; give it a [`Weak`](std::sync::Weak) reference.
     ///
     /// If it panics, so does the call, and a lock that the call had just acquired is released;

@@ -91,9 +91,9 @@ impl Core {
 
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// to do next and takes in the result; this adds the time and the random numbers. `pause` lets
-    /// a time come before the next attempt; it is also called around a wait in the nodes' queue,
-    /// without a time. It returns whether the operation goes on as it was; if not, it has changed
-    /// the operation, which is polled again.
+    /// a time come before the next attempt; it is also called, without a time, before a request
+    /// about the nodes' queue and after a wait there. It returns whether the operation goes on as it
+    /// was; if not, it has changed the operation, which is polled again.
     pub(crate) fn run_paused<O: Operation>(
         &self,
         mut operation: O,
@@ -102,18 +102,20 @@ impl Core {
         let mut last = LastRound::default();
         loop {
             match operation.poll() {
-                Step::Send(request) if request.verb() == Verb::Await => {
-                    if !pause(&mut operation, &last, Time::ZERO) {
+                Step::Send(request) if request.verb().is_answered() => {
+                    let verb = request.verb();
+                    let is_queueing = matches!(verb, Verb::Queue | Verb::Await);
+                    if is_queueing && !pause(&mut operation, &last, Time::ZERO) {
                         continue;
                     }
                     let votes = self.net.submit(request).into_votes();
-                    if pause(&mut operation, &last, Time::ZERO) {
-                        operation.handle(clock::now(), Input::Ballot(votes.ballot));
+                    // A request about the queue that succeeds says nothing about the attempt before.
+                    if !is_queueing || !votes.reports.is_empty() {
+                        last = LastRound { reports: votes.reports };
                     }
-                }
-                Step::Send(request) if request.verb().is_answered() => {
-                    let votes = self.net.submit(request).into_votes();
-                    last = LastRound { reports: votes.reports };
+                    if verb == Verb::Await && !pause(&mut operation, &last, Time::ZERO) {
+                        continue;
+                    }
                     // After the answer that decided it: a grant must not look younger than it is.
                     operation.handle(clock::now(), Input::Ballot(votes.ballot));
                 }

@@ -63,8 +63,8 @@ pub enum Event<'a> {
         /// [`NodeError::Quarantined`] with the time that is left.
         reports: &'a [NodeReport],
     },
-    /// A call has a place in the nodes' queue for the lock: other clients hold it or wait for it.
-    /// Reported once in a call.
+    /// A call has a place in the [nodes' queue](crate::guide::guarantees#the-nodes-queue) for the
+    /// lock: other clients hold it or wait for it. Reported once in a call, before it sleeps.
     #[non_exhaustive]
     Queued {
         /// The resource to be locked.

@@ -1,7 +1,12 @@
 //! What the nodes hold for a resource, read without locking it.
 
+mod waiters;
+
+pub use waiters::QueuedWaiter;
+
 use crate::engine::{Token, quorum};
 use crate::name::Name;
+use crate::node::command::is_reservation;
 use crate::node::script::SHOWN_MAX;
 use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +26,16 @@ pub struct Inspection {
     pub state: LockState,
     /// What each node holds, in the order of the configuration.
     pub nodes: Vec<NodeView>,
+    /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
+    /// the first hundred, if the user may read the queue. A holder that has waited is shown as the
+    /// first one until its [lease](crate::Builder::waiter_lease) as a waiter ends.
+    ///
+    /// There is one waiter for each client, whose threads have a queue of their own. Waiters that a
+    /// majority of the nodes has come first, in the order in which they are served. Those that fewer
+    /// nodes have follow: they are just arriving, or have gone and could not reach each node. Calls
+    /// that do not queue are not shown, such as a set of resources, or a client whose
+    /// [`queue`](crate::Builder::queue) is off.
+    pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,
 }
 
@@ -52,6 +67,7 @@ impl Seen {
         let mut others = Vec::new();
         for (snapshot, report) in snapshots.iter().zip(reports) {
             match snapshot {
+                Some(snapshot) if is_reserved(snapshot) => {}
                 Some(snapshot) if is_lock(snapshot) => locks.extend(snapshot.value.clone()),
                 Some(KeySnapshot { value: Some(_), .. }) => others.push(Arc::clone(&report.url)),
                 _ => {}
@@ -68,6 +84,11 @@ fn is_lock(snapshot: &KeySnapshot) -> bool {
     snapshot.left >= 0 && snapshot.value.as_ref().is_some_and(is_text)
 }
 
+/// Does the node keep the lock for a waiter? Then nobody holds it there.
+fn is_reserved(snapshot: &KeySnapshot) -> bool {
+    snapshot.value.as_ref().is_some_and(|value| is_reservation(value))
+}
+
 /// Whether a lock is free or held, as a majority of the nodes reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -76,6 +97,10 @@ pub enum LockState {
     Free,
     /// A majority holds the same value.
     Held(Holder),
+    /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
+    /// reservation or no key, and no majority is without a key. As long as the first waiter is
+    /// alive, it acquires the lock within about a round; other attempts are refused.
+    Reserved,
     /// Neither: it is just being acquired or released, or keys of a failed attempt have yet to be
     /// removed or to expire.
     Undecided,
@@ -109,7 +134,7 @@ impl Holder {
     /// ```
     #[must_use]
     pub fn owner(&self) -> Option<Name<'_>> {
-        self.owner.as_ref().map(|label| Name::new(&label.0))
+        self.owner.as_ref().map(Label::name)
     }
 }
 
@@ -117,9 +142,15 @@ impl Holder {
 #[derive(Clone, PartialEq, Eq)]
 struct Label(Vec<u8>);
 
+impl Label {
+    fn name(&self) -> Name<'_> {
+        Name::new(&self.0)
+    }
+}
+
 impl fmt::Debug for Label {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Name::new(&self.0).fmt(f)
+        self.name().fmt(f)
     }
 }
 
@@ -131,6 +162,8 @@ pub struct NodeView {
     pub url: Arc<str>,
     /// The lock's holder on this node, if there is one, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
+    /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
+    pub is_reserved: bool,
     /// Whether it has the value that a majority has.
     pub agrees: bool,
 }
@@ -147,26 +180,28 @@ impl Inspection {
             return Err(reports);
         }
         let mut values: BTreeMap<&[u8], Vec<&KeySnapshot>> = BTreeMap::new();
-        for snapshot in snapshots.iter().flatten() {
+        for snapshot in snapshots.iter().flatten().filter(|snapshot| !is_reserved(snapshot)) {
             if let Some(value) = &snapshot.value {
                 values.entry(value).or_default().push(snapshot);
             }
         }
         let most = values.into_iter().find(|(_, holders)| holders.len() >= needed);
         let free = snapshots.iter().flatten().filter(|snapshot| snapshot.value.is_none()).count();
+        let reserved = snapshots.iter().flatten().filter(|snapshot| is_reserved(snapshot)).count();
         let state = match &most {
             Some((value, holders)) => LockState::Held(Holder {
                 owner: label(value),
                 remaining: remaining_of_majority(holders, needed),
             }),
             None if free >= needed => LockState::Free,
+            None if free + reserved >= needed => LockState::Reserved,
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
         let seen = Seen::of(key, snapshots, &reports);
         let views = reports.into_iter().zip(snapshots);
         let nodes = views.map(|(report, snapshot)| view(report, snapshot.as_ref(), &value));
-        Ok(Self { nodes: nodes.collect(), state, seen })
+        Ok(Self { nodes: nodes.collect(), state, waiters: waiters::of(snapshots), seen })
     }
 }
 
@@ -177,11 +212,12 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
         (None, _) => Err(NodeError::TimedOut(crate::node::Phase::Answering)),
     };
     let agrees = value.is_some() && snapshot.is_some_and(|snapshot| snapshot.value == *value);
-    NodeView { url: report.url, holder, agrees }
+    let is_reserved = snapshot.is_some_and(is_reserved);
+    NodeView { url: report.url, holder, is_reserved, agrees }
 }
 
 fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
-    let value = snapshot.value.as_ref()?;
+    let value = snapshot.value.as_ref().filter(|_| !is_reserved(snapshot))?;
     Some(Holder { owner: label(value), remaining: remaining(snapshot) })
 }
 

@@ -38,7 +38,7 @@
 //! | run a job on one of several machines | [`LockGuard::leave`], [`LockRequest::hold_at_least`] |
 //! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
-//! | see who holds a lock | [`LockClient::inspect`] |
+//! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
 //! | test a program, use one node, call it from tokio | [`guide::recipes`] |
@@ -52,6 +52,8 @@
 //!   than [`Builder::drift_factor`], and all clients name the same nodes.
 //! * **Liveness.** A lock whose holder died can be acquired again when its ttl has passed, if a
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
+//! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and
+//!   a release wakes the next one. A fault can disturb the order, never the mutual exclusion.
 //! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do.
 //!   A node that is down, frozen or being looked up does not delay a caller whose majority has
 //!   answered.
@@ -71,6 +73,11 @@
 //! *configured* nodes set it in time. The command goes to all nodes at once, then the replies are
 //! read, and a majority decides. A release deletes the key on each node where its value is still
 //! this token.
+//!
+//! A call that waits stands in a queue that each node keeps beside the lock, and sleeps. A release
+//! reserves the lock for the first waiter in the same step, and the node tells its client, which
+//! then acquires the lock in one round.
+//! [`guide::guarantees`](guide::guarantees#the-nodes-queue) has the details.
 //!
 //! # Features
 //!
@@ -132,7 +139,7 @@ pub use error::{
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
-pub use inspect::{Holder, Inspection, LockState, NodeView};
+pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, QueueSupport};
 pub use released::Released;

@@ -17,6 +17,7 @@
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
 mod cancel;
+mod handoff_limit;
 mod head_handle;
 mod joined;
 mod waiter;
@@ -24,6 +25,7 @@ mod waiter;
 use crate::clock::{self, Time};
 use crate::engine::{Lease, Wait};
 use crate::owner_process::OwnerProcess;
+pub(crate) use handoff_limit::HandoffLimit;
 pub(crate) use head_handle::HeadHandle;
 pub(crate) use joined::Joined;
 use std::collections::{HashMap, VecDeque};
@@ -32,21 +34,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 use waiter::{Promotion, Waiter};
-
-/// How often in a row, and for how long, a lock may be handed off before other processes get a
-/// chance.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HandoffLimit {
-    pub(crate) count: u32,
-    pub(crate) time: Duration,
-    /// For how long if another client is known to wait.
-    pub(crate) awaited: Duration,
-}
-
-impl HandoffLimit {
-    pub(crate) const DEFAULT: Self =
-        Self { count: 1_000, time: Duration::from_secs(1), awaited: Duration::from_millis(20) };
-}
 
 /// All wait queues of a client, by key.
 pub(crate) struct WaitQueues {

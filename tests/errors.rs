@@ -140,6 +140,7 @@ fn invalid_settings_are_refused_and_named() {
         ("client_name", new().client_name("two words")),
         ("client_name", new().client_name("line\r\nQUIT")),
         ("key_prefix", new().key_prefix(vec![b'p'; 64 * 1024])),
+        ("key_prefix", new().key_prefix("account:redlatch:")),
     ];
     for (expected, builder) in table {
         match refused(builder) {

@@ -74,8 +74,8 @@ fn a_callback_may_use_the_client_that_calls_it() {
     assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
 }
 
-#[test]
-fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
+#[track_caller]
+fn waits_in_a_callback(builder: impl Fn(&Servers) -> Builder) {
     let servers = Servers::start(3);
     let others = all_nodes_client(servers.urls());
     let held = Mutex::new(Some(take(&others, "same", LONG)));
@@ -93,6 +93,17 @@ fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
     let guard = finish(thread::spawn(move || client.lock("same", LONG).unwrap()));
     assert_eq!(holders(&servers, "same"), 3);
     drop(guard);
+}
+
+#[test]
+fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
+    waits_in_a_callback(|servers| builder(servers).queue(false));
+}
+
+#[test]
+fn a_callback_waits_behind_its_call_in_the_nodes_queue_until_that_place_expires() {
+    let second = Duration::from_secs(1);
+    waits_in_a_callback(|servers| builder(servers).node_timeout(second).waiter_lease(second * 2));
 }
 
 #[test]

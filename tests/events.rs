@@ -70,6 +70,9 @@ fn each_attempt_for_a_held_lock_is_an_event() {
     assert_eq!(events[0].outcome, Some(AttemptOutcome::Contended));
     assert_eq!(events[1].attempts, 1);
 
+    // Without the nodes' queue, in which a waiting call asks only in its turn.
+    let builder = with_long_timeout(servers.urls()).queue(false);
+    let (client, journal) = recorded_client(builder);
     let waiting = std::thread::spawn(move || client.lock("held", LONG).unwrap());
     assert!(eventually(LIMIT, || journal.entries().iter().any(|entry| entry.attempts == 3)));
     let _ = held.release().unwrap();

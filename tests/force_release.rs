@@ -176,7 +176,7 @@ fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     servers[1].command(&["SET", "odd", "x", "PX", "60000"]);
     assert!(force(&other, "odd").unwrap());
     assert_eq!(servers[1].command(&["EXISTS", "odd"]).integer(), 0);
-    for name in ["", "job:redlatch:fence"] {
+    for name in ["", "job:redlatch:fence", "job:redlatch:queue"] {
         assert!(matches!(other.inspect(name), Err(InspectError::Resource(_))));
     }
 }

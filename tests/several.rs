@@ -165,10 +165,13 @@ fn invalid_input_is_refused_before_anything_is_sent() {
     let (length, most) = (64 * 1024 + 1, 64 * 1024);
     let too_long = ResourceError::TooLong { length, most };
     assert_eq!(refusal(vec![long(b'a'), long(b'b'), name(1)]), too_long);
-    let counter = b"account:redlatch:fence".to_vec();
-    assert_eq!(refusal(vec![b"account".to_vec(), counter.clone()]), ResourceError::Reserved);
-    let plain = client.request(&counter).lock().unwrap_err();
-    assert_eq!(plain, LockError::Resource(ResourceError::Reserved));
+    // Keys of counters, queues, leases and bells.
+    for suffix in ["fence", "queue", "lease:some-waiter", "bell:some-waiter", ""] {
+        let other = format!("account:redlatch:{suffix}").into_bytes();
+        assert_eq!(refusal(vec![b"account".to_vec(), other.clone()]), ResourceError::Reserved);
+        let plain = client.request(&other).lock().unwrap_err();
+        assert_eq!(plain, LockError::Resource(ResourceError::Reserved), "{suffix}");
+    }
     for error in [too_many, too_long, ResourceError::None, ResourceError::Reserved] {
         assert!(!error.to_string().is_empty() && !error.to_string().ends_with('.'));
     }

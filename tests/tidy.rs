@@ -127,7 +127,7 @@ const LAYERS: [(&str, &str); 22] = [
     ("name", "node"),
     ("embedded", "clock node resp"),
     ("error", "engine fencing node node_url resp"),
-    ("inspect", "engine name node"),
+    ("inspect", "clock engine name node"),
     ("net", "clock engine node node_url"),
     ("event", "error name net node owner_process released"),
     ("wait_queue", "clock engine owner_process"),

@@ -10,6 +10,8 @@ mod acquire;
 mod ballot;
 #[path = "engine/extend.rs"]
 mod extend;
+#[path = "engine/queueing.rs"]
+mod queueing;
 #[path = "engine/release.rs"]
 mod release;
 
@@ -26,6 +28,7 @@ pub(crate) fn check(data: &[u8]) {
     let mut client = Client::new(Input(data));
     while let Some(what) = client.input.byte() {
         match (what % 4, client.lease.take()) {
+            (0 | 1, lease) if what >= 240 => queueing::check(&mut client, lease),
             (0 | 1, lease) => acquire::check(&mut client, lease),
             (2, Some(lease)) => extend::check(&mut client, lease),
             (_, Some(lease)) => release::check(&mut client, &lease),

@@ -3,7 +3,8 @@
 //! The input is a list of events of one or a few bytes each. Properties: nothing panics; unanswered
 //! commands stay within their limits, and so do the pending releases of a failing node; each waiter
 //! gets exactly one outcome, unless the wait was cancelled; a vote belongs to the command that it
-//! is the reply to; and no command is written before the reply to the greeting.
+//! is the reply to; a push is the reply to none; rounds that wait for reservations end when they
+//! must; and no command is written before the reply to the greeting.
 
 #[path = "session/conversation.rs"]
 mod conversation;
@@ -13,7 +14,7 @@ mod rounds;
 use super::input::Input;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Acquisition, Action, Drift, LockId, NodeSet, Predecessor};
-use redlatch::internal::engine::{Removal, Request, Rules, Token, Ttl};
+use redlatch::internal::engine::{QueueEntry, Removal, Request, Rules, Token, Ttl};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -32,14 +33,32 @@ const REPLIES: [&str; 16] = [
     "%0\r\n",
     "$25\r\nrun_id:a\r\nredis_version:7\r\n",
     "$37\r\nrun_id:b\r\nuptime_in_seconds:99\r\nx:y\r\n\r\n",
-    "*2\r\n:Y\r\n:0\r\n",
-    "*2\r\n:Y\r\n:1\r\n",
+    "*3\r\n:Y\r\n:0\r\n:0\r\n",
+    "*3\r\n:Y\r\n:1\r\n:2\r\n",
     "-WRONGTYPE a list\r\n",
     "_\r\n",
 ];
 
+/// Replies to a waiter, valid or not.
+const QUEUE_REPLIES: [&str; 7] = [
+    "*6\r\n:Y\r\n:7\r\n:0\r\n:1\r\n:900\r\n:1\r\n",
+    "*6\r\n:Y\r\n:8\r\n:1\r\n:0\r\n:-2\r\n:2\r\n",
+    "*6\r\n:Y\r\n:8\r\n:2\r\n:0\r\n:1\r\n:2\r\n",
+    ":Y\r\n",
+    "+OK\r\n",
+    "-NOPERM this user has no permissions to run the 'zadd' command\r\n",
+    "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
+];
+
 /// Messages that a node may send at any time.
-const PUSH: &str = ">2\r\n+invalidate\r\n_\r\n";
+const PUSHES: [&str; 2] = [">2\r\n+invalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"];
+
+/// The message that a node has set the bell of the waiter of this request.
+fn ring(serial: u64) -> Vec<u8> {
+    let (before, waiter) =
+        (b">2\r\n$10\r\ninvalidate\r\n*1\r\n$37\r\nkk:redlatch:bell:", waiter(serial));
+    [&before[..], waiter.as_bytes(), b"\r\n"].concat()
+}
 
 /// Keys, short and long. Made once, because some requests are made by the hundred.
 static KEYS: LazyLock<[Arc<[u8]>; 4]> =
@@ -66,6 +85,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
     let lock = LockId { key, token: token(serial), attributes: None };
+    let leaver = (kind / 64 == 1).then(|| waiter(serial));
     let action = match kind % 6 {
         0 if kind / 64 == 1 => Action::Handoff {
             new: Acquisition { lock, ttl, fence: 0 },
@@ -74,9 +94,17 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         },
         0 => Action::Acquire(Acquisition { lock, ttl, fence: 0 }),
         1 => Action::Extend { lock, ttl },
-        2 => Action::Release(Removal { lock, ttl, linger: None, waiter: None }),
-        3 => Action::Undo(Removal { lock, ttl, linger: None, waiter: None }),
+        2 => Action::Release(Removal { lock, ttl, linger: None, waiter: leaver }),
+        3 => Action::Undo(Removal { lock, ttl, linger: None, waiter: leaver }),
         4 => Action::Restore { lock, ttl },
+        _ if kind / 64 == 1 => {
+            let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
+            Action::Queue(QueueEntry { lock, ttl, waiter, number, since: 0, lease: ttl, listens: true })
+        }
+        _ if kind / 64 == 2 => {
+            let new = Acquisition { lock, ttl, fence: 0 };
+            Action::Turn { new, waiter: waiter(serial) }
+        }
         _ => Action::Ping,
     };
     let mut request = Request::to_all(&rules, now, action);
@@ -88,6 +116,19 @@ fn token(serial: u64) -> Token {
     let mut token = [0; Token::LEN];
     token[..8].copy_from_slice(&serial.to_be_bytes());
     Token::new(token)
+}
+
+/// The name of the waiter of this request, which it shares with a few others. No request's token is
+/// like it.
+fn waiter(serial: u64) -> Token {
+    let mut name = [b'w'; Token::LEN];
+    name[..8].copy_from_slice(&(serial / 4).to_be_bytes());
+    Token::new(name)
+}
+
+/// Is this the token of a request?
+fn is_token(word: &[u8]) -> bool {
+    word.len() == Token::LEN && word[Token::LEN - 1] != b'w'
 }
 
 /// The duration that a byte stands for: from zero to a minute.

@@ -134,7 +134,7 @@ impl RecordedAcquire<'_, '_> {
 /// A callback that panics must not leave the caller in the nodes' queue.
 impl Drop for RecordedAcquire<'_, '_> {
     fn drop(&mut self) {
-        if std::thread::panicking() && self.acquire.place().is_some() {
+        if std::thread::panicking() {
             self.acquire.abandon(clock::now());
             while let Step::Send(request) = self.acquire.poll() {
                 self.recorder.client.core.post(request);

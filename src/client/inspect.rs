@@ -38,15 +38,21 @@ impl LockClient {
     }
 
     /// Looks at what the nodes hold for `resource`, without locking it: free or held, for how much
-    /// longer, and by whom if the request [named an owner](crate::LockRequest::owner).
+    /// longer, by whom if the request [named an owner](crate::LockRequest::owner), and who waits
+    /// for it in the nodes' queue.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient, LockState};
     /// # fn example(client: &LockClient) -> Result<(), Error> {
-    /// match client.inspect("orders:42")?.state {
+    /// let seen = client.inspect("orders:42")?;
+    /// match seen.state {
     ///     LockState::Free => eprintln!("free"),
     ///     LockState::Held(holder) => eprintln!("held for another {:?}", holder.remaining),
     ///     other => eprintln!("{other:?}"),
+    /// }
+    /// for waiter in &seen.waiters {
+    ///     let owner = waiter.owner().map(|name| name.to_string());
+    ///     eprintln!("{} waits", owner.unwrap_or("an unknown owner".to_owned()));
     /// }
     /// # Ok(())
     /// # }
@@ -91,6 +97,9 @@ impl LockClient {
     /// release, while another client can acquire the lock. It is for operators who *know* that the
     /// holder is gone and cannot wait for the ttl. Fencing counters stay as they are. A node that
     /// is unreachable now keeps its key, and is not sent the removal later.
+    ///
+    /// If clients wait in the nodes' queue, the first of them acquires the lock next. A
+    /// [reservation](crate::LockState::Reserved) is no lock: it stays, and the result is `false`.
     ///
     /// # Errors
     ///

@@ -2,9 +2,8 @@
 
 use super::LockClient;
 use super::request::{LockKeys, LockRequest};
-use crate::config::KEY_MAX;
+use crate::config::{KEY_MAX, is_reserved};
 use crate::error::ResourceError;
-use crate::node::command::COUNTER_SUFFIX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -59,8 +58,11 @@ impl LockClient {
     ///   through its work, half of the work is done, and the locks expire. Write a journal, or use
     ///   a transaction where there is one.
     /// * Order between sets. Threads of this client that request the same set are served in the
-    ///   order they came. Against requests for another set with a resource in common, and for
-    ///   single resources, chance decides, and a large set waits longer.
+    ///   order they came. Between clients, a set has no place in the
+    ///   [nodes' queue](crate::guide::limits#what-the-queue-does-not-order): it asks again after
+    ///   random [pauses](crate::Builder::retry), and chance decides between sets with a resource in
+    ///   common. It overtakes no call that waits for one of its resources, so it may wait long while
+    ///   there are such calls.
     /// * Nodes of a Redis cluster, unless all keys are in one slot: the nodes must be independent.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))
@@ -77,8 +79,7 @@ impl LockClient {
             Err(ResourceError::TooLong { length, most: KEY_MAX })
         } else {
             let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-            // In one set with the resource that it counts for, it would be key and counter at once.
-            if key.ends_with(COUNTER_SUFFIX) { Err(ResourceError::Reserved) } else { Ok(key) }
+            if is_reserved(&key) { Err(ResourceError::Reserved) } else { Ok(key) }
         }
     }
 

@@ -137,8 +137,9 @@ impl<'a> LockRequest<'a> {
     }
 
     /// Writes a label into the lock's value, behind the token, for
-    /// [`inspect`](LockClient::inspect) and for people who look at the key. At most 256 bytes, none
-    /// by default. Every client that can read the key can read it.
+    /// [`inspect`](LockClient::inspect) and for people who look at the key. While the call waits,
+    /// its entry in the nodes' queue has the label too. At most 256 bytes, none by default. Every
+    /// client that can read the keys can read it.
     ///
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {

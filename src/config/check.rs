@@ -1,7 +1,7 @@
 //! The checks of the settings.
 
 use super::nodes::node_urls;
-use super::{Builder, KEY_MAX, Settings};
+use super::{Builder, KEY_MAX, Settings, is_reserved};
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use std::sync::Arc;
@@ -96,6 +96,10 @@ impl Builder {
         let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
         if length > most {
             let reason = format!("{length} bytes, more than {most}");
+            return Err(ConfigError::Setting { name: "key_prefix", reason });
+        }
+        if is_reserved(&self.key_prefix) {
+            let reason = "it contains \":redlatch:\", as keys of queues and counters do".to_owned();
             return Err(ConfigError::Setting { name: "key_prefix", reason });
         }
         Ok(())

@@ -9,9 +9,9 @@ use std::time::Duration;
 const WAITER_LEASE_MIN: Duration = Duration::from_millis(100);
 const WAITER_LEASE_MAX: Duration = Duration::from_secs(60);
 
-/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a
-/// round, or is lost once, keeps its place.
-const ROUNDS: u32 = 8;
+/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a whole
+/// round keeps its place.
+const ROUNDS: u32 = 4;
 const ROUNDS_MIN: u32 = 2;
 
 impl Builder {
@@ -32,7 +32,7 @@ impl Builder {
 
     /// How long a waiter in front of the nodes' queue may be silent, before it loses its place and
     /// the next one is served: 100 ms to 60 s, and at least two
-    /// [`node_timeout`](Self::node_timeout). By default 1.5 s, or eight times `node_timeout` if that
+    /// [`node_timeout`](Self::node_timeout). By default 1.5 s, or four times `node_timeout` if that
     /// is more.
     ///
     /// It is what a waiter that dies at the front of the queue costs the others, once. A waiter

@@ -11,39 +11,15 @@
 mod failing;
 mod fencing;
 mod queueing;
+mod renewal;
 mod split;
 
 use super::{Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes};
-use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict};
+use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict, Wait};
 use crate::clock::Time;
 use queueing::Place;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// How long a caller waits for a lock that is held.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "there are three ways to wait")]
-pub enum Wait {
-    /// One attempt; a few more within `node_timeout` if the votes are split between several clients
-    /// that asked at once.
-    No,
-    /// Attempts until this time, and none beyond it. A time that has come means the same as `No`.
-    Until(Time),
-    /// As long as it takes.
-    Forever,
-}
-
-impl Wait {
-    /// When the wait ends: a time in the past for one attempt, `None` for a wait without an end.
-    #[must_use]
-    pub fn deadline(self) -> Option<Time> {
-        match self {
-            Self::No => Some(Time::ZERO),
-            Self::Until(deadline) => Some(deadline),
-            Self::Forever => None,
-        }
-    }
-}
 
 /// The outcome of trying to take a lock.
 #[derive(Clone, Debug)]
@@ -218,8 +194,8 @@ impl Acquire {
         let valid_until = started.after(self.rules.drift.validity(self.ttl));
         let granted = ballot.tally.granted_by_majority() == Verdict::Won;
         if granted && self.is_in_time(now, valid_until) && !ballot.same_server {
-            // It may still stand in the queue of nodes that refused the handoff.
-            let waiter_before = self.predecessor.as_ref().and_then(|before| before.waiter);
+            // On nodes that refused, the predecessor's waiter may still be queued.
+            let before = self.predecessor.as_ref().and_then(|before| before.waiter);
             self.give_up_predecessor(now, ballot.sent);
             let lease = Lease {
                 key: Arc::clone(&lock.key),
@@ -231,7 +207,7 @@ impl Acquire {
                 ttl: self.ttl,
                 ttl_longest: self.ttl,
                 nodes: ballot.sent,
-                waiter: self.waiter().or(waiter_before),
+                waiter: self.waiter().or(before),
                 is_awaited: ballot.queue.is_awaited,
             };
             self.state = self.granted(now, lease, lock, ballot);

@@ -72,6 +72,11 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         Self(operation)
     }
 
+    /// The state machine, for what only it has.
+    pub(super) fn operation(&mut self) -> &mut O {
+        &mut self.0
+    }
+
     pub(super) fn attempt(&mut self, now: u64, draw: Entropy) -> Request {
         self.attempt_at(Time::from_millis(now), draw)
     }
@@ -80,6 +85,13 @@ impl<O: Operation<Outcome: std::fmt::Debug>> Script<O> {
         assert!(self.wait() <= now);
         self.0.handle(now, Input::Attempt(draw));
         self.request()
+    }
+
+    /// Ends a pause. The next step is the caller's to look at.
+    pub(super) fn wake(&mut self, now: u64, draw: Entropy) -> &mut Self {
+        assert!(self.wait() <= Time::from_millis(now));
+        self.0.handle(Time::from_millis(now), Input::Attempt(draw));
+        self
     }
 
     /// Begins an attempt after the deadline.

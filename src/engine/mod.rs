@@ -22,6 +22,7 @@
 //! the meaning of replies are in `node::command`.
 
 mod acquire;
+mod action;
 mod attributes;
 mod backoff;
 mod extend;
@@ -32,8 +33,10 @@ mod release;
 mod request;
 mod token;
 mod validity;
+mod wait;
 
-pub use acquire::{Acquire, Acquired, Wait};
+pub use acquire::{Acquire, Acquired};
+pub use action::{Acquisition, Action, Listen, Removal};
 pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
@@ -41,9 +44,10 @@ pub use lease::Lease;
 pub use queue::{QueueEntry, QueueState, QueueView, WAITER_LEASE, WAITER_NUMBER_MAX};
 pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
 pub use release::{Release, ReleaseOutcome};
-pub use request::{Acquisition, Action, Listen, Removal, Request, Verb};
+pub use request::{Request, Verb};
 pub use token::{Entropy, Token};
 pub use validity::{Drift, EXPIRY_GRAIN, TTL_LIMIT, Ttl};
+pub use wait::Wait;
 
 use crate::clock::Time;
 use std::time::Duration;

@@ -31,6 +31,8 @@ pub struct QueueEntry {
     pub since: u64,
     /// How long the entry is kept if it is not renewed.
     pub lease: Ttl,
+    /// Is the node to tell the client when it reserves the lock for the waiter?
+    pub listens: bool,
 }
 
 /// What one node answers about a waiter.

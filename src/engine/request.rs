@@ -1,8 +1,8 @@
 //! Requests to the nodes: each request is the same for every node.
 
-use super::{LockAttributes, LockId, NodeSet, Predecessor, QueueEntry, Rules, Token, Ttl};
+use super::{Acquisition, Action, LockAttributes, LockId, NodeSet, Predecessor, QueueEntry};
+use super::{Removal, Rules, Token, Ttl};
 use crate::clock::Time;
-use std::sync::Arc;
 
 /// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -59,127 +59,6 @@ impl Verb {
     pub fn is_removal(self) -> bool {
         matches!(self, Self::Release | Self::Undo)
     }
-}
-
-/// Takes a lock for a new token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
-pub struct Acquisition {
-    /// The lock.
-    pub lock: LockId,
-    /// For how long.
-    pub ttl: Ttl,
-    /// The least value of the counters of a fenced lock.
-    pub fence: u64,
-}
-
-/// Removes a lock's keys if they hold its token.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
-pub struct Removal {
-    /// The lock.
-    pub lock: LockId,
-    /// How long the key may exist if the removal does not arrive: for that time the removal is
-    /// worth sending.
-    pub ttl: Ttl,
-    /// If given, a key that still holds the token is not removed at once but stays for this time.
-    pub linger: Option<Ttl>,
-    /// The waiter that leaves the lock's queue with this, if the client has queued for the lock.
-    pub waiter: Option<Token>,
-}
-
-/// A step towards being told about reservations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all steps")]
-pub enum Listen {
-    /// Have the server send invalidations on this connection: once for a connection.
-    Enable,
-    /// The next command is one whose keys the server is to remember.
-    OptIn,
-    /// Read the bell of this waiter, a key that a node sets when it reserves the lock for it.
-    Read(Token),
-}
-
-/// The kind of a request, with its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all kinds")]
-pub enum Action {
-    /// [`Verb::Acquire`].
-    Acquire(Acquisition),
-    /// [`Verb::Handoff`].
-    Handoff {
-        /// The lock that is taken.
-        new: Acquisition,
-        /// The lock that it replaces.
-        predecessor: Predecessor,
-        /// The longest ttl of the two: the predecessor's key may exist for so long on a node that
-        /// the handoff does not reach.
-        ttl_longest: Ttl,
-    },
-    /// [`Verb::Extend`].
-    Extend {
-        /// The lock.
-        lock: LockId,
-        /// For how long from now on.
-        ttl: Ttl,
-    },
-    /// [`Verb::Release`].
-    Release(Removal),
-    /// [`Verb::Undo`].
-    Undo(Removal),
-    /// [`Verb::Restore`].
-    Restore {
-        /// The lock.
-        lock: LockId,
-        /// For how long: the rest of the extension's ttl.
-        ttl: Ttl,
-    },
-    /// [`Verb::Fence`].
-    Fence {
-        /// The lock.
-        lock: LockId,
-        /// The fencing token.
-        fence: u64,
-    },
-    /// [`Verb::Inspect`].
-    Inspect {
-        /// The lock's first key.
-        key: Arc<[u8]>,
-    },
-    /// [`Verb::Remove`].
-    Remove {
-        /// The lock's first key.
-        key: Arc<[u8]>,
-        /// The values of the key that were read before.
-        seen: Arc<[Vec<u8>]>,
-    },
-    /// [`Verb::Ping`].
-    Ping,
-    /// [`Verb::Queue`].
-    Queue(QueueEntry),
-    /// [`Verb::Turn`].
-    Turn {
-        /// The lock that is taken.
-        new: Acquisition,
-        /// The waiter whose turn it is.
-        waiter: Token,
-    },
-    /// [`Verb::Await`].
-    Await {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The waiter.
-        waiter: Token,
-    },
-    /// [`Verb::EndWaits`].
-    EndWaits,
-    /// [`Verb::Listen`].
-    Listen {
-        /// The lock's key.
-        key: Arc<[u8]>,
-        /// The step.
-        step: Listen,
-    },
 }
 
 /// One request, the same to every node.

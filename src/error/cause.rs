@@ -94,7 +94,7 @@ pub enum ResourceError {
         /// The most that it may have.
         most: usize,
     },
-    /// The name ends in `:redlatch:fence`, as the keys of fencing counters do.
+    /// The key contains `:redlatch:`, as the keys of fencing counters and of queues do.
     Reserved,
     /// The set of resources is empty.
     None,
@@ -121,9 +121,9 @@ impl fmt::Display for ResourceError {
             Self::TooLong { length, most } => {
                 write!(f, "the resource's name has {length} bytes, more than {most}")
             }
-            Self::Reserved => {
-                f.write_str("the resource's name ends in \":redlatch:fence\", as counters' keys do")
-            }
+            Self::Reserved => f.write_str(
+                "the resource's key contains \":redlatch:\", as keys of queues and counters do",
+            ),
             Self::None => f.write_str("the set of resources is empty"),
             Self::TooMany { count, most } => {
                 write!(f, "{count} resources in one set are more than {most}")

@@ -56,7 +56,15 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Ping => Action::Ping,
         Verb::Queue => {
             let (waiter, lease) = (lock.token, ttl);
-            Action::Queue(QueueEntry { lock, ttl, waiter, number: 0, since: 7, lease })
+            Action::Queue(QueueEntry {
+                lock,
+                ttl,
+                waiter,
+                number: 0,
+                since: 7,
+                lease,
+                listens: true,
+            })
         }
         Verb::Turn => {
             let waiter = Token::new([WAITER; Token::LEN]);

@@ -292,12 +292,6 @@ impl Session {
             }
         }
     }
-
-    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
-    pub fn poll_answer(&mut self) -> Option<Answer> {
-        let answer = self.answers.pop_front()?;
-        Some(answer.failed_by(self.same_server()))
-    }
 }
 
 #[cfg(test)]

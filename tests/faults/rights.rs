@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{ExtendError, LockClient, LockError, LockLost, NoQuorum, NodeError, Released};
+use redlatch::{
+    ExtendError, LockClient, LockError, LockLost, NoQuorum, NodeError, QueueSupport, Released,
+};
 
 use super::support::cli::Value;
 use super::support::eventually;
@@ -157,5 +159,39 @@ fn the_documented_rights_suffice() {
         }
         let knows = client.nodes().iter().all(|node| node.version.is_some());
         assert_eq!(knows, user == "more");
+    }
+}
+
+/// Without a right that only the queue needs, the lock is as safe and passes on, in some order.
+#[test]
+fn the_documented_rights_suffice_for_the_queue() {
+    let servers = Servers::start(3);
+    let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info";
+    let queueing = "+zadd +zrange +zrem +zscore +zrank +zcard +exists";
+    let pushes = "+client|tracking +client|caching";
+    let table = [
+        ("all", format!("{locking} {queueing} {pushes}"), QueueSupport::Full),
+        ("queue", format!("{locking} {queueing}"), QueueSupport::WithoutPushes),
+        ("lock", locking.to_owned(), QueueSupport::Unsupported),
+    ];
+    for (user, rights, support) in table {
+        let rule = format!("ACL SETUSER {user} reset on >pw {rights}");
+        run_on_each(&servers, &rule.split(' ').collect::<Vec<_>>());
+        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        let client = || all_nodes_client(servers.iter().map(url));
+        let (first, second) = (client(), client());
+        for _ in 0..3 {
+            let held = take(&first, "lock:queue", LONG);
+            let waiter = second.clone();
+            let thread = std::thread::spawn(move || waiter.lock("lock:queue", LONG).unwrap());
+            let is_known = || second.nodes().iter().all(|node| node.queue == Some(support));
+            assert!(eventually(LIMIT, is_known), "{user}: {:?}", second.nodes());
+            assert!(!thread.is_finished());
+            assert_eq!(held.release(), Ok(Released::InTime), "{user}");
+            assert!(eventually(LIMIT, || thread.is_finished()), "{user}: it waits for ever");
+            assert_eq!(thread.join().unwrap().release(), Ok(Released::InTime), "{user}");
+        }
+        assert!(gone(&servers, "lock:queue"), "{user}");
+        assert!(second.nodes().iter().all(|node| node.last_error.is_none()), "{user}");
     }
 }

@@ -43,6 +43,7 @@ impl Entry {
                 Self { attempts: number, outcome: Some(outcome), span: took, ..entry }
             }
             Event::Quarantined { left, .. } => Self { span: left, ..entry },
+            Event::Woken { waited, .. } => Self { span: waited, ..entry },
             Event::Acquired { attempts, waited, validity, .. } => {
                 Self { attempts, span: waited, validity, ..entry }
             }

@@ -5,12 +5,15 @@
 //! ```
 //!
 //! `scenarios` has the measurements, `peers` the libraries, `lane` their order in a run, `worker`
-//! the process of each, `work` the measured loop, and `figures` and `chart` the chart. Results are
-//! checked while they are measured: a lock that is not granted, not released or held twice ends the
-//! program.
+//! the process of each, `work` the measured loop, and `figures` and `chart` the chart. Where each
+//! client is a process, `contender` is one, `handoffs` what their grants say, `traffic` the count of
+//! commands, and `services` the servers that are not Redis. Results are checked while they are
+//! measured: a lock that is not granted, not released or held twice ends the program.
 
 mod chart;
+mod contender;
 mod figures;
+mod handoffs;
 mod histogram;
 mod lane;
 mod peers;
@@ -18,12 +21,14 @@ mod proxy;
 mod report;
 mod scenarios;
 mod servers;
+mod services;
+mod traffic;
 mod work;
 mod worker;
 
 use figures::Group;
 use report::Findings;
-use scenarios::{ALL, Context, Scenario};
+use scenarios::{ALL, Context, Scenario, handoff};
 use servers::Servers;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -37,6 +42,7 @@ struct Options {
     scenarios: Vec<&'static Scenario>,
     nodes: Vec<usize>,
     is_quick: bool,
+    handoff: handoff::Options,
     /// Where to write the chart and its figures.
     chart: Option<PathBuf>,
     /// Draws the chart from the figures of the last run, and measures nothing.
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),
+        Some((first, rest)) if first == contender::SUBCOMMAND => contender::serve(rest),
         _ => parse(&arguments).and_then(|options| measure(&options)),
     };
     match done {
@@ -61,7 +68,10 @@ fn main() -> ExitCode {
 fn usage() -> String {
     let mut text =
         "usage: redlatch-versus [--quick] [--nodes 1,3,5] [--chart FOLDER] [scenario...]\n\
-                    \x20      redlatch-versus --redraw\n\n\
+                    \x20      redlatch-versus --redraw\n\
+                    handoff:   [--clients W] [--hold-ms H] [--pause MS] [--margin-ms X] \
+                    [--seconds S]\n\
+                    waiting:   [--clients W] [--seconds S]\n\n\
                     Without a scenario, all run, and the chart is drawn (not with --quick). \
                     --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();
@@ -76,6 +86,7 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
         scenarios: Vec::new(),
         nodes: vec![5],
         is_quick: false,
+        handoff: handoff::Options::default(),
         chart: None,
         is_redrawn: false,
     };
@@ -85,6 +96,17 @@ fn parse(arguments: &[String]) -> Result<Options, String> {
             "--quick" => options.is_quick = true,
             "--redraw" => options.is_redrawn = true,
             "--nodes" => options.nodes = parse_nodes(arguments.next()).ok_or_else(usage)?,
+            "--clients" => {
+                let clients = parse_count(arguments.next()).ok_or_else(usage)?;
+                options.handoff.clients = Some(usize::try_from(clients.max(1)).unwrap_or(1));
+            }
+            "--hold-ms" => options.handoff.hold = Some(parse_millis(arguments.next())?),
+            "--pause" => options.handoff.pause = parse_millis(arguments.next())?,
+            "--margin-ms" => options.handoff.margin = Some(parse_millis(arguments.next())?),
+            "--seconds" => {
+                let seconds = parse_count(arguments.next()).ok_or_else(usage)?;
+                options.handoff.duration = Some(Duration::from_secs(seconds.max(1)));
+            }
             "--chart" => options.chart = Some(arguments.next().ok_or_else(usage)?.into()),
             name => {
                 let scenario = ALL.iter().find(|scenario| scenario.name == name);
@@ -106,6 +128,14 @@ fn parse_nodes(text: Option<&String>) -> Option<Vec<usize>> {
     nodes.collect::<Option<Vec<_>>>().filter(|nodes| nodes.iter().all(|n| (1..=64).contains(n)))
 }
 
+fn parse_count(text: Option<&String>) -> Option<u64> {
+    text?.parse().ok()
+}
+
+fn parse_millis(text: Option<&String>) -> Result<Duration, String> {
+    parse_count(text).map(Duration::from_millis).ok_or_else(usage)
+}
+
 fn measure(options: &Options) -> Result<(), String> {
     if options.is_redrawn {
         return redraw();
@@ -118,6 +148,7 @@ fn measure(options: &Options) -> Result<(), String> {
             turns: if options.is_quick { 2 } else { 7 },
             slice: Duration::from_millis(if options.is_quick { 150 } else { 400 }),
             is_quick: options.is_quick,
+            handoff: options.handoff.clone(),
         };
         for scenario in &options.scenarios {
             for mut findings in (scenario.run)(&context) {

@@ -163,28 +163,32 @@ fn start(directory: &Path) -> Result<Server, String> {
 
 fn spawn(port: u16, directory: &Path, log: &Path) -> io::Result<Child> {
     let log = File::create(log)?;
-    // Should this process be killed, the kernel ends its servers too. `setpriv` is part of
-    // util-linux, and replaces itself by the server: the process id stays.
-    let bound = Command::new("setpriv")
-        .args(["--pdeathsig", "KILL", "true"])
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
-    let mut command = Command::new(if bound { "setpriv" } else { "redis-server" });
-    if bound {
-        command.args(["--pdeathsig", "KILL", "redis-server"]);
-    }
+    let mut command = command("redis-server");
     command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
     command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(directory);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
 }
 
-fn free_port() -> io::Result<u16> {
+/// A program that the kernel ends if this process is killed. `setpriv`, which sees to that, is part
+/// of util-linux and replaces itself by the program: the process id stays.
+pub fn command(program: &str) -> Command {
+    let bound = Command::new("setpriv")
+        .args(["--pdeathsig", "KILL", "true"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !bound {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", program]);
+    command
+}
+
+pub fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
-/// One command on a connection of its own; the answer as text, without its header if it is a
-/// string.
 /// How many keys there are like `ARGV[1]` that are no counters.
 const COUNT_LOCKS: &str = "local count = 0 \
                            for _, key in ipairs(redis.call('KEYS', ARGV[1])) do \
@@ -193,7 +197,9 @@ const COUNT_LOCKS: &str = "local count = 0 \
                            end \
                            return count";
 
-fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
+/// One command on a connection of its own; the answer as text, without its header if it is a
+/// string.
+pub fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
     let stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_read_timeout(Some(Duration::from_secs(2)))?;
     let mut command = format!("*{}\r\n", arguments.len());
@@ -215,7 +221,8 @@ fn ask(port: u16, arguments: &[&str]) -> io::Result<String> {
     }
 }
 
-fn field(info: &str, name: &str) -> Option<i64> {
+/// A number from the answer of INFO.
+pub fn field(info: &str, name: &str) -> Option<i64> {
     let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
     line.trim().parse().ok()
 }
@@ -224,7 +231,7 @@ fn eventually(condition: impl FnMut() -> bool) -> bool {
     eventually_until(Duration::from_secs(5), condition)
 }
 
-fn eventually_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
+pub fn eventually_until(limit: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     while !condition() {
         if start.elapsed() > limit {

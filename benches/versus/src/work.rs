@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// How long a contended lock is held.
 pub const HOLD: Duration = Duration::from_millis(1);
 
-/// Long enough that no lock expires during a run.
-pub const TTL: Duration = Duration::from_secs(10);
+/// Long enough that no lock expires during a run, nor while `waiting` holds it.
+pub const TTL: Duration = Duration::from_secs(60);
 
 /// What the threads of a worker do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! One session.
 
-use super::{Input, PUSH, REPLIES, pause, reply, request};
+use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, is_token, pause, reply, request, ring};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Token, Vote};
+use redlatch::internal::engine::Vote;
 use redlatch::internal::node::{
     DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, Session, SessionOptions,
     Ticket,
@@ -73,15 +73,19 @@ impl Conversation {
                 self.session.send(self.now, None, &undo);
             }
             7 => self.cancel(usize::from(what / 9)),
-            _ => self.hear_push(),
+            _ => match what / 9 % 3 {
+                0 => self.hear_push(PUSHES[usize::from(what / 27) % PUSHES.len()].as_bytes()),
+                1 => self.hear_reply(QUEUE_REPLIES[usize::from(what / 27) % QUEUE_REPLIES.len()]),
+                _ => self.hear_push(&ring(self.serial.saturating_sub(u64::from(what / 27)))),
+            },
         }
     }
 
     /// The peer sends an unsolicited message: it must not count as a reply to any command.
-    fn hear_push(&mut self) {
+    fn hear_push(&mut self, push: &[u8]) {
         let is_between_replies = self.written.is_some();
         let is_ready = self.session.phase() == Phase::Answering;
-        self.session.received(self.now, PUSH.as_bytes());
+        self.session.received(self.now, push);
         if is_between_replies && is_ready {
             assert_eq!(self.session.phase(), Phase::Answering, "a push cost the connection");
             assert!(self.session.poll_answer().is_none(), "a push is an answer");
@@ -166,12 +170,13 @@ impl Conversation {
                 .filter_map(|w| if let Reply::Bulk(w) = w { Some(w) } else { None })
                 .collect();
             used += length;
-            if [&b"HELLO"[..], b"INFO", b"CLIENT"].contains(&words[0]) {
+            let is_listening = [&b"TRACKING"[..], b"CACHING"].contains(&words[1 % words.len()]);
+            if [&b"HELLO"[..], b"INFO", b"CLIENT"].contains(&words[0]) && !is_listening {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
             // A PING has no token; a handoff has the token of the former lock, and then its own.
-            let token = words.iter().rfind(|word| word.len() == Token::LEN);
+            let token = words.iter().rfind(|word| is_token(word));
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
             if let Some(written) = &mut self.written {

@@ -1,12 +1,14 @@
 //! Rounds over three sessions.
 
-use super::{Input, PUSH, REPLIES, pause, reply, request};
+use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, pause, reply, request, ring, waiter};
 use redlatch::internal::Time;
-use redlatch::internal::engine::Node;
+use redlatch::internal::engine::{Action, Node, Request};
 use redlatch::internal::node::{
     DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 use std::time::Duration;
 
 const NODES: usize = 3;
@@ -16,8 +18,9 @@ pub(super) fn check(mut input: Input<'_>) {
     let session = |seed| Session::new(SessionOptions::new("node", seed));
     let mut rounds = Rounds::new((0..NODES as u64).map(session).collect(), wait_for_all);
     let (mut now, mut serial) = (Time::ZERO, 0);
-    // The waiters and their deadlines.
-    let mut waiting = BTreeMap::new();
+    // The waiters and their deadlines, and which of them wait for reservations.
+    let (mut waiting, mut waits) = (BTreeMap::new(), BTreeMap::new());
+    let mut are_waits_over = false;
     while let Some(what) = input.byte() {
         let node = Node::new(usize::from(what) % NODES);
         let detail = what / 24;
@@ -33,11 +36,8 @@ pub(super) fn check(mut input: Input<'_>) {
                 }
             }
             1 | 2 => {
-                let which = input.byte().unwrap_or(0);
-                let text = REPLIES[usize::from(which) % REPLIES.len()];
-                // Numbers begin with one, so the fuzzer's replies can match the first commands.
-                let number = i64::from(which) / REPLIES.len() as i64;
-                rounds.received(now, node, reply(text, number).as_bytes());
+                let text = numbered(&REPLIES, input.byte().unwrap_or(0));
+                rounds.received(now, node, text.as_bytes());
             }
             3 => rounds.received(now, node, input.bytes(usize::from(detail))),
             4 => connect(&mut rounds, now, node, detail),
@@ -46,9 +46,37 @@ pub(super) fn check(mut input: Input<'_>) {
                 now = now.after(pause(input.byte().unwrap_or(0)));
                 rounds.tick(now);
             }
-            _ => rounds.received(now, node, PUSH.as_bytes()),
+            _ => match detail {
+                1 | 2 => {
+                    let text = numbered(&QUEUE_REPLIES, input.byte().unwrap_or(0));
+                    rounds.received(now, node, text.as_bytes());
+                }
+                3..=5 => {
+                    let before = u64::from(input.byte().unwrap_or(0));
+                    rounds.received(now, node, &ring((serial / 3).saturating_sub(before % 16)));
+                }
+                6 | 7 => {
+                    serial += 1;
+                    let wait = wait(serial / 3, now);
+                    // A waiter waits in one round at a time.
+                    if let Entry::Vacant(free) = waits.entry(wait.waiter()) {
+                        free.insert(serial);
+                        waiting.insert(serial, wait.deadline);
+                        rounds.open(now, wait, serial);
+                    }
+                }
+                8 => {
+                    let mut end = wait(0, now);
+                    end.action = Action::EndWaits;
+                    rounds.post(now, &end);
+                    are_waits_over = true;
+                }
+                _ => rounds.received(now, node, PUSHES[usize::from(detail) % 2].as_bytes()),
+            },
         }
         look(&mut rounds, &mut waiting);
+        waits.retain(|_, serial| waiting.contains_key(serial));
+        assert!(waits.is_empty() || !are_waits_over, "they wait although waits are over");
         let is_tick = what / 3 % 8 == 6;
         let is_late = |deadline: &Time| *deadline <= now;
         assert!(!(is_tick && waiting.values().any(is_late)), "they wait too long: {waiting:?}");
@@ -58,6 +86,19 @@ pub(super) fn check(mut input: Input<'_>) {
     look(&mut rounds, &mut waiting);
     assert!(waiting.is_empty(), "without an end: {waiting:?}");
     assert_eq!(rounds.waiters().count(), 0);
+}
+
+/// One of these replies. Numbers begin with one, so they can match the first commands.
+fn numbered(replies: &[&str], which: u8) -> String {
+    let text = replies[usize::from(which) % replies.len()];
+    reply(text, i64::from(which) / replies.len() as i64)
+}
+
+/// A round that waits for reservations.
+fn wait(serial: u64, now: Time) -> Request {
+    let mut wait = request(5, serial, now);
+    wait.action = Action::Await { key: Arc::from(&b"kkk"[..]), waiter: waiter(serial) };
+    wait
 }
 
 fn connect(rounds: &mut Rounds<u64>, now: Time, node: Node, how: u8) {

@@ -26,38 +26,28 @@ use crate::engine::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// After how many failed turns in a row the next is delayed. A first one may come too early because
-/// of nodes that release the lock a little later than others.
+/// After how many failed turns the next is delayed. A first one may come too early because of nodes
+/// that release the lock a little later than others.
 const PROMPT_TURNS: u32 = 2;
 
-/// Waiters up to this place ask when the key that they wait for expires: the first waiter, and
-/// those that follow if it has died.
-const PLACES_IN_FRONT: u64 = 2;
-
-/// How many places share one length of interval between renewals, and how often it grows.
-const PLACES_PER_STEP: u64 = 4;
-const STEPS_MAX: u64 = 8;
-
-/// How much longer than its ttl a key may exist: one millisecond of granularity.
-const EXPIRY: Duration = Duration::from_millis(1);
-
-/// The pause of the first waiter before it asks, in multiples of `retry_base`, if no node tells it
-/// about reservations.
-const POLL: u32 = 10;
+/// After how many failed turns the nodes are not believed any more when they tell about
+/// reservations: a server whose table of remembered keys is full tells it all the time. From then on
+/// this caller asks now and then.
+const BELIEVED_TURNS: u32 = 4;
 
 /// The place of a caller in the nodes' queue.
 #[derive(Debug)]
 pub(super) struct Place {
-    entry: QueueEntry,
-    state: QueueState,
+    pub(super) entry: QueueEntry,
+    pub(super) state: QueueState,
     /// When the entry is to be renewed.
-    renew_at: Time,
+    pub(super) renew_at: Time,
     /// No turn is taken before this.
     turn_at: Time,
     /// How many turns have failed.
     failed_turns: u32,
-    /// How often the nodes were asked without being asked to.
-    renewals: u32,
+    /// How often the entry was renewed at the same place.
+    pub(super) renewals: u32,
 }
 
 impl Place {
@@ -103,6 +93,7 @@ impl Acquire {
             Some(place) => {
                 place.entry.lock = lock.clone();
                 place.failed_turns += 1;
+                place.entry.listens = place.failed_turns < BELIEVED_TURNS;
                 let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
                 let delay = match &mut self.backoff {
                     Some(backoff) if !is_prompt => backoff.next_delay(round),
@@ -121,7 +112,8 @@ impl Acquire {
                 };
                 let (waiter, since) = (lock.token, self.wall);
                 let (lock, ttl) = (lock.clone(), self.ttl);
-                let entry = QueueEntry { lock, ttl, waiter, number: 0, since, lease };
+                let entry =
+                    QueueEntry { lock, ttl, waiter, number: 0, since, lease, listens: true };
                 let turn_at = now.after(ballot.quarantine);
                 self.place = Some(Place {
                     entry,
@@ -203,41 +195,6 @@ impl Acquire {
             && matches!(self.failure, Some(Acquired::Contended))
     }
 
-    /// Sets when the entry is renewed next, and for how long it is kept then.
-    fn schedule(&mut self, now: Time) {
-        let (Some(front), quorum) = (self.rules.waiter_lease, quorum(self.rules.nodes)) else {
-            return;
-        };
-        let (base, cap) = (self.rules.retry_base, self.rules.retry_cap);
-        let Some(place) = &mut self.place else { return };
-        let (QueueState { place: before, left, listening, .. }, entry) =
-            (place.state, &mut place.entry);
-        // The entry is kept for as long as the request said.
-        let kept = interval(entry.lease.as_duration());
-        let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
-        entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
-        let mut pause = kept.min(interval(entry.lease.as_duration()));
-        if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
-            pause = pause.min(left.saturating_add(EXPIRY));
-        }
-        if listening.len() < quorum {
-            let doubled = 2_u32.saturating_pow(place.renewals);
-            let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
-            let places = u32::try_from(before + 1).unwrap_or(u32::MAX);
-            pause = pause.min(first.saturating_mul(places));
-        }
-        place.renew_at = now.after(pause);
-    }
-
-    /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
-    fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
-        if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {
-            let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
-            let end = quarantine.saturating_add(delay.unwrap_or_default());
-            place.renew_at = place.renew_at.min(now.after(end));
-        }
-    }
-
     /// Takes the lock if it is this waiter's turn, or goes on waiting.
     fn proceed(&mut self, now: Time) {
         let (is_called, end) = (self.is_called(), self.end());
@@ -257,7 +214,9 @@ impl Acquire {
     /// Handles the end of waiting: the lock is reserved, or it is time to renew the entry.
     pub(super) fn awaited(&mut self, now: Time, ballot: &Ballot) {
         let Some(place) = &mut self.place else { return };
-        place.state.reserved = place.state.reserved.union(ballot.tally.granted);
+        if place.entry.listens {
+            place.state.reserved = place.state.reserved.union(ballot.tally.granted);
+        }
         if self.is_called() {
             let Some(place) = &mut self.place else { return };
             if place.failed_turns > PROMPT_TURNS {
@@ -331,9 +290,4 @@ impl Acquire {
         let fence = if self.is_fenced() { super::fencing::seed(entropy.wall) } else { 0 };
         Acquisition { lock, ttl: self.ttl, fence }
     }
-}
-
-/// How long after an entry was renewed it is renewed again.
-fn interval(lease: Duration) -> Duration {
-    lease * 2 / 3
 }

@@ -3,6 +3,7 @@
 mod fencing;
 mod leases;
 mod quarantine;
+mod queueing;
 mod split;
 
 use super::super::Verb;

@@ -1,6 +1,7 @@
 //! The encoding of every verb, and the meaning of every kind of reply to each.
 
 mod fencing;
+mod queue;
 
 use super::*;
 use crate::engine::{Verb, Vote};
@@ -137,7 +138,8 @@ fn kind(verb: Verb, bytes: &[u8]) -> Kind {
 #[test]
 fn each_reply_has_the_expected_meaning_for_each_verb() {
     use Kind::{Again, Failed, No, Nonsense, Yes};
-    // The reply, and its meaning to Acquire and Restore, to Extend, Release and Undo, and to Ping.
+    // The reply, and its meaning to Acquire, to the requests that a script answers with yes or no,
+    // and to Ping.
     let table: [(&[u8], [Kind; 3]); 27] = [
         (b"+OK\r\n", [Yes, Nonsense, Nonsense]),
         (b"+PONG\r\n", [Nonsense, Nonsense, Yes]),
@@ -169,10 +171,8 @@ fn each_reply_has_the_expected_meaning_for_each_verb() {
     ];
     for (bytes, [acquire, script, ping]) in table {
         let text = String::from_utf8_lossy(bytes);
-        for verb in [Verb::Acquire, Verb::Restore] {
-            assert_eq!(kind(verb, bytes), acquire, "{verb:?} {text:?}");
-        }
-        for verb in [Verb::Extend, Verb::Release, Verb::Undo] {
+        assert_eq!(kind(Verb::Acquire, bytes), acquire, "{text:?}");
+        for verb in [Verb::Extend, Verb::Release, Verb::Undo, Verb::Restore] {
             assert_eq!(kind(verb, bytes), script, "{verb:?} {text:?}");
         }
         assert_eq!(kind(Verb::Ping, bytes), ping, "{text:?}");
@@ -223,22 +223,30 @@ fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
 }
 
 #[test]
-fn a_handoff_distinguishes_our_key_from_a_missing_key() {
+fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
     let read = |bytes: &str| {
         let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
         meaning(&request(Verb::Handoff, 7, at(0)), NUMBER, &reply, None)
     };
-    assert_eq!(read("*2\r\n:57\r\n:0\r\n"), Meaning::Vote(Vote::Granted));
-    assert_eq!(read("*2\r\n:57\r\n:1\r\n"), Meaning::GrantedNew);
+    for (state, is_new) in [(0, false), (1, true)] {
+        for waiting in [0, 1, 70] {
+            let found = read(&format!("*3\r\n:57\r\n:{state}\r\n:{waiting}\r\n"));
+            assert_eq!(found, Meaning::Claimed { is_new, counter: 0, waiting });
+        }
+    }
     assert_eq!(read(":-57\r\n"), Meaning::Vote(Vote::Refused));
     let others = [
         ":57\r\n",
         ":1\r\n",
-        "*2\r\n:57\r\n:2\r\n",
-        "*2\r\n:56\r\n:1\r\n",
-        "*2\r\n:-57\r\n:1\r\n",
+        "*3\r\n:57\r\n:2\r\n:0\r\n",
+        "*3\r\n:57\r\n:-1\r\n:0\r\n",
+        "*3\r\n:56\r\n:1\r\n:0\r\n",
+        "*3\r\n:-57\r\n:1\r\n:0\r\n",
+        "*3\r\n:57\r\n:1\r\n:-1\r\n",
+        "*3\r\n:57\r\n:1\r\n$1\r\n0\r\n",
         "*1\r\n:57\r\n",
-        "*3\r\n:57\r\n:1\r\n:1\r\n",
+        "*2\r\n:57\r\n:1\r\n",
+        "*4\r\n:57\r\n:1\r\n:1\r\n:1\r\n",
         "+OK\r\n",
     ];
     for bytes in others {
@@ -248,7 +256,7 @@ fn a_handoff_distinguishes_our_key_from_a_missing_key() {
 
 #[test]
 fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
-    let bytes = b"*3\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n";
+    let bytes = b"*4\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
     assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));

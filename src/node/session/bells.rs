@@ -11,7 +11,7 @@
 
 use super::Session;
 use crate::clock::Time;
-use crate::engine::{Action, Listen, Removal, Request, Token, Verb, Vote};
+use crate::engine::{Action, Listen, QueueEntry, Removal, Request, Token, Verb, Vote};
 use crate::node::Ticket;
 use crate::node::command::{Form, Meaning, waiter_of_bell};
 use crate::node::node_error::NodeError;
@@ -119,10 +119,12 @@ impl Session {
     /// Has the server tell this connection about the bell of the waiter that this request is about.
     pub(super) fn listen(&mut self, now: Time, request: &Request) {
         let is_resp3 = self.identity.as_ref().is_some_and(|identity| identity.is_resp3);
-        let waiter = request.waiter().filter(|_| request.verb() == Verb::Queue);
-        let Some(waiter) = waiter.filter(|_| is_resp3 && self.bells.pushes != Pushes::Off) else {
+        let Action::Queue(QueueEntry { waiter, listens: true, .. }) = request.action else {
             return;
         };
+        if !is_resp3 || self.bells.pushes == Pushes::Off {
+            return;
+        }
         if self.bells.pushes == Pushes::NotAsked {
             self.bells.pushes = Pushes::On;
             self.write_listen(now, request, Listen::Enable);

@@ -1,6 +1,6 @@
-//! The status of a session: queries that change nothing.
+//! The answers and the status of a session.
 
-use super::{Session, State};
+use super::{Answer, Session, State};
 use crate::clock::Time;
 use crate::engine::Request;
 use crate::node::command::has_proof;
@@ -10,6 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 impl Session {
+    /// The next answer. It is a failed vote if this node is the same server as an earlier node.
+    pub fn poll_answer(&mut self) -> Option<Answer> {
+        let answer = self.answers.pop_front()?;
+        Some(answer.failed_by(self.same_server()))
+    }
+
     /// The name of the node in reports: its URL.
     #[must_use]
     pub fn name(&self) -> &Arc<str> {

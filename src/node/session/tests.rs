@@ -1,5 +1,6 @@
 //! One session, in literal bytes and times.
 
+mod bells;
 mod former;
 mod handoff;
 mod leave;

@@ -2,12 +2,16 @@
 
 mod blocking;
 mod ceiling;
+mod etcd;
 mod floor;
 mod local;
 mod redlatch;
 mod rslock;
+mod zookeeper;
 
-use crate::work::{self, Plan, Slice};
+use crate::contender::{Order, contend};
+use crate::handoffs::Record;
+use crate::work::{self, Blocking, Plan, Slice};
 use redlatch::Way;
 
 /// A library, and the way to use it.
@@ -39,9 +43,13 @@ pub enum Peer {
     Ceiling,
     /// A mutex of this process.
     Local,
+    /// One server of etcd, and its lock.
+    Etcd,
+    /// One server of ZooKeeper, and its recipe for a lock.
+    Zookeeper,
 }
 
-pub const ALL: [Peer; 13] = [
+pub const ALL: [Peer; 15] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
@@ -55,7 +63,12 @@ pub const ALL: [Peer; 13] = [
     Peer::Floor,
     Peer::Ceiling,
     Peer::Local,
+    Peer::Etcd,
+    Peer::Zookeeper,
 ];
+
+/// Carries out orders.
+pub type Contend = Box<dyn FnMut(&Order) -> Vec<Record>>;
 
 impl Peer {
     /// The name in tables.
@@ -74,6 +87,8 @@ impl Peer {
             Self::Floor => "floor: bare sockets",
             Self::Ceiling => "ceiling: pipelines 256 deep",
             Self::Local => "a mutex in the process",
+            Self::Etcd => "etcd, one server",
+            Self::Zookeeper => "ZooKeeper, one server",
         }
     }
 
@@ -101,7 +116,9 @@ impl Peer {
             Self::RslockSingle => {
                 rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY)
             }
-            Self::RslockThreads => blocking(rslock::Threads::new(urls)),
+            Self::RslockThreads => {
+                blocking(rslock::Threads::new(urls, rslock::multi_thread(), rslock::RETRY_DELAY))
+            }
             Self::RslockDefaults if threads == 1 => {
                 rslock::start(urls, rslock::current_thread(), rslock::RETRY_DELAY_DEFAULT)
             }
@@ -112,15 +129,35 @@ impl Peer {
                 let mut ceiling = ceiling::Ceiling::new(urls);
                 Box::new(move |plan| ceiling.run(plan))
             }
+            Self::Etcd => blocking(etcd::Etcd::new(&urls[0])),
+            Self::Zookeeper => blocking(zookeeper::Zookeeper::new(&urls[0])),
         }
+    }
+
+    /// Connects as one client and hands out what carries out orders; nothing, for peers that do not
+    /// compete.
+    pub fn contend(self, urls: &[String]) -> Option<Contend> {
+        let rslock = |delay| rslock::Threads::new(urls, rslock::current_thread(), delay);
+        Some(match self {
+            Self::Redlatch => contending(redlatch::Redlatch::new(urls, Way::Release)),
+            Self::RslockSingle => contending(rslock(rslock::RETRY_DELAY)),
+            Self::RslockDefaults => contending(rslock(rslock::RETRY_DELAY_DEFAULT)),
+            Self::Etcd => contending(etcd::Etcd::new(&urls[0])),
+            Self::Zookeeper => contending(zookeeper::Zookeeper::new(&urls[0])),
+            _ => return None,
+        })
     }
 }
 
-fn blocking<B: work::Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Plan) -> Slice> {
+fn contending<B: Blocking + 'static>(peer: B) -> Contend {
+    Box::new(move |order| contend(&peer, order))
+}
+
+fn blocking<B: Blocking + 'static>(peer: B) -> Box<dyn FnMut(&Plan) -> Slice> {
     Box::new(move |plan| work::run(&peer, plan))
 }
 
 /// The `host:port` of `redis://host:port`.
 fn address(url: &str) -> &str {
-    url.strip_prefix("redis://").expect("the servers' URLs are TCP ones")
+    url.split_once("://").expect("the servers' URLs have a scheme").1
 }

@@ -93,12 +93,12 @@ pub struct Threads {
 }
 
 impl Threads {
-    pub fn new(urls: &[String]) -> Self {
+    pub fn new(urls: &[String], runtime: Runtime, delay: Duration) -> Self {
         let mut manager = LockManager::new(urls.iter().map(String::as_str).collect());
-        manager.set_retry(1, RETRY_DELAY);
+        manager.set_retry(1, delay);
         let mut patient = manager.clone();
-        patient.set_retry(u32::MAX, RETRY_DELAY);
-        Self { runtime: multi_thread(), manager, patient }
+        patient.set_retry(u32::MAX, delay);
+        Self { runtime, manager, patient }
     }
 }
 

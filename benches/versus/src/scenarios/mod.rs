@@ -4,10 +4,12 @@ mod ceiling;
 mod contended;
 mod fenced;
 mod frozen;
+pub mod handoff;
 mod refused;
 mod rtt;
 mod shared;
 mod solo;
+mod waiting;
 
 use crate::report::Findings;
 use crate::servers::Servers;
@@ -22,6 +24,7 @@ pub struct Context {
     /// How long a turn is.
     pub slice: Duration,
     pub is_quick: bool,
+    pub handoff: handoff::Options,
 }
 
 /// A scenario under its name.
@@ -31,11 +34,13 @@ pub struct Scenario {
     pub run: fn(&Context) -> Vec<Findings>,
 }
 
-pub const ALL: [Scenario; 8] = [
+pub const ALL: [Scenario; 10] = [
     Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
     Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
     Scenario { name: "contended", about: "8 threads or processes, one lock", run: contended::run },
+    Scenario { name: "handoff", about: "many clients, always one lock", run: handoff::run },
+    Scenario { name: "waiting", about: "long waits for one lock", run: waiting::run },
     Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
     Scenario { name: "refused", about: "one server refuses connections", run: refused::run },
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },

@@ -27,14 +27,17 @@ fn requests_that_take_or_confirm_a_fenced_lock_send_its_counter() {
     let (token, before) = (&[7; 20][..], &[8; 20][..]);
     let acquire = fenced(Verb::Acquire, 7, at(0));
     let sha1 = claim.sha1.as_bytes();
-    let expected: &[&[u8]] =
-        &[b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"57"];
+    let expected: &[&[u8]] = &[
+        b"EVALSHA", sha1, b"2", b"key", COUNTER, b"1", b"", token, b"1000", b"50", LIFE, b"", b"57",
+    ];
     assert_eq!(encoded(&acquire, Form::Digest), words(expected));
 
     let over = fenced_handoff(8, 7, at(0));
     let source = claim.source.as_bytes();
-    let expected: &[&[u8]] =
-        &[b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE, b"57"];
+    let expected: &[&[u8]] = &[
+        b"EVAL", source, b"2", b"key", COUNTER, b"1", before, token, b"1000", b"50", LIFE, b"",
+        b"57",
+    ];
     assert_eq!(encoded(&over, Form::Source), words(expected));
 
     let mut confirm = fenced(Verb::Fence, 7, at(0));
@@ -89,17 +92,20 @@ fn a_claim_is_answered_with_the_former_state_and_the_counter() {
 #[test]
 fn an_invalid_answer_to_a_claim_is_nonsense() {
     let nonsense = [
-        "*3\r\n:57\r\n:0\r\n:-1\r\n",
-        "*3\r\n:57\r\n:1\r\n:4504699138998273\r\n",
-        "*3\r\n:57\r\n:1\r\n:9223372036854775807\r\n",
-        "*3\r\n:57\r\n:2\r\n:1\r\n",
-        "*3\r\n:57\r\n:-1\r\n:1\r\n",
-        "*3\r\n:56\r\n:1\r\n:1\r\n",
-        "*3\r\n:-57\r\n:1\r\n:1\r\n",
-        "*3\r\n:57\r\n:1\r\n$1\r\n1\r\n",
-        "*3\r\n:57\r\n$1\r\n1\r\n:1\r\n",
-        "*3\r\n:57\r\n:1\r\n_\r\n",
-        "*4\r\n:57\r\n:1\r\n:1\r\n:1\r\n",
+        "*4\r\n:57\r\n:0\r\n:-1\r\n:0\r\n",
+        "*4\r\n:57\r\n:1\r\n:4504699138998273\r\n:0\r\n",
+        "*4\r\n:57\r\n:1\r\n:9223372036854775807\r\n:0\r\n",
+        "*4\r\n:57\r\n:2\r\n:1\r\n:0\r\n",
+        "*4\r\n:57\r\n:-1\r\n:1\r\n:0\r\n",
+        "*4\r\n:56\r\n:1\r\n:1\r\n:0\r\n",
+        "*4\r\n:-57\r\n:1\r\n:1\r\n:0\r\n",
+        "*4\r\n:57\r\n:1\r\n$1\r\n1\r\n:0\r\n",
+        "*4\r\n:57\r\n$1\r\n1\r\n:1\r\n:0\r\n",
+        "*4\r\n:57\r\n:1\r\n_\r\n:0\r\n",
+        "*4\r\n:57\r\n:1\r\n:1\r\n:-1\r\n",
+        "*4\r\n:57\r\n:1\r\n:1\r\n_\r\n",
+        "*5\r\n:57\r\n:1\r\n:1\r\n:1\r\n:1\r\n",
+        "*3\r\n:57\r\n:1\r\n:1\r\n",
         "*2\r\n:57\r\n:1\r\n",
         "*0\r\n",
         ":57\r\n",

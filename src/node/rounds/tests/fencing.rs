@@ -12,7 +12,7 @@ fn open(nodes: &mut Nodes, verb: Verb, owner: u8) {
 
 /// The reply to command `number` of a node that granted a free lock.
 fn granted_new(number: u64, counter: u64) -> String {
-    format!("*3\r\n:{number}\r\n:1\r\n:{counter}\r\n")
+    format!("*4\r\n:{number}\r\n:1\r\n:{counter}\r\n:0\r\n")
 }
 
 /// The counters of the round that is over.

@@ -26,7 +26,7 @@ fn post(talk: &mut ScriptedSession, owner: u8, verb: Verb) {
 fn experienced() -> ScriptedSession {
     let mut talk = ScriptedSession::ready();
     send(&mut talk, 90, Verb::Acquire);
-    talk.hear("*3\r\n:1\r\n:1\r\n:0\r\n");
+    talk.hear("*4\r\n:1\r\n:1\r\n:0\r\n:0\r\n");
     assert_eq!(
         (talk.commands(), talk.votes()),
         (vec!["EVAL 90".into()], vec![(90, Vote::Granted)])
@@ -41,7 +41,7 @@ fn an_unknown_script_is_sent_again_unless_its_undo_is_in_flight() {
     assert_eq!(talk.commands(), ["EVALSHA 1"]);
     talk.hear("-NOSCRIPT No matching script.\r\n");
     assert_eq!(talk.commands(), ["EVAL 1"]);
-    talk.hear("*3\r\n:3\r\n:1\r\n:0\r\n");
+    talk.hear("*4\r\n:3\r\n:1\r\n:0\r\n:0\r\n");
     assert_eq!(talk.votes(), [(1, Vote::Granted)]);
 
     let mut talk = experienced();
@@ -119,22 +119,27 @@ fn a_refused_request_for_several_keys_leaves_no_pending_release() {
 fn invalid_lists_close_the_connection() {
     let table = [
         (Verb::Acquire, "*1\r\n:1\r\n"),
-        (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Acquire, "*3\r\n:2\r\n:1\r\n:1\r\n"),
-        (Verb::Acquire, "*3\r\n:1\r\n:2\r\n:1\r\n"),
-        (Verb::Acquire, "*3\r\n:1\r\n:1\r\n:-1\r\n"),
-        (Verb::Acquire, "*3\r\n:1\r\n:1\r\n:9007199254740992\r\n"),
-        (Verb::Acquire, "*3\r\n:1\r\n$1\r\n1\r\n:1\r\n"),
+        (Verb::Acquire, "*3\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*5\r\n:1\r\n:1\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:2\r\n:1\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n:2\r\n:1\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:-1\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:1\r\n:-1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n:1\r\n:9007199254740992\r\n:1\r\n"),
+        (Verb::Acquire, "*4\r\n:1\r\n$1\r\n1\r\n:1\r\n:1\r\n"),
         (Verb::Acquire, "+OK\r\n"),
         (Verb::Acquire, "$-1\r\n"),
         (Verb::Acquire, ":1\r\n"),
         (Verb::Release, "*3\r\n:1\r\n:1\r\n:1\r\n"),
         (Verb::Extend, "*3\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Inspect, "*3\r\n:1\r\n:1\r\n:1\r\n"),
-        (Verb::Inspect, "*3\r\n:1\r\n$1\r\nx\r\n$1\r\n5\r\n"),
+        (Verb::Inspect, "*4\r\n:1\r\n:1\r\n:1\r\n*0\r\n"),
+        (Verb::Inspect, "*4\r\n:1\r\n$1\r\nx\r\n$1\r\n5\r\n*0\r\n"),
+        (Verb::Inspect, "*3\r\n:1\r\n$1\r\nx\r\n:5\r\n"),
+        (Verb::Inspect, "*4\r\n:1\r\n$1\r\nx\r\n:5\r\n:0\r\n"),
+        (Verb::Inspect, "*4\r\n:1\r\n$1\r\nx\r\n:5\r\n*1\r\n$1\r\nx\r\n"),
         (Verb::Inspect, ":1\r\n"),
         (Verb::Inspect, ":-1\r\n"),
-        (Verb::Inspect, "*3\r\n:2\r\n$1\r\nx\r\n:5\r\n"),
+        (Verb::Inspect, "*4\r\n:2\r\n$1\r\nx\r\n:5\r\n*0\r\n"),
     ];
     for (verb, reply) in table {
         let mut talk = ScriptedSession::ready();

@@ -1,0 +1,171 @@
+//! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered, the
+//! lowest number holds the lock, and each other watches the number before its own.
+
+use super::address;
+use crate::work::Blocking;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Mutex;
+
+/// Longer than any wait, since this client sends nothing while it waits.
+const SESSION_MILLIS: i32 = 600_000;
+
+const CREATE: i32 = 1;
+const DELETE: i32 = 2;
+const EXISTS: i32 = 3;
+const CHILDREN: i32 = 8;
+
+/// What it answers.
+const DONE: i32 = 0;
+const NO_SUCH_NODE: i32 = -101;
+const NODE_EXISTS: i32 = -110;
+
+/// The number of a message that answers no request: a watched node has changed.
+const NOTIFICATION: i32 = -1;
+
+const EPHEMERAL_AND_NUMBERED: i32 = 3;
+
+pub struct Zookeeper {
+    session: Mutex<Session>,
+}
+
+struct Session {
+    stream: TcpStream,
+    requests: i32,
+    /// The folder that is known to be there.
+    folder: String,
+}
+
+impl Zookeeper {
+    pub fn new(url: &str) -> Self {
+        let stream = TcpStream::connect(address(url)).expect("the server accepts");
+        stream.set_nodelay(true).expect("the option is there");
+        let mut session = Session { stream, requests: 0, folder: String::new() };
+        let mut hello = vec![0; 12];
+        hello.extend(SESSION_MILLIS.to_be_bytes());
+        hello.extend([0; 8]);
+        put_string(&mut hello, &"\0".repeat(16));
+        hello.push(0);
+        session.send(&hello);
+        session.read();
+        Self { session: Mutex::new(session) }
+    }
+}
+
+impl Session {
+    fn send(&mut self, message: &[u8]) {
+        let length = i32::try_from(message.len()).expect("messages are short");
+        let bytes = [&length.to_be_bytes(), message].concat();
+        self.stream.write_all(&bytes).expect("the server takes it");
+    }
+
+    fn read(&mut self) -> Vec<u8> {
+        let mut length = [0; 4];
+        self.stream.read_exact(&mut length).expect("the server answers");
+        let mut message = vec![0; i32::from_be_bytes(length) as usize];
+        self.stream.read_exact(&mut message).expect("the answer is complete");
+        message
+    }
+
+    /// Sends a request, and returns the error code and the body of its answer.
+    fn call(&mut self, kind: i32, body: &[u8]) -> (i32, Vec<u8>) {
+        self.requests += 1;
+        let head = [self.requests.to_be_bytes(), kind.to_be_bytes()].concat();
+        self.send(&[&head, body].concat());
+        let answer = self.read();
+        assert_eq!(number(&answer), self.requests, "nothing is watched while a request is made");
+        // In between is the number of the transaction.
+        (number(&answer[12..]), answer[16..].to_vec())
+    }
+
+    /// Makes a node and returns its path, which with these flags has a number at its end.
+    fn create(&mut self, path: &str, flags: i32) -> String {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        put_string(&mut body, "");
+        // One entry: all rights for anyone.
+        body.extend(1_i32.to_be_bytes());
+        body.extend(31_i32.to_be_bytes());
+        put_string(&mut body, "world");
+        put_string(&mut body, "anyone");
+        body.extend(flags.to_be_bytes());
+        match self.call(CREATE, &body) {
+            (DONE, answer) => take_string(&mut &answer[..]),
+            (NODE_EXISTS, _) if flags == 0 => path.to_owned(),
+            (error, _) => panic!("ZooKeeper makes no node: {error}"),
+        }
+    }
+
+    /// The nodes below this one.
+    fn children(&mut self, path: &str) -> Vec<String> {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        body.push(0);
+        let (error, answer) = self.call(CHILDREN, &body);
+        assert_eq!(error, DONE, "the node is there");
+        let mut rest = &answer[4..];
+        (0..number(&answer)).map(|_| take_string(&mut rest)).collect()
+    }
+
+    /// Waits until this node has changed, if it is there.
+    fn wait_for(&mut self, path: &str) {
+        let mut body = Vec::new();
+        put_string(&mut body, path);
+        body.push(1);
+        match self.call(EXISTS, &body).0 {
+            DONE => assert_eq!(number(&self.read()), NOTIFICATION, "nothing else was asked for"),
+            // It is watched all the same, but nobody makes it again.
+            NO_SUCH_NODE => {}
+            error => panic!("ZooKeeper looks for no node: {error}"),
+        }
+    }
+}
+
+impl Blocking for Zookeeper {
+    /// The path of the lock's node.
+    type Held<'a> = String;
+
+    fn acquire(&self, resource: &str, _: bool) -> String {
+        let mut session = self.session.lock().expect("nothing panics with it held");
+        let folder = format!("/{}", resource.replace('/', ":"));
+        if session.folder != folder {
+            session.create(&folder, 0);
+            session.folder.clone_from(&folder);
+        }
+        let own = session.create(&format!("{folder}/lock-"), EPHEMERAL_AND_NUMBERED);
+        let name = own.rsplit('/').next().expect("a path has a last part").to_owned();
+        loop {
+            // The numbers have equally many digits.
+            let before = session.children(&folder).into_iter().filter(|other| *other < name).max();
+            match before {
+                None => return own,
+                Some(other) => session.wait_for(&format!("{folder}/{other}")),
+            }
+        }
+    }
+
+    fn release(&self, held: String) {
+        let mut session = self.session.lock().expect("nothing panics with it held");
+        let mut body = Vec::new();
+        put_string(&mut body, &held);
+        // In whatever version it is.
+        body.extend((-1_i32).to_be_bytes());
+        assert_eq!(session.call(DELETE, &body).0, DONE, "the lock was held");
+    }
+}
+
+fn number(bytes: &[u8]) -> i32 {
+    i32::from_be_bytes(bytes[..4].try_into().expect("four bytes are four bytes"))
+}
+
+fn put_string(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend(i32::try_from(text.len()).expect("texts are short").to_be_bytes());
+    bytes.extend(text.as_bytes());
+}
+
+fn take_string(bytes: &mut &[u8]) -> String {
+    let length = number(bytes) as usize;
+    let text = String::from_utf8(bytes[4..4 + length].to_vec()).expect("names are UTF-8");
+    *bytes = &bytes[4 + length..];
+    text
+}

@@ -1,0 +1,261 @@
+//! Acquiring a lock by a client that queues. Properties:
+//!
+//! - each attempt and each turn has the token that was drawn for it;
+//! - what an attempt or a turn may have left on the nodes is withdrawn, by an undo or with a
+//!   request about the queue, before anything else is asked and before the end, unless the lock
+//!   is held;
+//! - a waiter stays the same until it has left, tells the largest number that it was given, and
+//!   takes its turn only after a majority of the nodes reserved the lock for it;
+//! - after the end no waiter is left in a queue, unless its name is in the lease;
+//! - a single attempt never queues, and no round continues beyond the caller's deadline;
+//! - it ends once no node answers any more.
+
+use super::ballot::{ballot, is_majority, token_of, ttl_of};
+use super::{Client, duration};
+use redlatch::internal::Time;
+use redlatch::internal::engine::{
+    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, Node, NodeSet, Operation, QueueEntry,
+    Request, Step, Tally, Token, Ttl, Verb, Vote, Wait,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// An operation, as seen from outside.
+struct Waiter {
+    wait: Wait,
+    ttl: Ttl,
+    end: Time,
+    /// The random numbers of the attempt that has begun.
+    begun: Option<Entropy>,
+    has_begun: bool,
+    /// The tokens that were sent and not withdrawn.
+    sent: BTreeSet<Token>,
+    /// The waiter in the queue, if there is one, and its number.
+    name: Option<(Token, u64)>,
+    /// The nodes that reserve the lock, as far as they have told.
+    reserved: NodeSet,
+    predecessor: Option<Token>,
+}
+
+pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
+    let mut rules = (*client.rules).clone();
+    rules.waiter_lease = Some(client.ttl());
+    let (what, ttl) = (client.byte(), client.ttl());
+    let wait = match what % 4 {
+        0 => Wait::No,
+        1 | 2 => Wait::Forever,
+        _ => Wait::Until(client.now.after(duration(client.byte()))),
+    };
+    let mut machine = Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl, wait);
+    let predecessor = lease.filter(|_| what & 4 != 0);
+    if let Some(lease) = &predecessor {
+        machine = machine.succeeding(lease.clone());
+    }
+    let mut waiter = Waiter {
+        wait,
+        ttl,
+        end: Time::MAX,
+        begun: None,
+        has_begun: false,
+        sent: BTreeSet::new(),
+        name: None,
+        reserved: NodeSet::EMPTY,
+        predecessor: predecessor.map(|lease| lease.token),
+    };
+    let mut steps_left = 8 * client.input.0.len() + 64;
+    while waiter.step(client, &mut machine) {
+        steps_left = steps_left.checked_sub(1).expect("it ends");
+    }
+}
+
+impl Waiter {
+    /// One step. Returns whether there will be another.
+    fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
+        let has_place = self.name.is_some_and(|(_, number)| number > 0);
+        assert!(has_place || machine.place().is_none(), "a place that no majority gave");
+        match machine.poll() {
+            Step::Send(request) => self.sent(client, machine, &request),
+            Step::Wait(until) => {
+                assert!(self.sent.is_empty(), "a token is left");
+                client.now = client.now.max(until);
+                if client.byte() == 255 {
+                    let is_over = client.byte() % 2 == 0;
+                    if is_over {
+                        machine.handle(client.now, Input::NoEntropy);
+                    } else {
+                        machine.abandon(client.now);
+                    }
+                } else {
+                    let draw = client.draw();
+                    self.begin(client);
+                    self.begun = Some(draw);
+                    machine.handle(client.now, Input::Attempt(draw));
+                }
+            }
+            Step::Done(outcome) => {
+                self.check_end(client, outcome);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The first attempt decides whether there are others, and when the wait ends.
+    fn begin(&mut self, client: &Client<'_>) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let is_single = match self.wait {
+            Wait::No => true,
+            Wait::Until(time) => time <= client.now,
+            Wait::Forever => false,
+        };
+        let round_end = client.now.after(client.rules.node_timeout);
+        self.end = match self.wait {
+            Wait::Until(time) if !is_single => time,
+            _ if is_single => round_end,
+            _ => Time::MAX,
+        };
+        self.wait = if is_single { Wait::No } else { self.wait };
+    }
+
+    fn sent(&mut self, client: &mut Client<'_>, machine: &mut Acquire, request: &Request) {
+        let verb = request.verb();
+        if verb == Verb::Undo {
+            return self.undone(client, request);
+        }
+        assert!(request.deadline <= self.end.max(request.started), "beyond the caller's deadline");
+        assert!(request.started <= client.now && request.nodes == NodeSet::all(client.rules.nodes));
+        match &request.action {
+            Action::Acquire(_) | Action::Handoff { .. } => {
+                assert!(self.name.is_none(), "a try from within the queue");
+                self.drawn(request);
+            }
+            Action::Turn { waiter, .. } => {
+                assert_eq!(self.name.map(|(name, _)| name), Some(*waiter));
+                assert!(self.name.is_some_and(|(_, number)| number > 0), "it has no place yet");
+                assert!(is_majority(self.reserved, client.rules.nodes), "out of turn");
+                self.reserved = NodeSet::EMPTY;
+                self.drawn(request);
+            }
+            Action::Queue(entry) => self.queued(entry),
+            Action::Await { waiter, .. } => {
+                assert_eq!(self.name.map(|(name, _)| name), Some(*waiter));
+                assert!(self.sent.is_empty(), "a token is left");
+                return self.awaited(client, machine, request);
+            }
+            _ => panic!("{request:?}"),
+        }
+        client.pass_time();
+        let mut ballot = ballot(client, request);
+        if verb == Verb::Queue {
+            self.answered(client, request, &mut ballot);
+        }
+        machine.handle(client.now, Input::Ballot(ballot));
+        // Too few nodes may have let it in; then its removal is the next step.
+    }
+
+    /// An attempt or a turn.
+    fn drawn(&mut self, request: &Request) {
+        let draw = self.begun.take().expect("no attempt has begun");
+        assert_eq!((token_of(request), ttl_of(request)), (draw.token, self.ttl));
+        assert!(self.sent.is_empty(), "the attempt before was not withdrawn");
+        self.sent.insert(draw.token);
+    }
+
+    fn queued(&mut self, entry: &QueueEntry) {
+        assert!(self.wait != Wait::No, "a single attempt queues");
+        let withdrawn = entry.lock.token;
+        self.sent.remove(&withdrawn);
+        assert!(self.sent.is_empty(), "another attempt is not withdrawn");
+        match self.name {
+            None => {
+                assert_eq!((entry.number, entry.waiter), (0, withdrawn));
+                self.name = Some((entry.waiter, 0));
+            }
+            Some(expected) => assert_eq!((entry.waiter, entry.number), expected),
+        }
+    }
+
+    /// What the nodes answer to a waiter.
+    fn answered(&mut self, client: &mut Client<'_>, request: &Request, ballot: &mut Ballot) {
+        let told = match &request.action {
+            Action::Queue(entry) => entry.number,
+            _ => 0,
+        };
+        let byte = client.byte();
+        let mut reserved = NodeSet::EMPTY;
+        for (index, node) in ballot.tally.granted.iter().enumerate() {
+            let number = told.max(1 + u64::from(byte >> (index % 8) & 1));
+            ballot.counters.note(node, number, true);
+            if byte & 64 != 0 {
+                reserved.insert(node);
+            }
+            if byte & 128 != 0 {
+                ballot.queue.listening.insert(node);
+            }
+        }
+        ballot.queue.place = u64::from(client.byte() % 64);
+        ballot.queue.left = Some(duration(client.byte())).filter(|left| !left.is_zero());
+        ballot.queue.reserved = reserved;
+        ballot.queue.without = if byte == 3 { ballot.tally.failed } else { NodeSet::EMPTY };
+        if is_majority(ballot.tally.granted, client.rules.nodes) {
+            self.reserved = reserved;
+            if let Some((_, number)) = self.name.as_mut().filter(|(_, number)| *number == 0) {
+                let is_in_time = client.now < self.end && !ballot.same_server;
+                let usable = NodeSet::all(client.rules.nodes).without(ballot.hopeless);
+                if is_in_time && is_majority(usable, client.rules.nodes) {
+                    *number = ballot.counters.largest;
+                }
+            }
+        }
+    }
+
+    /// A round that waits for reservations ends with a majority of them, or at its deadline.
+    fn awaited(&mut self, client: &mut Client<'_>, machine: &mut Acquire, request: &Request) {
+        let byte = client.byte();
+        let mut ballot = Ballot::new(Tally::new(client.rules.nodes));
+        for node in (0..client.rules.nodes).map(Node::new) {
+            if byte >> (node.index() % 8) & 1 != 0 {
+                ballot.tally.cast(node, Vote::Granted);
+            }
+        }
+        self.reserved = self.reserved.union(ballot.tally.granted);
+        let deadline = request.deadline.max(client.now);
+        if is_majority(ballot.tally.granted, client.rules.nodes) {
+            client.pass_time();
+            client.now = client.now.min(deadline);
+        } else {
+            client.now = deadline;
+        }
+        machine.handle(client.now, Input::Ballot(ballot));
+    }
+
+    fn undone(&mut self, client: &Client<'_>, undo: &Request) {
+        let token = token_of(undo);
+        if self.predecessor == Some(token) {
+            self.predecessor = None;
+            return;
+        }
+        self.sent.remove(&token);
+        if let Some(waiter) = undo.waiter() {
+            assert_eq!(self.name.take().map(|(name, _)| name), Some(waiter), "who leaves?");
+            assert_eq!(undo.nodes, NodeSet::all(client.rules.nodes), "it may be anywhere");
+            self.reserved = NodeSet::EMPTY;
+        }
+    }
+
+    fn check_end(&mut self, client: &mut Client<'_>, outcome: Acquired) {
+        if let Acquired::Held(lease) = outcome {
+            assert!(self.sent.remove(&lease.token), "a token that was not sent");
+            assert_eq!(lease.waiter, self.name.take().map(|(name, _)| name));
+            let valid_until = client.valid_until(lease.since, self.ttl);
+            assert_eq!(lease.valid_until, valid_until);
+            let left = valid_until.since(client.now);
+            assert!(client.now < valid_until && left >= client.rules.min_validity);
+            client.lease = Some(lease);
+        }
+        assert!(self.sent.is_empty(), "left on the nodes: {:?}", self.sent);
+        assert!(self.name.is_none(), "left in the queue: {:?}", self.name);
+    }
+}

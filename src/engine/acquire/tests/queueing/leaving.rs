@@ -1,0 +1,184 @@
+//! How a wait in the queue ends without the lock.
+
+use super::*;
+
+/// The waiter's removal from all nodes, with what its last attempt may have left there.
+fn leaves(script: &mut Script<Acquire>, token: Token) {
+    let undo = script.undo();
+    assert_eq!((undo.waiter(), undo.nodes), (Some(draw(1).token), NodeSet::all(5)));
+    assert_eq!((token_of(&undo), undo.key()), (token, &b"key"[..]));
+    let Action::Undo(Removal { linger, ttl: worth, .. }) = undo.action else { panic!() };
+    assert!(linger.is_none() && worth >= ttl(1_000));
+}
+
+#[test]
+fn the_deadline_ends_the_wait_to_the_millisecond_and_leaves() {
+    let (mut script, request) = joined(waiting(until(1_700)), 0);
+    assert_eq!(request.deadline, at(1_700), "before the entry is to be renewed");
+    script.answer(1_700, ballot("yy---"));
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn a_reservation_that_comes_with_the_deadline_is_too_late() {
+    let (mut script, _) = joined(waiting(until(1_700)), 0);
+    script.answer(1_700, ballot("yyy--"));
+    assert_eq!(script.wait(), at(1_700));
+    script.oversleep(1_700, draw(2));
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn rounds_about_the_queue_end_with_the_deadline() {
+    let (mut script, request) = refused(waiting(until(1_020)));
+    assert_eq!(request.deadline, at(1_020));
+    // The numbers disagree, and there is no time left to settle them.
+    script.answer(1_020, numbered([7, 8, 9, 0, 0]));
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+
+    let (mut script, _) = joined(waiting(until(1_520)), 0);
+    script.answer(1_500, ballot("yyy--"));
+    assert_eq!(script.attempt(1_500, draw(2)).deadline, at(1_520));
+    script.answer(1_520, ballot("yy---"));
+    leaves(&mut script, draw(2).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn a_renewal_that_the_deadline_cuts_short_does_not_hide_that_others_hold_the_lock() {
+    for (votes, is_contended) in [("y----", true), ("-----", true), ("yfff-", false)] {
+        let (mut script, _) = joined(waiting(until(2_020)), 0);
+        assert_eq!(script.answer(2_010, ballot("-----")).request().deadline, at(2_020));
+        script.answer(2_020, ballot(votes));
+        leaves(&mut script, draw(1).token);
+        let outcome = script.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes}: {outcome:?}");
+    }
+}
+
+#[test]
+fn a_turn_that_fails_just_before_the_deadline_is_removed_with_the_waiter() {
+    let (mut script, _) = joined(waiting(until(1_520)), 0);
+    script.answer(1_500, ballot("yyy--"));
+    script.attempt(1_500, draw(2));
+    // Another round as long as this one does not fit in.
+    script.answer(1_511, ballot("yynnn"));
+    leaves(&mut script, draw(2).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
+    let (mut script, _) = refused(waiting(Wait::Forever));
+    script.answer(1_055, numbered([7, 7, 0, 0, 0]));
+    leaves(&mut script, draw(1).token);
+    let until = script.wait();
+    assert!(until > at(1_055) && until <= at(1_155), "{until:?}");
+    assert_eq!(script.operation().place(), None);
+    // It tries again, and joins again, by another name.
+    let request = script.attempt_at(until, draw(2));
+    assert_eq!((request.verb(), token_of(&request)), (Verb::Acquire, draw(2).token));
+    let request = script.answer_at(until, ballot("nnn--")).request();
+    assert_eq!((entry(&request).waiter, entry(&request).number), (draw(2).token, 0));
+}
+
+#[test]
+fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
+    for (without, joins_again) in [("yy---", true), ("yyy--", false)] {
+        let (mut script, _) = refused(waiting(Wait::Forever));
+        let mut answers = ballot("fffyy");
+        answers.queue.without = nodes(without);
+        script.answer(1_010, answers);
+        leaves(&mut script, draw(1).token);
+        for attempt in 2..10 {
+            let until = script.wait();
+            script.attempt_at(until, draw(attempt));
+            let request = script.answer_at(until, ballot("nnn--")).request();
+            assert_eq!(request.verb() == Verb::Queue, joins_again, "{without}");
+            if joins_again {
+                break;
+            }
+            assert_eq!((request.verb(), request.waiter()), (Verb::Undo, None), "{without}");
+        }
+    }
+}
+
+#[test]
+fn hopeless_nodes_and_twins_end_the_wait_in_the_queue() {
+    let (mut script, _) = joined(waiting(Wait::Forever), 0);
+    script.answer(2_010, ballot("-----")).request();
+    let mut answers = ballot("yyfff");
+    answers.hopeless = answers.tally.failed;
+    script.answer(2_015, answers);
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Unanswered));
+
+    let (mut script, _) = refused(waiting(Wait::Forever));
+    script.answer(1_010, Ballot { same_server: true, ..placed(0) });
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::SameServer));
+
+    let (mut script, _) = joined(waiting(Wait::Forever), 0);
+    script.answer(1_500, ballot("yyy--"));
+    script.attempt(1_500, draw(2));
+    script.answer(1_505, Ballot { same_server: true, ..ballot("yyyyy") });
+    leaves(&mut script, draw(2).token);
+    assert!(matches!(script.done(), Acquired::SameServer));
+}
+
+#[test]
+fn without_random_numbers_a_waiter_leaves() {
+    let (mut script, _) = joined(waiting(Wait::Forever), 0);
+    script.answer(1_500, ballot("yyy--"));
+    script.operation().handle(at(1_500), Input::NoEntropy);
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::NoEntropy));
+}
+
+#[test]
+fn a_caller_that_abandons_its_wait_leaves() {
+    // While it waits for a turn that must not come yet.
+    let (mut script, _) = joined(waiting(Wait::Forever), 0);
+    script.answer(1_500, ballot("yyy--"));
+    assert_eq!(script.wait(), at(1_500));
+    script.operation().abandon(at(1_500));
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+
+    // When its round was ended before its time.
+    let (mut script, _) = joined(waiting(Wait::Forever), 0);
+    script.answer(1_200, ballot("-----")).operation().abandon(at(1_200));
+    leaves(&mut script, draw(1).token);
+    assert!(matches!(script.done(), Acquired::Contended));
+
+    // Before it had joined, with the try already undone.
+    let mut script = Script::new(waiting(Wait::Forever));
+    script.attempt(1_000, draw(1));
+    script.answer(1_005, ballot("fff--")).undo();
+    script.operation().abandon(at(1_006));
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn abandoning_before_the_first_attempt_removes_the_predecessor() {
+    let acquire = waiting(Wait::Forever).succeeding(lease(0, 500));
+    let mut script = Script::new(acquire);
+    script.operation().abandon(at(100));
+    let undo = script.undo();
+    assert_eq!((token_of(&undo), undo.waiter()), (lease(0, 500).token, None));
+    assert!(matches!(script.done(), Acquired::Contended));
+}
+
+#[test]
+fn a_failed_handoff_joins_and_removes_the_predecessor() {
+    let acquire = waiting(Wait::Forever).succeeding(lease(0, 500));
+    let mut script = Script::new(acquire);
+    assert_eq!(script.attempt(1_000, draw(1)).verb(), Verb::Handoff);
+    script.answer(1_005, ballot("nnn--"));
+    assert_eq!(token_of(&script.undo()), lease(0, 500).token);
+    let request = script.request();
+    assert_eq!((request.verb(), token_of(&request)), (Verb::Queue, draw(1).token));
+}

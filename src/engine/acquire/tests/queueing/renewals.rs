@@ -1,0 +1,128 @@
+//! When a waiter renews its entry, and for how long the nodes keep it.
+
+use super::*;
+
+/// The time until which a waiter in this place waits, having joined at 1,010.
+fn renewed_at(change: impl FnOnce(&mut QueueState)) -> (Script<Acquire>, Time) {
+    let (mut script, _) = refused(waiting(Wait::Forever));
+    let mut answers = placed(2);
+    change(&mut answers.queue);
+    let request = script.answer(1_010, answers).request();
+    assert_eq!(request.verb(), Verb::Await);
+    (script, request.deadline)
+}
+
+/// A renewal that goes unheard until its time, and is answered 5 ms later: the next time.
+fn renew(script: &mut Script<Acquire>, now: Time, place: u64) -> (Ttl, Time) {
+    let lease = entry(&script.answer_at(now, ballot("-----")).request()).lease;
+    let request = script.answer_at(now, placed(place)).request();
+    (lease, request.deadline)
+}
+
+#[test]
+fn the_first_renewal_follows_after_two_thirds_of_the_lease_that_was_sent() {
+    for place in [0, 3, 4, 100] {
+        let (_, until) = renewed_at(|queue| queue.place = place);
+        assert_eq!(until, at(2_010), "{place}");
+    }
+}
+
+#[test]
+fn leases_and_pauses_are_longer_further_back() {
+    let table = [(0, 1), (3, 1), (4, 2), (7, 2), (8, 3), (27, 7), (28, 8), (1_000, 8)];
+    for (place, step) in table {
+        let (mut script, until) = renewed_at(|queue| queue.place = place);
+        let (lease, next) = renew(&mut script, until, place);
+        assert_eq!(lease, ttl(1_500 * step), "{place}");
+        assert_eq!(next, until.after(Duration::from_millis(1_000 * step)), "{place}");
+    }
+}
+
+#[test]
+fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
+    let (mut script, until) = renewed_at(|queue| queue.place = 28);
+    let (lease, next) = renew(&mut script, until, 0);
+    // It was kept for long this time, and has asked for less from the next time on.
+    assert_eq!((lease, next), (ttl(12_000), until.after(Duration::from_secs(1))));
+    let (lease, _) = renew(&mut script, next, 0);
+    assert_eq!(lease, ttl(1_500));
+}
+
+#[test]
+fn waiters_in_front_ask_when_the_key_expires() {
+    let left = Duration::from_millis(300);
+    for (place, expected) in [(0, 1_311), (1, 1_311), (2, 1_311), (3, 2_010)] {
+        let (_, until) = renewed_at(|queue| (queue.place, queue.left) = (place, Some(left)));
+        assert_eq!(until, at(expected), "{place}");
+    }
+    // Not later than the entry needs it.
+    let left = Duration::from_secs(30);
+    let (_, until) = renewed_at(|queue| (queue.place, queue.left) = (0, Some(left)));
+    assert_eq!(until, at(2_010));
+}
+
+#[test]
+fn a_renewal_keeps_the_number_and_the_name() {
+    let (mut script, until) = renewed_at(|_| {});
+    let request = script.answer_at(until, ballot("-----")).request();
+    let QueueEntry { lock, waiter, number, since, .. } = entry(&request);
+    assert_eq!((lock.token, *waiter, *number), (draw(1).token, draw(1).token, 7));
+    assert_eq!((*since, request.deadline), (5_000_000, at(2_060)));
+}
+
+#[test]
+fn a_renewal_without_a_majority_keeps_the_place_and_is_repeated_after_a_pause() {
+    let (mut script, until) = renewed_at(|_| {});
+    let mut now = until;
+    script.answer_at(now, ballot("-----")).request();
+    for failure in 0..20 {
+        let next = script.answer_at(now, ballot("yyfff")).wait();
+        let pause = next.since(now);
+        assert!(!pause.is_zero() && pause <= Duration::from_millis(100), "{failure}: {pause:?}");
+        assert_eq!(script.operation().place(), Some(2), "{failure}");
+        now = next;
+        let request = script.attempt_at(now, draw(failure));
+        assert_eq!(entry(&request).number, 7, "{failure}");
+        assert_eq!(token_of(&request), draw(1).token, "no token is lost without a turn");
+    }
+    assert_eq!(script.answer_at(now, placed(1)).request().verb(), Verb::Await);
+}
+
+#[test]
+fn a_waiter_whom_too_few_nodes_will_tell_asks_soon_and_then_less_often() {
+    let (mut script, mut until) = renewed_at(|queue| {
+        (queue.place, queue.listening) = (0, nodes("yy---"));
+    });
+    let mut pauses = vec![until.since(at(1_010)).as_millis()];
+    for _ in 0..5 {
+        script.answer_at(until, ballot("-----")).request();
+        let mut answers = placed(0);
+        answers.queue.listening = nodes("yy---");
+        let next = script.answer_at(until, answers).request().deadline;
+        pauses.push(next.since(until).as_millis());
+        until = next;
+    }
+    // Ten times the base of the pauses between attempts, up to their cap.
+    assert_eq!(pauses[0], 10 * 2, "the place was unknown before, which is as if it had been first");
+    assert_eq!(pauses[1..], [40, 80, 100, 100, 100]);
+}
+
+#[test]
+fn a_waiter_that_moves_up_asks_soon_again() {
+    let deaf = |place| {
+        let mut answers = placed(place);
+        answers.queue.listening = NodeSet::EMPTY;
+        answers
+    };
+    let (mut script, mut until) = renewed_at(|queue| {
+        (queue.place, queue.listening) = (2, NodeSet::EMPTY);
+    });
+    // Further back it asks less often.
+    assert_eq!(until, at(1_010 + 30));
+    for (place, expected) in [(2, 60), (2, 120), (1, 20), (1, 40), (0, 10), (0, 20)] {
+        script.answer_at(until, ballot("-----")).request();
+        let next = script.answer_at(until, deaf(place)).request().deadline;
+        assert_eq!(next, until.after(Duration::from_millis(expected)), "{place}");
+        until = next;
+    }
+}

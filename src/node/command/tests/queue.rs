@@ -1,0 +1,279 @@
+//! The queue: the encoding of its requests, and the meaning of their answers.
+
+use super::super::queue::{is_reservation, waiter_of_bell};
+use super::*;
+use crate::engine::{QueueView, WAITER_NUMBER_MAX};
+use crate::node::fixture::{WAITER, fenced};
+use std::time::Duration;
+
+const TOKEN: &[u8] = &[7; Token::LEN];
+const OTHER: &[u8] = &[WAITER; Token::LEN];
+
+fn read(request: &Request, bytes: &str) -> Meaning {
+    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
+    meaning(request, NUMBER, &reply, None)
+}
+
+fn is_nonsense(request: &Request, bytes: &str) {
+    let found = read(request, bytes);
+    assert!(matches!(found, Meaning::Nonsense(_)), "{:?} {bytes:?}: {found:?}", request.verb());
+}
+
+/// A request about a lock with an owner's label and these keys after its first.
+fn labelled(verb: Verb, more_keys: Vec<Arc<[u8]>>) -> Request {
+    let owner = b"host-3 \xff".to_vec();
+    let attributes = LockAttributes { owner, more_keys, ..LockAttributes::default() };
+    about(verb, LockId { attributes: Some(Arc::new(attributes)), ..lock(7) }, at(0))
+}
+
+/// A removal that takes a waiter out of the queue.
+fn leaving(mut request: Request) -> Request {
+    let (Action::Release(removal) | Action::Undo(removal)) = &mut request.action else {
+        panic!("{request:?}")
+    };
+    removal.waiter = Some(Token::new([WAITER; Token::LEN]));
+    request
+}
+
+#[test]
+fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
+    let queue = script::QUEUE;
+    let mut request = request(Verb::Queue, 7, at(0));
+    let Action::Queue(entry) = &mut request.action else { panic!("{request:?}") };
+    (entry.waiter, entry.number) = (Token::new([WAITER; Token::LEN]), 41);
+    let expected: &[&[u8]] = &[
+        b"EVALSHA",
+        queue.sha1.as_bytes(),
+        b"1",
+        b"key",
+        OTHER,
+        b"41",
+        TOKEN,
+        b"7 ",
+        b"1000",
+        b"1500",
+        b"57",
+    ];
+    assert_eq!(encoded(&request, Form::Digest), words(expected));
+    let request = labelled(Verb::Queue, Vec::new());
+    let value = [TOKEN, b"host-3 \xff"].concat();
+    let expected: &[&[u8]] = &[
+        b"EVAL",
+        queue.source.as_bytes(),
+        b"1",
+        b"key",
+        TOKEN,
+        b"0",
+        &value,
+        b"7 host-3 \xff",
+        b"1000",
+        b"1500",
+        b"57",
+    ];
+    assert_eq!(encoded(&request, Form::Source), words(expected));
+}
+
+#[test]
+fn a_turn_sends_the_waiter_and_a_new_token() {
+    let (turn, claim) = (script::TURN.sha1.as_bytes(), script::CLAIM.sha1.as_bytes());
+    let plain = request(Verb::Turn, 7, at(0));
+    let expected: &[&[u8]] = &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"57"];
+    assert_eq!(encoded(&plain, Form::Digest), words(expected));
+    // With counters it is a claim in place of the waiter's reservation.
+    let reserved = [RESERVED, OTHER].concat();
+    let expected: &[&[u8]] = &[
+        b"EVALSHA",
+        claim,
+        b"2",
+        b"key",
+        b"key:redlatch:fence",
+        b"1",
+        &reserved,
+        TOKEN,
+        b"1000",
+        b"50",
+        b"3600000",
+        OTHER,
+        b"57",
+    ];
+    assert_eq!(encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest), words(expected));
+}
+
+#[test]
+fn a_waiter_leaves_with_the_removal_of_its_token() {
+    let source = script::LEAVE_QUEUE.source.as_bytes();
+    for verb in [Verb::Release, Verb::Undo] {
+        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"1500", b"57"];
+        for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
+            assert_eq!(KnownScripts(u16::MAX).form(&leave), Form::Source);
+            assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
+            assert_eq!(read(&leave, ":57\r\n"), Meaning::Vote(Vote::Granted));
+            assert_eq!(read(&leave, ":-57\r\n"), Meaning::Vote(Vote::Refused));
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_stays_taken_for_a_while_and_a_set_of_keys_have_no_waiter_to_remove() {
+    let mut lingering = leaving(request(Verb::Release, 7, at(0)));
+    let Action::Release(removal) = &mut lingering.action else { panic!("{lingering:?}") };
+    removal.linger = Some(ttl(29_000));
+    let leave = script::LEAVE.source.as_bytes();
+    let expected: &[&[u8]] = &[b"EVAL", leave, b"1", b"key", TOKEN, b"29000", b"57"];
+    assert_eq!(encoded(&lingering, Form::Source), words(expected));
+
+    let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));
+    let (source, value) = (script::RELEASE_ALL.source.as_bytes(), [TOKEN, b"host-3 \xff"].concat());
+    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, b"1500", b"57"];
+    assert_eq!(encoded(&several, Form::Source), words(expected));
+}
+
+#[test]
+fn listening_is_three_commands() {
+    let mut request = request(Verb::Listen, 7, at(0));
+    let mut listen = |step| {
+        request.action = Action::Listen { key: Arc::from(&b"key"[..]), step };
+        request.clone()
+    };
+    let enable = listen(Listen::Enable);
+    let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
+    assert_eq!(encoded(&enable, Form::Source), expected);
+    let opt_in = listen(Listen::OptIn);
+    assert_eq!(encoded(&opt_in, Form::Source), words(&[b"CLIENT", b"CACHING", b"YES"]));
+    for step in [enable, opt_in] {
+        assert_eq!(read(&step, "+OK\r\n"), Meaning::Vote(Vote::Granted));
+        [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
+        assert!(!has_proof(&step));
+    }
+    let bell = [b"key:redlatch:bell:", OTHER].concat();
+    let read_bell = listen(Listen::Read(Token::new([WAITER; Token::LEN])));
+    let source = script::LISTEN.source.as_bytes();
+    assert_eq!(encoded(&read_bell, Form::Source), words(&[b"EVAL", source, b"1", &bell, b"57"]));
+    assert_eq!(read(&read_bell, ":57\r\n"), Meaning::Vote(Vote::Granted));
+    ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_bell, bytes));
+    assert_eq!(waiter_of_bell(&bell), Some(Token::new([WAITER; Token::LEN])));
+}
+
+#[test]
+fn nothing_is_sent_for_waits_and_no_reply_answers_them() {
+    for verb in [Verb::Await, Verb::EndWaits] {
+        let request = request(verb, 7, at(0));
+        assert!(encoded(&request, Form::Source).is_empty() && !has_proof(&request), "{verb:?}");
+        ["+OK\r\n", ":57\r\n", ":-57\r\n", "_\r\n"]
+            .iter()
+            .for_each(|bytes| is_nonsense(&request, bytes));
+    }
+}
+
+#[test]
+fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
+    let queue = request(Verb::Queue, 7, at(0));
+    let millis = |millis| Some(Duration::from_millis(millis));
+    let table = [
+        // Number, place, reserved, ttl, length.
+        ([1, 0, 0, 1, 1], (0, false, millis(1))),
+        ([9, 4, 0, 900, 5], (4, false, millis(900))),
+        ([9, 0, 1, 0, 70], (0, true, millis(0))),
+        // No key, and a key without a ttl.
+        ([9, 0, 0, -2, 1], (0, false, None)),
+        ([9, 0, 0, -1, 1], (0, false, None)),
+        ([WAITER_NUMBER_MAX as i64, 0, 1, 5, 1], (0, true, millis(5))),
+    ];
+    for (numbers, (place, is_reserved, left)) in table {
+        let view = QueueView { place, is_reserved, left, is_heard: false };
+        let expected = Meaning::Queued(numbers[0] as u64, view);
+        assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
+    }
+}
+
+fn answer(proof: i64, numbers: [i64; 5]) -> String {
+    let numbers: String = numbers.iter().map(|number| format!(":{number}\r\n")).collect();
+    format!("*6\r\n:{proof}\r\n{numbers}")
+}
+
+#[test]
+fn an_invalid_answer_to_a_waiter_is_nonsense() {
+    let queue = request(Verb::Queue, 7, at(0));
+    let numbers = [
+        [0, 0, 0, 5, 1],
+        [-1, 0, 0, 5, 1],
+        [WAITER_NUMBER_MAX as i64 + 1, 0, 0, 5, 1],
+        [i64::MAX, 0, 0, 5, 1],
+        // A place that the queue does not have.
+        [7, 1, 0, 5, 1],
+        [7, -1, 0, 5, 1],
+        [7, 0, 0, 5, 0],
+        [7, 0, 0, 5, -1],
+        [7, 0, 2, 5, 1],
+        [7, 0, -1, 5, 1],
+    ];
+    numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
+    let valid = answer(NUMBER as i64, [7, 0, 1, 5, 1]);
+    assert!(matches!(read(&queue, &valid), Meaning::Queued(7, _)));
+    for proof in [56, -57, 0] {
+        is_nonsense(&queue, &answer(proof, [7, 0, 1, 5, 1]));
+    }
+    is_nonsense(&queue, &valid.replace("*6", "*7").replace(":7\r\n", ":7\r\n:7\r\n"));
+    is_nonsense(&queue, &valid.replace("*6", "*5").replace(":7\r\n", ""));
+    is_nonsense(&queue, &valid.replace(":7\r\n", "_\r\n"));
+    is_nonsense(&queue, &valid.replace(":5\r\n", "$1\r\n5\r\n"));
+    [":57\r\n", ":-57\r\n", "+OK\r\n", "_\r\n", "*0\r\n"]
+        .iter()
+        .for_each(|bytes| is_nonsense(&queue, bytes));
+}
+
+#[test]
+fn a_turn_is_answered_as_a_handoff_or_a_claim() {
+    let plain = request(Verb::Turn, 7, at(0));
+    let expected = Meaning::Claimed { is_new: true, counter: 0, waiting: 3 };
+    assert_eq!(read(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n"), expected);
+    is_nonsense(&plain, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n");
+    let fenced = fenced(Verb::Turn, 7, at(0));
+    let expected = Meaning::Claimed { is_new: true, counter: 9, waiting: 3 };
+    assert_eq!(read(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);
+    is_nonsense(&fenced, "*3\r\n:57\r\n:1\r\n:3\r\n");
+    for turn in [plain, fenced] {
+        assert_eq!(read(&turn, ":-57\r\n"), Meaning::Vote(Vote::Refused));
+        ["+OK\r\n", ":57\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&turn, bytes));
+    }
+}
+
+#[test]
+fn an_inspection_lists_the_waiters_of_clients() {
+    let inspect = request(Verb::Inspect, 7, at(0));
+    let name = "W".repeat(Token::LEN);
+    let list = format!(
+        "*4\r\n:57\r\n_\r\n:-2\r\n*6\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
+         $5\r\n13 me\r\n$20\r\n{name}\r\n$3\r\n13 \r\n"
+    );
+    let Meaning::Seen(snapshot) = read(&inspect, &list) else { panic!("{list}") };
+    let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));
+    let token = Token::new([b'W'; Token::LEN]);
+    assert_eq!(waiters.collect::<Vec<_>>(), [(token, 12, &b"me"[..]), (token, 13, b"")]);
+}
+
+#[test]
+fn only_the_keys_of_bells_name_a_waiter_and_only_reservations_are_none_of_locks() {
+    let table: [(&[&[u8]], bool); 6] = [
+        (&[b"k:redlatch:bell:", TOKEN], true),
+        (&[b":redlatch:bell:", TOKEN], true),
+        (&[b"k:redlatch:bell:", &TOKEN[1..]], false),
+        (&[b"k:redlatch:bell:", TOKEN, b"x"], false),
+        (&[b"k:redlatch:lease:", TOKEN], false),
+        (&[b""], false),
+    ];
+    for (parts, is_bell) in table {
+        let key = parts.concat();
+        assert_eq!(waiter_of_bell(&key).is_some(), is_bell, "{}", key.escape_ascii());
+    }
+    let table: [(&[&[u8]], bool); 5] = [
+        (&[RESERVED, TOKEN], true),
+        (&[RESERVED, &TOKEN[1..]], false),
+        (&[RESERVED, TOKEN, b"x"], false),
+        (&[TOKEN, b"host"], false),
+        (&[b""], false),
+    ];
+    for (parts, expected) in table {
+        assert_eq!(is_reservation(&parts.concat()), expected, "{parts:?}");
+    }
+}

@@ -1,0 +1,241 @@
+//! Rounds that wait for reservations.
+
+use super::{Nodes, set};
+use crate::engine::{Action, NodeSet, Removal, Request, Token, Verb};
+use crate::node::fixture::{lock, request, ttl};
+use crate::node::{RoundResult, Votes};
+
+const RESERVED: bool = true;
+
+/// Puts a waiter into the queue of all nodes, which answer so: is the lock reserved for it?
+fn enter(nodes: &mut Nodes, waiter: u8, reserved: [bool; 3]) {
+    nodes.open(0, Verb::Queue, waiter);
+    for (index, reserved) in reserved.into_iter().enumerate() {
+        answer(nodes, index, u8::from(reserved));
+    }
+    assert!(nodes.is_over());
+}
+
+/// Answers the commands of a new waiter, by their numbers: see [`number`].
+fn answer(nodes: &mut Nodes, index: usize, reserved: u8) {
+    let number = number(nodes, index);
+    let listening = if number == 4 { "+OK\r\n+OK\r\n:3\r\n" } else { "" };
+    let reply = format!("{listening}*6\r\n:{number}\r\n:7\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n");
+    let text = if number > 4 { format!("+OK\r\n:{}\r\n{reply}", number - 1) } else { reply };
+    nodes.receive(index, &text);
+}
+
+/// The number of the last command that was written to a node, which is a waiter's.
+fn number(nodes: &mut Nodes, index: usize) -> u64 {
+    super::write(nodes.rounds.session(super::node(index)), &mut nodes.sent[index]);
+    let text = String::from_utf8_lossy(&nodes.sent[index]).into_owned();
+    let number = text.trim_end().rsplit("\r\n").next().and_then(|word| word.parse().ok());
+    nodes.sent[index].clear();
+    number.expect("the last word of a script is its number")
+}
+
+/// A node tells that it reserves the lock for this waiter.
+fn ring(nodes: &mut Nodes, index: usize, waiter: u8) {
+    let name = char::from(waiter).to_string().repeat(Token::LEN);
+    let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n$38\r\nkey:redlatch:bell:{name}\r\n");
+    nodes.receive(index, &push);
+}
+
+fn granted(nodes: &mut Nodes) -> NodeSet {
+    nodes.over().ballot.tally.granted
+}
+
+/// The turn of a waiter, with another token.
+fn turn(nodes: &Nodes, waiter: u8) -> Request {
+    let mut turn = request(Verb::Turn, waiter + 100, nodes.now);
+    let Action::Turn { waiter: name, .. } = &mut turn.action else { panic!("{turn:?}") };
+    *name = Token::new([waiter; Token::LEN]);
+    turn
+}
+
+/// The request by which a waiter leaves.
+fn leave(nodes: &Nodes, waiter: u8) -> Request {
+    let name = Some(Token::new([waiter; Token::LEN]));
+    let removal = Removal { lock: lock(waiter), ttl: ttl(1_000), linger: None, waiter: name };
+    Request { action: Action::Undo(removal), ..request(Verb::Undo, waiter, nodes.now) }
+}
+
+fn is_forgotten(nodes: &Nodes) -> bool {
+    nodes.rounds.reserved.is_empty() && nodes.rounds.waits.is_empty()
+}
+
+#[test]
+fn a_majority_of_reservations_decides_and_nothing_is_sent() {
+    for wait_for_all in [false, true] {
+        let mut nodes = Nodes::ready(wait_for_all);
+        enter(&mut nodes, 1, [false; 3]);
+        nodes.open(1, Verb::Await, 1);
+        (0..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0]));
+        ring(&mut nodes, 2, 1);
+        ring(&mut nodes, 2, 1);
+        assert!(!nodes.is_over(), "one node, however often it rings");
+        ring(&mut nodes, 0, 1);
+        assert_eq!(granted(&mut nodes), set(&[0, 2]));
+        ring(&mut nodes, 1, 1);
+        assert!(!nodes.is_over(), "the round is over");
+    }
+}
+
+#[test]
+fn reservations_that_are_told_before_the_round_is_opened_count() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED, false, false]);
+    ring(&mut nodes, 1, 1);
+    nodes.open(1, Verb::Await, 1);
+    assert_eq!(granted(&mut nodes), set(&[0, 1]));
+
+    // One before and one after it.
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [false, RESERVED, false]);
+    nodes.open(1, Verb::Await, 1);
+    assert!(!nodes.is_over());
+    ring(&mut nodes, 2, 1);
+    assert_eq!(granted(&mut nodes), set(&[1, 2]));
+}
+
+#[test]
+fn an_answer_that_comes_after_its_round_rings_for_the_next() {
+    let mut nodes = Nodes::ready(false);
+    nodes.open(0, Verb::Queue, 1);
+    answer(&mut nodes, 0, 1);
+    answer(&mut nodes, 1, 0);
+    assert!(nodes.is_over());
+    nodes.open(1, Verb::Await, 1);
+    assert!(!nodes.is_over());
+    answer(&mut nodes, 2, 1);
+    assert_eq!(granted(&mut nodes), set(&[0, 2]));
+}
+
+#[test]
+fn a_round_ends_at_its_deadline_with_the_reservations_so_far() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [false; 3]);
+    nodes.open(1, Verb::Await, 1);
+    ring(&mut nodes, 1, 1);
+    nodes.pass(49);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
+    let Votes { ballot, reports, .. } = nodes.over();
+    assert_eq!((ballot.tally.granted, ballot.tally.voted()), (set(&[1]), set(&[1])));
+    assert!(reports.is_empty(), "that nothing was told is no failure of a node");
+}
+
+#[test]
+fn a_reservation_counts_only_for_its_own_waiter() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [false; 3]);
+    enter(&mut nodes, 2, [false; 3]);
+    nodes.open(1, Verb::Await, 1);
+    nodes.open(2, Verb::Await, 2);
+    ring(&mut nodes, 0, 1);
+    ring(&mut nodes, 1, 2);
+    ring(&mut nodes, 2, 2);
+    let (waiter, result) = nodes.rounds.poll().expect("the second is decided");
+    assert_eq!((waiter, result.into_votes().ballot.tally.granted), (2, set(&[1, 2])));
+    assert!(nodes.rounds.poll().is_none());
+    ring(&mut nodes, 1, 1);
+    assert_eq!(granted(&mut nodes), set(&[0, 1]));
+}
+
+#[test]
+fn waits_that_are_ended_end_at_once_and_so_do_later_ones() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED, false, false]);
+    enter(&mut nodes, 2, [false; 3]);
+    nodes.open(1, Verb::Await, 1);
+    nodes.open(2, Verb::Await, 2);
+    nodes.open(3, Verb::Acquire, 3);
+    nodes.post(Verb::EndWaits, 0);
+    let mut over: Vec<_> = std::iter::from_fn(|| nodes.rounds.poll())
+        .map(|(waiter, result): (u32, RoundResult)| {
+            (waiter, result.into_votes().ballot.tally.granted)
+        })
+        .collect();
+    over.sort_by_key(|(waiter, _)| *waiter);
+    assert_eq!(over, [(1, set(&[0])), (2, NodeSet::EMPTY)], "no other round ends");
+    nodes.open(1, Verb::Await, 1);
+    assert_eq!(granted(&mut nodes), set(&[0]));
+    (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["SET 3"]));
+}
+
+#[test]
+fn a_reservation_that_is_told_after_the_turn_is_dropped() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [RESERVED, RESERVED, false]);
+    let turn = turn(&nodes, 1);
+    nodes.rounds.open(nodes.now, turn, 1);
+    ring(&mut nodes, 2, 1);
+    assert!(is_forgotten(&nodes));
+    // The turn fails, and the waiter goes on waiting: nothing is left of what was told.
+    nodes.pass(50);
+    assert!(nodes.is_over());
+    nodes.open(0, Verb::Queue, 1);
+    nodes.open(2, Verb::Await, 1);
+    assert!(!nodes.is_over());
+    assert_eq!(nodes.rounds.reserved.values().copied().collect::<Vec<_>>(), [NodeSet::EMPTY]);
+}
+
+#[test]
+fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
+    let mut nodes = Nodes::ready(false);
+    for waiter in 1..=4 {
+        enter(&mut nodes, waiter, [RESERVED, false, false]);
+        nodes.open(1, Verb::Await, waiter);
+        assert!(!nodes.is_over());
+    }
+    assert_eq!((nodes.rounds.reserved.len(), nodes.rounds.waits.len()), (4, 4));
+    // One leaves while it waits, one when its round is over, and two take their turn.
+    let undo = leave(&nodes, 1);
+    nodes.rounds.post(nodes.now, &undo);
+    nodes.pass(50);
+    while nodes.rounds.poll().is_some() {}
+    assert!(nodes.rounds.waits.is_empty());
+    let undo = leave(&nodes, 2);
+    nodes.rounds.post(nodes.now, &undo);
+    for waiter in 3..=4 {
+        let turn = turn(&nodes, waiter);
+        nodes.rounds.open(nodes.now, turn, 1);
+    }
+    assert!(is_forgotten(&nodes));
+    (1..=4).for_each(|waiter| ring(&mut nodes, 1, waiter));
+    assert!(is_forgotten(&nodes), "a late ring");
+}
+
+#[test]
+fn the_answers_to_a_waiter_are_summed_up() {
+    let mut nodes = Nodes::ready(true);
+    nodes.open(0, Verb::Queue, 1);
+    let view = |number: u64, place, reserved, left| {
+        let numbers = format!(":{number}\r\n:{place}\r\n:{reserved}\r\n:{left}\r\n:9\r\n");
+        format!("+OK\r\n+OK\r\n:3\r\n*6\r\n:4\r\n{numbers}")
+    };
+    nodes.receive(0, &view(7, 2, 0, 900));
+    nodes.receive(1, &view(8, 3, 1, 400));
+    nodes.receive(2, &view(8, 1, 0, -2).replacen("+OK", "-NOPERM no", 1));
+    let ballot = nodes.over().ballot;
+    assert_eq!((ballot.counters.largest, ballot.counters.nodes), (8, set(&[1, 2])));
+    assert_eq!((ballot.queue.place, ballot.queue.reserved), (3, set(&[1])));
+    assert_eq!((ballot.queue.listening, ballot.queue.without), (set(&[0, 1]), NodeSet::EMPTY));
+    // A majority of the keys may be gone after that time.
+    assert_eq!(ballot.queue.left, Some(std::time::Duration::from_millis(900)));
+}
+
+#[test]
+fn nodes_without_a_queue_are_reported() {
+    let mut nodes = Nodes::ready(true);
+    nodes.open(0, Verb::Queue, 1);
+    nodes.receive(0, "+OK\r\n+OK\r\n:3\r\n-NOPERM no permissions to run the 'zadd' command\r\n");
+    nodes.receive(1, "+OK\r\n+OK\r\n:3\r\n-OOM used memory > 'maxmemory'\r\n");
+    nodes.lose(2);
+    let votes = nodes.over();
+    assert_eq!(
+        (votes.ballot.queue.without, votes.ballot.tally.failed),
+        (set(&[0]), set(&[0, 1, 2]))
+    );
+    assert_eq!(votes.ballot.hopeless, NodeSet::EMPTY, "it may still grant locks");
+}

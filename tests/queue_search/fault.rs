@@ -1,0 +1,212 @@
+//! Faults of clients, nodes and connections, and the passing of time.
+
+use crate::client::{Answer, Phase};
+use crate::node::Key;
+use crate::scheme::{Kind, Scheme};
+use crate::world::{Command, Order, Reply, Violation, World};
+
+/// A fault, or one of its consequences. Where there are two numbers, the node is the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    GiveUp(usize),
+    Die(usize),
+    /// The last command of a dead client was never sent.
+    Vanish(usize, usize),
+    /// The lease of the waiter in this place ends.
+    EndLease(usize, usize),
+    EndReservation(usize),
+    EndToken(usize),
+    /// All tokens have ended that a restarted node forgot.
+    EndQuarantine(usize),
+    TimeOut(usize),
+    LosePush(usize, usize),
+    RepeatPush(usize, usize),
+    FalsePush(usize, usize),
+    Cut(usize, usize),
+    /// A command of an earlier connection arrives; it may arrive once more.
+    Late {
+        node: usize,
+        client: usize,
+        index: usize,
+        again: bool,
+    },
+    /// A command of an earlier connection never arrives.
+    Never {
+        node: usize,
+        client: usize,
+        index: usize,
+    },
+    LoseQueue(usize),
+    Restart(usize),
+    GoDown(usize),
+    ComeUp(usize),
+}
+
+impl Fault {
+    pub(crate) fn kind(self) -> Kind {
+        match self {
+            Self::GiveUp(_) => Kind::GiveUp,
+            Self::Die(_) | Self::Vanish(..) => Kind::Death,
+            Self::EndLease(..) => Kind::Lease,
+            Self::EndReservation(_) => Kind::Reservation,
+            Self::EndToken(_) => Kind::Token,
+            Self::TimeOut(_) => Kind::Timeout,
+            Self::LosePush(..) | Self::RepeatPush(..) | Self::FalsePush(..) => Kind::Push,
+            Self::Cut(..) | Self::Late { .. } | Self::Never { .. } => Kind::Cut,
+            Self::LoseQueue(_) => Kind::QueueLoss,
+            Self::Restart(_) | Self::EndQuarantine(_) => Kind::Restart,
+            Self::GoDown(_) | Self::ComeUp(_) => Kind::Down,
+        }
+    }
+
+    /// Is it the consequence of another fault, so that it is not counted?
+    pub(crate) fn is_consequence(self) -> bool {
+        matches!(
+            self,
+            Self::Vanish(..)
+                | Self::EndToken(_)
+                | Self::EndQuarantine(_)
+                | Self::Late { .. }
+                | Self::Never { .. }
+                | Self::ComeUp(_)
+        )
+    }
+}
+
+impl World {
+    /// Lets a possible fault happen.
+    pub(crate) fn suffer(&mut self, fault: Fault, scheme: &Scheme) -> Result<(), Violation> {
+        if !fault.is_consequence() {
+            self.faults_left = self.faults_left.saturating_sub(1);
+        }
+        match fault {
+            Fault::GiveUp(client) => self.end_call(client, scheme),
+            Fault::Die(client) => self.die(client),
+            Fault::TimeOut(client) => return self.time_out(client, scheme),
+            Fault::Cut(node, client) => {
+                self.order = Order::None;
+                self.cut(node, client, true);
+                return self.decide(client, scheme);
+            }
+            Fault::Late { node, client, index, again } => {
+                let late = &mut self.sites[node].links[client].late;
+                let request = if again { late[index] } else { late.remove(index) };
+                if !self.sites[node].node.is_down {
+                    self.run(node, request, scheme);
+                }
+            }
+            Fault::Never { node, client, index } => {
+                self.sites[node].links[client].late.remove(index);
+            }
+            Fault::Restart(node) => return self.restart(node, scheme),
+            _ => self.pass(fault),
+        }
+        Ok(())
+    }
+
+    /// What happens to one node or connection, and concerns no client at once.
+    fn pass(&mut self, fault: Fault) {
+        match fault {
+            Fault::Vanish(node, client) => {
+                self.sites[node].links[client].commands.pop();
+            }
+            Fault::LosePush(node, client) => {
+                self.sites[node].links[client].replies.remove(0);
+            }
+            Fault::RepeatPush(node, client) => {
+                let push = self.sites[node].links[client].replies[0];
+                self.sites[node].links[client].replies.push(push);
+            }
+            Fault::FalsePush(node, client) => {
+                let push = Reply::Push { id: self.clients[client].id, counts: true };
+                self.sites[node].links[client].replies.push(push);
+            }
+            Fault::EndLease(node, place) => {
+                let waiter = &mut self.sites[node].node.queue[place];
+                waiter.has_lease = false;
+                let id = waiter.id;
+                if self.is_waiting(id) {
+                    self.order = Order::None;
+                }
+            }
+            Fault::EndReservation(node) | Fault::EndToken(node) => {
+                self.sites[node].node.key = Key::Free;
+                self.order = self.order.max(Order::OfClaims);
+            }
+            Fault::LoseQueue(node) => {
+                let node = &mut self.sites[node].node;
+                node.queue.clear();
+                if let Key::Reserved(_) = node.key {
+                    node.key = Key::Free;
+                }
+                self.order = Order::None;
+            }
+            Fault::EndQuarantine(node) => self.sites[node].node.forgotten.clear(),
+            Fault::GoDown(node) => self.sites[node].node.is_down = true,
+            Fault::ComeUp(node) => self.sites[node].node.is_down = false,
+            _ => unreachable!("the fault of a client"),
+        }
+    }
+
+    fn die(&mut self, client: usize) {
+        self.leave_order(client);
+        self.clients[client].phase = Phase::Dead;
+        self.clients[client].before = 0;
+        for site in &mut self.sites {
+            let link = &mut site.links[client];
+            link.replies.clear();
+            (link.watched, link.is_hinted) = (None, false);
+        }
+    }
+
+    fn time_out(&mut self, client: usize, scheme: &Scheme) -> Result<(), Violation> {
+        match self.clients[client].phase {
+            Phase::Trying | Phase::Claiming => self.fail(client, scheme),
+            Phase::Joining => self.join(client, scheme),
+            Phase::Looking => self.wait(client, false),
+            _ => self.clients[client].phase = Phase::Expired,
+        }
+        self.claim_if_reserved(client, scheme)
+    }
+
+    /// A connection ends. The client repeats the removals that were not answered.
+    fn cut(&mut self, node: usize, client: usize, arrives_late: bool) {
+        let state = &self.clients[client];
+        let link = &mut self.sites[node].links[client];
+        let replies = link.replies.drain(..);
+        let carried = replies.filter_map(|reply| match reply {
+            Reply::Outcome { command, .. } | Reply::Unreachable(command) => Some(command),
+            Reply::Push { .. } => None,
+        });
+        let unanswered: Vec<Command> = carried.chain(link.commands.iter().copied()).collect();
+        if unanswered.iter().any(|command| command.round == state.round) {
+            link.answer = Answer::NoVote;
+        }
+        if arrives_late {
+            link.late.extend(link.commands.iter().map(|command| command.request));
+            link.late.sort_unstable();
+        } else {
+            link.late.clear();
+        }
+        link.watched = None;
+        let removals = unanswered.into_iter().filter(|command| command.request.is_removal());
+        link.commands = match state.phase {
+            Phase::Dead => Vec::new(),
+            _ => removals.collect(),
+        };
+    }
+
+    fn restart(&mut self, node: usize, scheme: &Scheme) -> Result<(), Violation> {
+        let state = &mut self.sites[node].node;
+        if let Key::Held(token) = state.key {
+            state.forgotten.push(token);
+        }
+        (state.key, state.queue) = (Key::Free, Vec::new());
+        self.order = Order::None;
+        for client in 0..self.clients.len() {
+            self.cut(node, client, false);
+            self.decide(client, scheme)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,109 @@
+//! Which faults are possible in a state.
+
+use crate::client::Phase;
+use crate::fault::Fault;
+use crate::node::{Key, Token};
+use crate::scheme::{Mistake, Scheme};
+use crate::world::{Reply, Step, World};
+
+impl World {
+    /// The faults that are possible now.
+    pub(crate) fn faults(&self, scheme: &Scheme, steps: &mut Vec<Step>) {
+        let first = steps.len();
+        for client in 0..self.clients.len() {
+            self.faults_of_client(client, scheme, steps);
+            for node in 0..self.sites.len() {
+                self.faults_of_link(node, client, steps);
+            }
+        }
+        for node in 0..self.sites.len() {
+            self.faults_of_node(node, scheme, steps);
+        }
+        let mut index = 0;
+        steps.retain(|step| {
+            index += 1;
+            let Step::Fault(fault) = step else { return true };
+            let is_paid = fault.is_consequence() || self.faults_left > 0;
+            index <= first || is_paid && scheme.allows(fault.kind())
+        });
+    }
+
+    fn faults_of_client(&self, client: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+        let phase = self.clients[client].phase;
+        if matches!(phase, Phase::Idle | Phase::Dead) {
+            return;
+        }
+        steps.push(Step::Fault(Fault::Die(client)));
+        let holds = matches!(phase, Phase::Holding | Phase::Expired);
+        if !holds && !scheme.is_plain(client) {
+            steps.push(Step::Fault(Fault::GiveUp(client)));
+        }
+        if !matches!(phase, Phase::Waiting | Phase::Expired) {
+            steps.push(Step::Fault(Fault::TimeOut(client)));
+        }
+    }
+
+    fn faults_of_link(&self, node: usize, client: usize, steps: &mut Vec<Step>) {
+        let link = &self.sites[node].links[client];
+        let phase = self.clients[client].phase;
+        if let Some(Reply::Push { .. }) = link.replies.first() {
+            steps.push(Step::Fault(Fault::LosePush(node, client)));
+            steps.push(Step::Fault(Fault::RepeatPush(node, client)));
+        }
+        if phase.is_queued() && !link.is_hinted {
+            steps.push(Step::Fault(Fault::FalsePush(node, client)));
+        }
+        if phase == Phase::Dead && !link.commands.is_empty() {
+            steps.push(Step::Fault(Fault::Vanish(node, client)));
+        }
+        let is_idle = link.commands.is_empty() && link.replies.is_empty();
+        if phase != Phase::Dead && !(is_idle && link.watched.is_none()) {
+            steps.push(Step::Fault(Fault::Cut(node, client)));
+        }
+        for index in 0..link.late.len() {
+            for again in [false, true] {
+                steps.push(Step::Fault(Fault::Late { node, client, index, again }));
+            }
+            steps.push(Step::Fault(Fault::Never { node, client, index }));
+        }
+    }
+
+    fn faults_of_node(&self, node: usize, scheme: &Scheme, steps: &mut Vec<Step>) {
+        let state = &self.sites[node].node;
+        if state.is_down {
+            steps.push(Step::Fault(Fault::ComeUp(node)));
+        } else if self.sites.iter().filter(|site| site.node.is_down).count()
+            < scheme.nodes - scheme.quorum()
+        {
+            steps.push(Step::Fault(Fault::GoDown(node)));
+        }
+        for (place, waiter) in state.queue.iter().enumerate() {
+            if waiter.has_lease {
+                steps.push(Step::Fault(Fault::EndLease(node, place)));
+            }
+        }
+        match state.key {
+            Key::Held(token) if self.may_expire(token, scheme) => {
+                steps.push(Step::Fault(Fault::EndToken(node)));
+            }
+            Key::Reserved(_) => steps.push(Step::Fault(Fault::EndReservation(node))),
+            _ => {}
+        }
+        if !state.forgotten.is_empty() && state.forgotten.iter().all(|token| self.has_ended(*token))
+        {
+            steps.push(Step::Fault(Fault::EndQuarantine(node)));
+        }
+        if !state.queue.is_empty() {
+            steps.push(Step::Fault(Fault::LoseQueue(node)));
+        }
+        if state.key != Key::Free || !state.queue.is_empty() {
+            steps.push(Step::Fault(Fault::Restart(node)));
+        }
+    }
+
+    fn may_expire(&self, token: Token, scheme: &Scheme) -> bool {
+        let phase = self.clients[usize::from(token.client)].phase;
+        let is_undecided = matches!(phase, Phase::Trying | Phase::Claiming);
+        self.has_ended(token) || is_undecided && scheme.makes(Mistake::ValidityFromAnswers)
+    }
+}

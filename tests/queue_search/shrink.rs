@@ -1,0 +1,55 @@
+//! Shorter ways to the same violation.
+
+use crate::fair;
+use crate::random::Random;
+use crate::scheme::Scheme;
+use crate::world::{Step, Violation, World};
+
+/// How many fair schedules are tried at the end of a history.
+const SCHEDULES: u64 = 8;
+
+/// Leaves out steps as long as what remains leads to the same violation.
+pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
+    let mut best = repeat(scheme, what, trace).unwrap_or_else(|| trace.to_vec());
+    let mut length = usize::MAX;
+    while best.len() < length {
+        length = best.len();
+        for size in [16, 8, 4, 2, 1] {
+            let mut last = best.len();
+            while last >= size {
+                let mut shorter = best.clone();
+                shorter.drain(last - size..last);
+                if let Some(found) = repeat(scheme, what, &shorter) {
+                    best = found;
+                }
+                last = (last - 1).min(best.len());
+            }
+        }
+    }
+    best
+}
+
+/// Takes the steps, without those that are not possible any more. Returns those that were taken if
+/// they lead to the violation.
+fn repeat(scheme: &Scheme, what: Violation, trace: &[Step]) -> Option<Vec<Step>> {
+    let mut world = World::new(scheme);
+    let (mut possible, mut taken) = (Vec::new(), Vec::new());
+    for step in trace {
+        possible.clear();
+        world.steps(&mut possible);
+        world.looks(&mut possible);
+        world.faults(scheme, &mut possible);
+        if !possible.contains(step) {
+            continue;
+        }
+        taken.push(*step);
+        if let Err(found) = world.take(*step, scheme) {
+            return (found == what).then_some(taken);
+        }
+    }
+    let ends_badly = |seed| {
+        let end = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut Vec::new());
+        end == Err(what)
+    };
+    (0..SCHEDULES).any(ends_badly).then_some(taken)
+}
