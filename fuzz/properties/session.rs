@@ -99,7 +99,15 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
         4 => Action::Restore { lock, ttl },
         _ if kind / 64 == 1 => {
             let (waiter, number) = (waiter(serial), u64::from(kind / 6 % 2));
-            Action::Queue(QueueEntry { lock, ttl, waiter, number, since: 0, lease: ttl, listens: true })
+            Action::Queue(QueueEntry {
+                lock,
+                ttl,
+                waiter,
+                number,
+                since: 0,
+                lease: ttl,
+                listens: true,
+            })
         }
         _ if kind / 64 == 2 => {
             let new = Acquisition { lock, ttl, fence: 0 };

@@ -83,6 +83,7 @@ fn a_refused_try_of_a_waiting_caller_joins_and_is_withdrawn_by_the_same_request(
             number: 0,
             since: 5_000_000,
             lease: ttl(1_500),
+            listens: true,
         };
         assert_eq!(entry(&request), &expected, "{votes}");
         assert_eq!((request.started, request.deadline), (at(1_005), at(1_055)), "{votes}");
