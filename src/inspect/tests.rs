@@ -75,9 +75,13 @@ fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() 
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
-    let lock = |length: usize, left| KeySnapshot { value: Some(vec![b'x'; length]), left, waiters: Vec::new() };
+    let lock = |length: usize, left| {
+        let (value, waiters) = (Some(vec![b'x'; length]), Vec::new());
+        KeySnapshot { value, left, waiters }
+    };
+    let none = KeySnapshot { value: None, left: -2, waiters: Vec::new() };
     assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
     assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");
     assert!(!is_lock(&lock(SHOWN_MAX, 1)), "the rest of it is not known");
-    assert!(!is_lock(&lock(20, -1)) && !is_lock(&KeySnapshot { value: None, left: -2, waiters: Vec::new() }));
+    assert!(!is_lock(&lock(20, -1)) && !is_lock(&none));
 }
