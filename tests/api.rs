@@ -38,6 +38,7 @@ mod nodes;
 mod queue;
 mod queue_events;
 mod queue_faults;
+mod queue_rights;
 mod queue_waiters;
 mod relay;
 mod release;

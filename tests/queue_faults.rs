@@ -1,19 +1,14 @@
-//! The nodes' queue while nodes stop, lose their data, forget connections or lack what it needs.
+//! The nodes' queue while nodes stop, lose their data or forget connections.
 
 use crate::support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, QueueSupport, Released};
-use support::cli::Value;
-use support::fencing::scripts;
-use support::locks::{LIMIT, LONG, calls, pause, resume, take, with_long_timeout};
-use support::queue::{finish, spawn_waiter};
+use redlatch::{Builder, LockClient, Released};
+use support::locks::{LIMIT, LONG, pause, resume, take};
 use support::redis::Server;
 use support::servers::Servers;
-use support::waiters::{
-    BY_PUSH, Line, await_keys, await_queued, holder, pushed, queued, with_lease,
-};
+use support::waiters::{BY_PUSH, Line, await_keys, await_queued, holder, pushed, with_lease};
 
 /// A lease that allows for a busy machine, and is short for these tests.
 const LEASE: Duration = Duration::from_secs(2);
@@ -167,153 +162,4 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     let served = line.end() - start;
     assert!(served < LEASE + BY_PUSH, "{served:?}");
     await_keys(&servers, &[]);
-}
-
-/// Requests that clients sent so far.
-fn requests(server: &Server) -> u64 {
-    scripts(server) + calls(server, "client|caching")
-}
-
-#[test]
-fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
-    let servers = Servers::start_with(3, &["--tracking-table-max-keys", "1"]);
-    let held = take(&holder(servers.urls()), "name", LONG);
-    let mut line = Line::before("name");
-    (0..6).for_each(|_| line.join(&servers, client(servers.urls())));
-    let before: Vec<_> = servers.iter().map(requests).collect();
-    std::thread::sleep(Duration::from_secs(2));
-    for (server, before) in servers.iter().zip(before) {
-        let count = requests(server) - before;
-        // A turn for nothing, a renewal and a new watch after each pause of a client's retries.
-        assert!(count < 6 * 2 * 150, "{count} requests of six waiters in two seconds");
-    }
-    drop(held);
-    line.end();
-    await_keys(&servers, &[]);
-}
-
-/// The URLs with a user that has all rights but these.
-fn limited_urls(servers: &[Server], rights: &str) -> Vec<String> {
-    let add = |server: &Server| {
-        let user = format!("ACL SETUSER app on >pw ~* &* +@all {rights}");
-        let user: Vec<_> = user.split_whitespace().collect();
-        assert_eq!(server.command(&user), Value::ok());
-        format!("redis://app:pw@127.0.0.1:{}", server.port())
-    };
-    servers.iter().map(add).collect()
-}
-
-/// Waiters that nobody tells anything are served in order, in the time in which they ask.
-#[track_caller]
-fn serves_without_pushes(servers: &Servers, urls: &[String]) {
-    let held = take(&client(urls), "name", LONG);
-    let mut line = Line::before("name");
-    let clients: Vec<_> = (0..4).map(|_| client(urls)).collect();
-    clients.iter().for_each(|client| line.join(servers, client.clone()));
-    // Each of them knows by now what the nodes lack.
-    let support = clients[3].nodes().iter().map(|node| node.queue).collect::<Vec<_>>();
-    assert_eq!(support, [Some(QueueSupport::WithoutPushes); 3]);
-    let start = Instant::now();
-    drop(held);
-    let served = line.end() - start;
-    assert!(served < 4 * LEASE + LIMIT / 4, "{served:?}");
-    await_keys(servers, &[]);
-}
-
-#[test]
-fn without_the_right_to_tracking_the_order_is_kept() {
-    let servers = Servers::start(3);
-    let urls = limited_urls(&servers, "-client|tracking");
-    serves_without_pushes(&servers, &urls);
-}
-
-#[test]
-fn without_the_right_to_client_caching_the_order_is_kept() {
-    let servers = Servers::start(3);
-    let urls = limited_urls(&servers, "-client|caching");
-    let held = take(&client(&urls), "name", LONG);
-    let mut line = Line::before("name");
-    (0..4).for_each(|_| line.join(&servers, client(&urls)));
-    let start = Instant::now();
-    drop(held);
-    assert!(line.end() - start < 4 * LEASE + LIMIT / 4);
-    await_keys(&servers, &[]);
-}
-
-#[test]
-fn without_the_right_to_hello_the_order_is_kept() {
-    let servers = Servers::start(3);
-    let urls = limited_urls(&servers, "-hello");
-    serves_without_pushes(&servers, &urls);
-}
-
-#[test]
-fn without_hello_the_order_is_kept() {
-    let servers = Servers::start_with(3, &["--rename-command", "HELLO", ""]);
-    serves_without_pushes(&servers, &servers.urls());
-}
-
-const NO_QUEUE: &str = "-zadd -zrange -zrank -zrem -zscore -zcard";
-
-#[test]
-fn one_node_without_sorted_sets_changes_no_order() {
-    let servers = Servers::start(3);
-    let urls: Vec<_> = limited_urls(&servers[..1], NO_QUEUE)
-        .into_iter()
-        .chain(servers[1..].iter().map(Server::url))
-        .collect();
-    let held = take(&client(&urls), "name", LONG);
-    let mut line = Line::before("name");
-    (0..4).for_each(|_| line.join(&servers[1..], client(&urls)));
-    assert_eq!(queued(&servers[0], "name"), 0);
-    let start = Instant::now();
-    drop(held);
-    let served = line.end() - start;
-    assert!(served < 4 * LEASE + LIMIT / 4, "{served:?}");
-    await_keys(&servers, &[]);
-}
-
-#[test]
-fn without_sorted_sets_clients_wait_as_without_a_queue() {
-    let servers = Servers::start(3);
-    let urls = limited_urls(&servers, NO_QUEUE);
-    let clients: Vec<_> = (0..5).map(|_| client(&urls)).collect();
-    let held = take(&clients[0], "name", LONG);
-    let waiting: Vec<_> = clients[1..]
-        .iter()
-        .map(|client| {
-            let client = client.clone();
-            spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()))
-        })
-        .collect();
-    let knows = |client: &LockClient| {
-        let nodes = client.nodes();
-        // A majority's answers are enough: the third node need not be asked.
-        nodes.iter().filter(|node| node.queue == Some(QueueSupport::Unsupported)).count() > 1
-    };
-    let is_known = support::eventually(LIMIT, || clients[1..].iter().all(knows));
-    let queue = |client: &LockClient| client.nodes().iter().map(|it| it.queue).collect::<Vec<_>>();
-    assert!(is_known, "{:?}", clients.iter().map(queue).collect::<Vec<_>>());
-    await_keys(&servers, &["name"]);
-    assert_eq!(held.release(), Ok(Released::InTime));
-    for waiter in waiting {
-        assert_eq!(finish(waiter).unwrap(), Ok(Released::InTime));
-    }
-    await_keys(&servers, &[]);
-}
-
-#[test]
-fn a_queue_that_is_no_sorted_set_leaves_nothing_locked() {
-    let servers = Servers::start(3);
-    for server in servers.iter() {
-        server.command(&["SET", "name:redlatch:queue", "of another program"]);
-    }
-    let client = || with_long_timeout(servers.urls()).build().unwrap();
-    let held = take(&client(), "name", LONG);
-    let other = client();
-    let waiting = spawn_waiter(move || other.lock("name", LONG).map(|guard| guard.release()));
-    assert!(held.release().is_ok());
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
-    await_keys(&servers, &["name:redlatch:queue"]);
-    assert!(calls(&servers[0], "zadd") > 0 || calls(&servers[0], "zscore") > 0);
 }

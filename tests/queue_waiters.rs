@@ -238,7 +238,11 @@ fn whatever_clients_do_at_once_no_waiter_stays_behind() {
                             4 => client.request_all(["b", "a"]).ttl(LONG).try_lock_for(little),
                             _ => request.try_lock(),
                         };
-                        let guard = guard.expect("a majority answers");
+                        let guard = match guard {
+                            // On a busy machine nothing may be known after so little time.
+                            Err(LockError::NoQuorum(_)) => None,
+                            guard => guard.expect("no other error is possible"),
+                        };
                         if round % 2 == 0 {
                             guard.map(|guard| guard.release().expect("a majority answers"));
                         }

@@ -9,14 +9,17 @@ use std::time::{Duration, Instant, SystemTime};
 
 use redlatch::{ExtendError, LockLost, Released};
 
+use super::support::cli::Client;
 use super::support::eventually;
 use super::support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
 };
 use super::support::program::{end_with_parent, succeed, test_process};
+use super::support::queue::finish;
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::{Shim, set_clock};
+use super::support::waiters::{await_queued, holder, pushed};
 
 const CLOCK: &str = "REDLATCH_CLOCK";
 const SECOND: i64 = 1_000_000_000;
@@ -160,6 +163,7 @@ fn server_clocks_that_jump_both_ways_lengthen_no_lock_and_break_no_call() {
 }
 
 const URLS: &str = "REDLATCH_TEST_JUMP_URLS";
+const NAME: &str = "REDLATCH_TEST_JUMP_NAME";
 
 #[test]
 fn jumps_of_the_clients_wall_clock_have_no_effect() {
@@ -196,4 +200,44 @@ fn as_a_client_whose_wall_clock_jumps() {
         assert!(start.elapsed() >= wait / 2 && start.elapsed() < LIMIT);
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
+}
+
+/// Waits for the lock, and adds this name to a list on the first server.
+fn wait_and_sign(urls: &[String], name: &str) {
+    let _guard = pushed(urls).lock("queued", LONG).expect("it is served in the end");
+    let port = urls[0].rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    let mut first = Client::connect(port).expect("a running server accepts");
+    first.command(&["RPUSH", "order", name]);
+}
+
+#[test]
+fn a_waiter_whose_wall_clock_is_wrong_is_served_when_it_is_its_turn() {
+    let servers = Servers::start(3);
+    let urls = servers.urls();
+    let held = take(&holder(&urls), "queued", LONG);
+    let mut waiting = Vec::new();
+    for hours in [0, 24 * 365, -24 * 365, 0] {
+        let urls = urls.clone();
+        waiting.push(thread::spawn(move || {
+            let shim = Shim::clock();
+            set_clock(&shim.orders(), hours * 3_600 * SECOND);
+            let mut command = test_process("clocks::as_a_waiter_whose_wall_clock_is_wrong");
+            command.envs(shim.environment(CLOCK)).env(URLS, urls.join(" "));
+            succeed(command.env(NAME, hours.to_string()));
+        }));
+        await_queued(&servers, "queued", waiting.len());
+    }
+    drop(held);
+    waiting.into_iter().for_each(finish);
+    let order = servers[0].redis_cli(&["LRANGE", "order", "0", "-1"]);
+    assert_eq!(order.lines().collect::<Vec<_>>(), ["0", "8760", "-8760", "0"]);
+}
+
+/// The code of that client. Does nothing without the environment variables.
+#[test]
+fn as_a_waiter_whose_wall_clock_is_wrong() {
+    let (Ok(urls), Ok(name)) = (env::var(URLS), env::var(NAME)) else { return };
+    end_with_parent();
+    let urls: Vec<_> = urls.split(' ').map(str::to_owned).collect();
+    wait_and_sign(&urls, &name);
 }
