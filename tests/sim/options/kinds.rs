@@ -76,6 +76,12 @@ pub(crate) enum Fault {
     Pause,
     /// A client dies, and a new one replaces it.
     Die,
+    /// A client cancels all its waits.
+    Leave,
+    /// A node loses the queues of its locks, or a part of them.
+    LoseQueue,
+    /// A program that knows no queue takes a lock by plain `SET`s, and releases it later.
+    Foreign,
     /// A node forgets its scripts.
     FlushScripts,
     /// A node replies with errors for a while.
@@ -91,7 +97,7 @@ pub(crate) enum Fault {
 }
 
 /// The faults within the assumptions.
-pub(super) const FAULTS: [Fault; 14] = [
+pub(super) const FAULTS: [Fault; 17] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
@@ -102,6 +108,9 @@ pub(super) const FAULTS: [Fault; 14] = [
     Fault::Crash,
     Fault::Pause,
     Fault::Die,
+    Fault::Leave,
+    Fault::LoseQueue,
+    Fault::Foreign,
     Fault::FlushScripts,
     Fault::Trouble,
     Fault::Evict,

@@ -41,6 +41,9 @@ impl Simulation {
         };
         let budget =
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
+        // Waiters that died, or whose late bytes brought them back, are before the others until
+        // their leases have expired.
+        let budget = budget + options.longest_lease();
         let end = self.context.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let text = format!("{waiting} still wait after {budget} ns without faults");
