@@ -86,6 +86,9 @@ pub(crate) struct Options {
     pub(crate) pass_permille: u64,
 }
 
+/// The most nodes of a history.
+const NODES_MAX: usize = 7;
+
 /// How many times as long the lease of a waiter far back is.
 const LEASE_STEPS: u64 = 8;
 
@@ -140,7 +143,7 @@ impl Options {
             may_kill: random.chance(500),
             waiter_lease: waiter_lease(random),
             unqueued_permille: random.pick(&[0, 0, 0, 300]),
-            abilities: abilities(random, nodes),
+            abilities: abilities(random),
             wait_max: longest,
             is_quiet: false,
             drift,
@@ -200,6 +203,13 @@ impl Options {
         }
     }
 
+    /// How soon a released lock must have its next holder in a quiet history: a few rounds. Each
+    /// takes two ways in the network, and threads that are woken three times.
+    pub(crate) fn soon(&self) -> Option<u64> {
+        let round = 2 * self.delay.1 + 15 * MILLIS;
+        self.is_quiet.then_some(6 * round)
+    }
+
     /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.
     pub(crate) fn longest_lease_millis(&self) -> u64 {
         self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS
@@ -228,7 +238,7 @@ fn waiter_lease(random: &mut Random) -> Option<Ttl> {
 }
 
 /// What the servers have for queues: all of it, in most histories.
-fn abilities(random: &mut Random, nodes: usize) -> Vec<Ability> {
+fn abilities(random: &mut Random) -> Vec<Ability> {
     let lacks = [Ability::Resp2, Ability::NoTracking, Ability::SmallTable, Ability::NoRights];
     let permille = random.pick(&[0, 0, 0, 200, 600, 1_000]);
     let common = random.pick(&lacks);
@@ -237,7 +247,7 @@ fn abilities(random: &mut Random, nodes: usize) -> Vec<Ability> {
         true if random.chance(300) => random.pick(&lacks),
         true => common,
     };
-    (0..nodes).map(|_| ability(random)).collect()
+    (0..NODES_MAX).map(|_| ability(random)).collect()
 }
 
 /// Two nodes that are one server, in some histories.

@@ -80,6 +80,10 @@ impl Simulation {
         self.expect_nothing_under_way();
         self.context.checker.conclude(self.context.queue.now());
         let Context { checker, digest, network, mut tally, .. } = self.context;
+        tally.in_order = checker.order.checked;
+        if checker.order.soon.is_some() {
+            tally.awaited_releases = checker.order.awaited_releases;
+        }
         tally.faults("segment cut up", network.splits);
         tally.faults("segment late", network.tails);
         HistoryResult { checker, digest, tally }

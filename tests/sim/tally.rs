@@ -16,6 +16,9 @@ pub(crate) struct Tally {
     /// Grants by a waiter's turn, and grants for which other clients wait.
     pub(crate) from_queue: u64,
     pub(crate) awaited: u64,
+    /// Grants and releases in quiet histories, while somebody waited.
+    pub(crate) in_order: u64,
+    pub(crate) awaited_releases: u64,
     /// Messages of nodes to waiters.
     pub(crate) pushes: u64,
     pub(crate) of_several: u64,
@@ -52,6 +55,8 @@ impl Tally {
         self.fenced += other.fenced;
         self.from_queue += other.from_queue;
         self.awaited += other.awaited;
+        self.in_order += other.in_order;
+        self.awaited_releases += other.awaited_releases;
         self.pushes += other.pushes;
         self.of_several += other.of_several;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
@@ -64,7 +69,8 @@ impl fmt::Display for Tally {
         write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
         write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
         write!(f, "{fenced} fenced, {of_several} of several, {} from the queue, ", self.from_queue)?;
-        write!(f, "{} awaited, {} pushes; faults:", self.awaited, self.pushes)?;
+        write!(f, "{} awaited, {} pushes, ", self.awaited, self.pushes)?;
+        write!(f, "{} in order, {} awaited releases; faults:", self.in_order, self.awaited_releases)?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };
             write!(f, "{before}{name} {count}")?;

@@ -12,6 +12,8 @@ pub(crate) enum BrokenAssumption {
     /// None, and as few nodes as possible recover, the others are silent, and rounds last half a
     /// ttl.
     NoneWithSilence,
+    /// No faults, and no delay that could be taken for one: the order of waiters is checked.
+    NoneQuiet,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
     /// Nodes restart without the last second, and the clients have no restart guard.
@@ -34,11 +36,12 @@ pub(crate) enum BrokenAssumption {
 }
 
 impl BrokenAssumption {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
         Self::NoneWithSilence,
+        Self::NoneQuiet,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,
