@@ -12,7 +12,7 @@ use crate::mistake::Mistake;
 use crate::random::Random;
 use crate::node::Ability;
 use kinds::FAULTS;
-use redlatch::internal::engine::Ttl;
+use redlatch::internal::engine::{Ttl, WAITER_LEASE};
 use std::time::Duration;
 
 /// The settings of one history.
@@ -212,7 +212,9 @@ impl Options {
 
     /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.
     pub(crate) fn longest_lease_millis(&self) -> u64 {
-        self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS
+        let longest = self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS;
+        // A client that does not queue reserves a lock that it releases for this time.
+        longest.max(WAITER_LEASE.as_millis() as u64)
     }
 
     /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.
