@@ -152,13 +152,36 @@ fn a_forced_release_serves_the_next_waiter() {
 #[test]
 fn a_lock_that_expires_is_given_to_the_next_waiter_soon() {
     let servers = Servers::start(3);
-    let (holder, ttl) = (holder(servers.urls()), Duration::from_secs(3));
+    let (holder, ttl) = (holder(servers.urls()), Duration::from_secs(4));
     let start = Instant::now();
     std::mem::forget(take(&holder, "name", ttl));
     let mut line = Line::before("name");
-    (0..3).for_each(|_| line.join(&servers, pushed(servers.urls())));
+    (0..2).for_each(|_| line.join(&servers, pushed(servers.urls())));
     let served = line.end() - start;
     assert!(served >= ttl * 9 / 10 && served < ttl + BY_PUSH, "{served:?}");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_lock_got_in_turn_that_expires_is_given_to_the_next_waiter_soon() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let ttl = Duration::from_secs(1);
+    let mut line = Line::before("name");
+    for _ in 0..2 {
+        let client = pushed(servers.urls());
+        line.join_with(&servers, move |work| {
+            let guard = client.lock("name", ttl).expect("it is served in the end");
+            work(&guard);
+            // As if the process were killed.
+            std::mem::forget(guard);
+        });
+    }
+    line.join(&servers, pushed(servers.urls()));
+    let start = Instant::now();
+    drop(held);
+    let served = line.end() - start;
+    assert!(served >= ttl * 9 / 5 && served < 2 * ttl + BY_PUSH, "{served:?}");
     await_keys(&servers, &[]);
 }
 
