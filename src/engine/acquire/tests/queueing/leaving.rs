@@ -107,6 +107,27 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
 }
 
 #[test]
+fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
+    for (without, leaves_it) in [("yy---", false), ("yyy--", true)] {
+        let (mut script, _) = joined(waiting(Wait::Forever), 0);
+        script.answer(2_010, ballot("-----")).request();
+        let mut answers = ballot("fffyy");
+        answers.queue.without = nodes(without);
+        script.answer(2_015, answers);
+        if !leaves_it {
+            let until = script.wait();
+            assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Queue, "{without}");
+            continue;
+        }
+        leaves(&mut script, draw(1).token);
+        let until = script.wait();
+        assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Acquire, "{without}");
+        let undo = script.answer_at(until, ballot("nnn--")).undo();
+        assert_eq!(undo.waiter(), None, "it joins no more");
+    }
+}
+
+#[test]
 fn hopeless_nodes_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(2_010, ballot("-----")).request();
