@@ -9,8 +9,8 @@ pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
-use crate::random::Random;
 use crate::node::Ability;
+use crate::random::Random;
 use kinds::FAULTS;
 use redlatch::internal::engine::{Ttl, WAITER_LEASE};
 use std::time::Duration;

@@ -157,7 +157,9 @@ impl Worker {
         let now = client.now(context);
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
-            State::Resting if client.is_cancelled && self.is_acquiring() => self.abandon(client, context),
+            State::Resting if client.is_cancelled && self.is_acquiring() => {
+                self.abandon(client, context)
+            }
             State::Resting => {
                 let entropy = self.draw(client, context);
                 self.handle(now, Input::Attempt(entropy));

@@ -54,6 +54,11 @@ impl Place {
     pub(super) fn waiter(&self) -> Token {
         self.entry.waiter
     }
+
+    /// How long its entry is kept.
+    pub(super) fn lease(&self) -> Ttl {
+        self.entry.lease
+    }
 }
 
 impl Acquire {
@@ -179,6 +184,7 @@ impl Acquire {
         if place.entry.number == 0 {
             place.entry.number = ballot.counters.largest;
             if ballot.counters.nodes.len() < quorum {
+                place.state = ballot.queue;
                 return self.ask(now);
             }
         }
