@@ -20,8 +20,8 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Acquisition, Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal,
-    Request, Token, Ttl, Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Token, Ttl,
+    Verdict, quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ use std::time::Duration;
 const PROMPT_TURNS: u32 = 2;
 
 /// After how many failed turns the nodes are not believed any more when they tell about
-/// reservations: a server whose table of remembered keys is full tells it all the time. From then on
-/// this caller asks now and then.
+/// reservations: a server whose table of remembered keys is full tells it all the time. From then
+/// on this caller asks now and then.
 const BELIEVED_TURNS: u32 = 4;
 
 /// The place of a caller in the nodes' queue.
@@ -286,16 +286,5 @@ impl Acquire {
     /// The waiter of a lock that was just taken.
     pub(super) fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(Place::waiter)
-    }
-
-    /// What an attempt with these random numbers takes.
-    pub(super) fn acquisition(&self, entropy: Entropy) -> Acquisition {
-        let lock = LockId {
-            key: Arc::clone(&self.key),
-            token: entropy.token,
-            attributes: self.attributes.clone(),
-        };
-        let fence = if self.is_fenced() { super::fencing::seed(entropy.wall) } else { 0 };
-        Acquisition { lock, ttl: self.ttl, fence }
     }
 }
