@@ -1,6 +1,7 @@
 //! The client: the public methods that take locks. What they share with the guards is in `core`.
 
 mod acquire;
+mod building;
 mod cancel;
 mod event_recorder;
 mod inspect;
@@ -12,9 +13,10 @@ mod verbs;
 pub use cancel::CancelHandle;
 pub use request::LockRequest;
 
+#[cfg(doc)]
 use crate::config::Builder;
 use crate::core::Core;
-use crate::error::{ConfigError, LockError};
+use crate::error::LockError;
 use crate::guard::LockGuard;
 use std::fmt;
 use std::sync::Arc;
@@ -66,55 +68,6 @@ pub struct LockClient {
 }
 
 impl LockClient {
-    /// A client of these nodes with the default settings. Connects to nothing yet.
-    ///
-    /// ```
-    /// # use redlatch::{ConfigError, LockClient};
-    /// let urls = ["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"];
-    /// let client = LockClient::new(urls)?;
-    /// # Ok::<(), ConfigError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Builder::build`].
-    pub fn new<I: IntoIterator<Item: Into<String>>>(urls: I) -> Result<Self, ConfigError> {
-        Self::builder().nodes(urls).build()
-    }
-
-    /// A client of the nodes in this environment variable, a comma-separated
-    /// [list of URLs](Builder::node_list), with the default settings. Connects to nothing yet.
-    ///
-    /// ```no_run
-    /// # use redlatch::{ConfigError, LockClient};
-    /// // LOCK_NODES=redis://10.0.0.1,redis://10.0.0.2,redis://10.0.0.3
-    /// let client = LockClient::from_env("LOCK_NODES")?;
-    /// # Ok::<(), ConfigError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`Builder::build`], or the variable is not set. The error names the variable and shows no
-    /// password.
-    pub fn from_env(variable: &str) -> Result<Self, ConfigError> {
-        Self::builder().nodes_from_env(variable).build()
-    }
-
-    /// Starts a client with settings other than the defaults.
-    ///
-    /// ```
-    /// # use redlatch::{ConfigError, LockClient};
-    /// # use std::time::Duration;
-    /// let client = LockClient::builder()
-    ///     .nodes(["redis://10.0.0.1", "redis://10.0.0.2", "redis://10.0.0.3"])
-    ///     .node_timeout(Duration::from_millis(20))
-    ///     .build()?;
-    /// # Ok::<(), ConfigError>(())
-    /// ```
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     /// Acquires the lock of `resource` for `ttl` if it is free and no other call waits for it,
     /// without waiting.
     ///
@@ -156,8 +109,8 @@ impl LockClient {
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it for up to `wait`, in
     /// [order](LockClient) with other calls that wait. A `wait` of zero is a
-    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes. The
-    /// lock is [not re-entrant](LockClient).
+    /// [`try_lock`](Self::try_lock), and one that overflows the clock waits as long as it takes.
+    /// The lock is [not re-entrant](LockClient).
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -213,8 +166,9 @@ impl LockClient {
     }
 
     /// Acquires the lock of `resource` for `ttl`, and waits for it as long as it takes: for the
-    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be reachable, and for the grants of nodes to count
-    /// if a majority of them was started less than [`max_ttl`](Builder::max_ttl) ago (see
+    /// holder and for [those who came before](LockClient) to release it, for enough nodes to be
+    /// reachable, and for the grants of nodes to count if a majority of them was started less than
+    /// [`max_ttl`](Builder::max_ttl) ago (see
     /// [`restart_guard`](Builder::restart_guard)). On servers that have just been started that
     /// takes a minute by default, and [`Event::Quarantined`](crate::Event::Quarantined) reports it.
     ///
@@ -281,20 +235,6 @@ impl LockClient {
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<T, E> {
         self.request(resource).ttl(ttl).with_lock(body)
-    }
-}
-
-impl Builder {
-    /// Checks the settings and builds the client. Connects to nothing: that happens with the first
-    /// lock, and no node needs to be up.
-    ///
-    /// # Errors
-    ///
-    /// A setting is out of range, there is no node or too many, a URL cannot be used, two URLs are
-    /// the same server, or the operating system provides no poll, or no thread for
-    /// [`io_thread`](Self::io_thread).
-    pub fn build(self) -> Result<LockClient, ConfigError> {
-        Ok(LockClient { core: Arc::new(Core::new(self.check()?)?) })
     }
 }
 

@@ -137,7 +137,8 @@ impl Builder {
     ///
     /// A call that waits in the nodes' [queue](Self::queue) makes no attempts meanwhile. The pauses
     /// are for calls without a place there, such as a [set](crate::LockClient::request_all) of
-    /// resources, for failures of nodes, and for nodes that do not tell a waiter that it is its turn.
+    /// resources, for failures of nodes, and for nodes that do not tell a waiter that its turn has
+    /// come.
     ///
     /// If a round takes longer than `base`, its time is the first ceiling: asking again before the
     /// answers of competing attempts can be in is of no use. 100 ms limit how long a free lock
@@ -261,11 +262,12 @@ impl Builder {
     ///
     /// The callback may use this client. Its own calls emit no events, and they ask the nodes
     /// without waiting in the client's wait queues. While it is called for
-    /// [`Event::Acquired`], that lock is held. While it is called for a call that waits, that call
-    /// does not renew its place in the nodes' [queue](Self::queue). So a callback that waits for the
-    /// same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and one that
-    /// takes longer than that costs the call its place. A callback that owns a clone of its own client
-    /// keeps the client from ever being dropped; give it a [`Weak`](std::sync::Weak) reference.
+    /// [`Event::Acquired`], that lock is held. While it is called for [`Event::Queued`], the call
+    /// does not renew its place in the nodes' [queue](Self::queue). So a callback that then waits
+    /// for the same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and
+    /// one that takes longer than that costs the call its place. A callback that owns a clone of
+    /// its own client keeps the client from ever being dropped; give it a
+    /// [`Weak`](std::sync::Weak) reference.
     ///
     /// If it panics, so does the call, and a lock that the call had just acquired is released;
     /// except that dropping a guard never panics, and that threads of the client go on.

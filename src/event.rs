@@ -16,9 +16,11 @@
 //!
 //! [`Builder::on_event`]: crate::Builder::on_event
 
+mod attempt_outcome;
 mod listener;
 mod text;
 
+pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::Listener;
 
 use crate::error::{ExtendError, LockError, LockLost};
@@ -219,22 +221,6 @@ pub enum Event<'a> {
     },
 }
 
-/// The outcome of one attempt to acquire a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AttemptOutcome {
-    /// A majority granted the lock, in time.
-    Granted,
-    /// A majority answered, and another client holds the lock.
-    Contended,
-    /// Too few nodes answered to know whether the lock is free.
-    NoQuorum,
-    /// A majority granted the lock, but with too little validity left.
-    TooSlow,
-    /// Two of the nodes are one server.
-    SameServer,
-}
-
 impl<'a> Event<'a> {
     /// The kind of event, in a word that can be a label of a metric: `acquired`, `node_down`.
     #[must_use]
@@ -287,20 +273,6 @@ impl<'a> Event<'a> {
             Self::NodeUp { url } | Self::NodeDown { url, .. } => Some(url),
             Self::NodeSlow { url, .. } | Self::NodeQueue { url, .. } => Some(url),
             _ => None,
-        }
-    }
-}
-
-impl AttemptOutcome {
-    /// The outcome in a word that can be a label of a metric: `granted`, `no_quorum`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Granted => "granted",
-            Self::Contended => "contended",
-            Self::NoQuorum => "no_quorum",
-            Self::TooSlow => "too_slow",
-            Self::SameServer => "same_server",
         }
     }
 }

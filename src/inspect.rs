@@ -27,13 +27,12 @@ pub struct Inspection {
     /// What each node holds, in the order of the configuration.
     pub nodes: Vec<NodeView>,
     /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
-    /// the first hundred, if the user may read the queue. A holder that has waited is shown as the
-    /// first one until its [lease](crate::Builder::waiter_lease) as a waiter ends.
+    /// the first hundred, if the user may read the queue.
     ///
     /// There is one waiter for each client, whose threads have a queue of their own. Waiters that a
-    /// majority of the nodes has come first, in the order in which they are served. Those that fewer
-    /// nodes have follow: they are just arriving, or have gone and could not reach each node. Calls
-    /// that do not queue are not shown, such as a set of resources, or a client whose
+    /// majority of the nodes has come first, in the order in which they are served. Those that
+    /// fewer nodes have follow: they are just arriving, or have gone and could not reach each node.
+    /// Calls that do not queue are not shown, such as a set of resources, or a client whose
     /// [`queue`](crate::Builder::queue) is off.
     pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,

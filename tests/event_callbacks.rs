@@ -74,8 +74,9 @@ fn a_callback_may_use_the_client_that_calls_it() {
     assert!(gone(&servers, "same") && gone(&servers, "other") && gone(&servers, "another"));
 }
 
+/// The callback for events of this kind ends the other client's lock, and waits for the lock.
 #[track_caller]
-fn waits_in_a_callback(builder: impl Fn(&Servers) -> Builder) {
+fn waits_in_a_callback(kind: &'static str, builder: impl Fn(&Servers) -> Builder) {
     let servers = Servers::start(3);
     let others = all_nodes_client(servers.urls());
     let held = Mutex::new(Some(take(&others, "same", LONG)));
@@ -83,8 +84,7 @@ fn waits_in_a_callback(builder: impl Fn(&Servers) -> Builder) {
     let inner: Weak<OnceLock<LockClient>> = Arc::downgrade(&cell);
     let client = builder(&servers).on_event(move |event| {
         // Called by a thread that waits for this lock, at the head of its wait queue.
-        if matches!(event, Event::Attempt { number: 1, .. }) {
-            drop(held.lock().unwrap().take());
+        if event.name() == kind && held.lock().unwrap().take().is_some() {
             let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
             let _ = client.lock("same", LONG).unwrap().release().unwrap();
         }
@@ -97,13 +97,16 @@ fn waits_in_a_callback(builder: impl Fn(&Servers) -> Builder) {
 
 #[test]
 fn a_callback_does_not_wait_behind_the_call_that_reports_to_it() {
-    waits_in_a_callback(|servers| builder(servers).queue(false));
+    waits_in_a_callback("attempt", builder);
+    waits_in_a_callback("attempt", |servers| builder(servers).queue(false));
 }
 
 #[test]
 fn a_callback_waits_behind_its_call_in_the_nodes_queue_until_that_place_expires() {
     let second = Duration::from_secs(1);
-    waits_in_a_callback(|servers| builder(servers).node_timeout(second).waiter_lease(second * 2));
+    waits_in_a_callback("queued", |servers| {
+        builder(servers).node_timeout(second).waiter_lease(second * 2)
+    });
 }
 
 #[test]

@@ -116,7 +116,7 @@ struct RecordedAcquire<'a, 'b> {
 }
 
 impl RecordedAcquire<'_, '_> {
-    /// Emits that the caller has a place in the nodes' queue, and that its turn has come: each once.
+    /// Emits that the caller has a place in the nodes' queue, and its turn: each once.
     fn emit_place(&mut self) {
         let Some(place) = self.acquire.place() else { return };
         let Self { acquire, recorder, .. } = self;

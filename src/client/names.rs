@@ -61,8 +61,8 @@ impl LockClient {
     ///   order they came. Between clients, a set has no place in the
     ///   [nodes' queue](crate::guide::limits#what-the-queue-does-not-order): it asks again after
     ///   random [pauses](crate::Builder::retry), and chance decides between sets with a resource in
-    ///   common. It overtakes no call that waits for one of its resources, so it may wait long while
-    ///   there are such calls.
+    ///   common. It overtakes no call that waits for one of its resources, so it may wait long
+    ///   while there are such calls.
     /// * Nodes of a Redis cluster, unless all keys are in one slot: the nodes must be independent.
     pub fn request_all<I: IntoIterator<Item: AsRef<[u8]>>>(&self, resources: I) -> LockRequest<'_> {
         LockRequest::new(self, self.keys(resources))

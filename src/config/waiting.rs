@@ -9,8 +9,8 @@ use std::time::Duration;
 const WAITER_LEASE_MIN: Duration = Duration::from_millis(100);
 const WAITER_LEASE_MAX: Duration = Duration::from_secs(60);
 
-/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a whole
-/// round keeps its place.
+/// How many rounds fit into that time by default, and at least: a waiter whose renewal takes a
+/// whole round keeps its place.
 const ROUNDS: u32 = 4;
 const ROUNDS_MIN: u32 = 2;
 

@@ -188,6 +188,17 @@ impl Keyspace {
         })
     }
 
+    /// One of [`live_keys`](Self::live_keys), if it exists at `now`.
+    pub fn live_key(&self, now: Time, database: usize, key: &[u8]) -> Option<LiveKey<'_>> {
+        let now_ms = millis(now);
+        let (key, entry) = self.databases.get(database)?.entries.get_key_value(key)?;
+        let remaining = entry
+            .expires_at_ms
+            .map(|when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0)));
+        let value = entry.value.as_string();
+        entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
+    }
+
     /// The uptime that the node reports.
     pub(super) fn uptime(&self, now: Time) -> Duration {
         self.options.uptime.saturating_add(now.since(self.started))

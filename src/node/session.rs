@@ -129,7 +129,7 @@ impl Session {
     pub fn send(&mut self, now: Time, ticket: Option<Ticket>, request: &Request) {
         // Pending releases and requests that wait for room are written first.
         self.fill(now);
-        let (ticket, request) = self.adapted(ticket, request);
+        let (ticket, request) = self.adapted(now, ticket, request);
         match &self.state {
             State::Ready if self.flight.has_room(&request) => {
                 self.write(now, ticket, request.into_owned());

@@ -18,10 +18,8 @@ const LONG: Duration = Duration::from_secs(1_000);
 const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
-    Arc::new(WaitQueues::new(
-        HandoffLimit { count, time, awaited: time },
-        Arc::new(OwnerProcess::here()),
-    ))
+    let limit = HandoffLimit { count, time, awaited: time };
+    Arc::new(WaitQueues::new(limit, Arc::new(OwnerProcess::here())))
 }
 
 fn key() -> Arc<[u8]> {

@@ -166,7 +166,7 @@ fn the_documented_rights_suffice() {
 #[test]
 fn the_documented_rights_suffice_for_the_queue() {
     let servers = Servers::start(3);
-    let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info";
+    let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info +ping";
     let queueing = "+zadd +zrange +zrem +zscore +zrank +zcard +exists";
     let pushes = "+client|tracking +client|caching";
     let table = [

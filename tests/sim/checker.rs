@@ -9,6 +9,8 @@
 //! | O | only a command with its token, from the client that drew it, changes a key |
 //! | O | or a forced release by a client that inspected the lock, which ends its guarantees |
 //! | C | every counted vote is the reply of this node to this request, and counts once |
+//! | Q | without faults, a waiter with a place is served before any call that began later |
+//! | W | without faults, a released lock for which somebody waits is held again at once |
 //! | D | an operation returns by its deadline |
 //! | L | when the faults are over, every waiting thread gets the lock |
 //! | L | no key outlives its ttl; reachable nodes keep no key of a released lock |
@@ -19,10 +21,12 @@
 mod command;
 mod conclusion;
 mod observation;
+mod order;
 mod owner;
 
 pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
 
+use order::Order;
 use owner::Owner;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,6 +43,10 @@ pub(crate) enum Invariant {
     Ownership,
     /// C.
     Attribution,
+    /// Q.
+    Order,
+    /// W.
+    WakeUp,
     /// D.
     Deadline,
     /// L, of clients that wait.
@@ -87,6 +95,7 @@ pub(crate) struct Checker {
     unsolicited_errors: BTreeSet<((usize, u64), usize)>,
     /// Clients that died: their keys stay until the ttl has passed.
     dead: BTreeSet<(usize, u64)>,
+    pub(crate) order: Order,
     pub(crate) violations: Vec<(Invariant, String)>,
 }
 
@@ -100,6 +109,7 @@ impl Checker {
             seen: BTreeSet::new(),
             unsolicited_errors: BTreeSet::new(),
             dead: BTreeSet::new(),
+            order: Order::default(),
             violations: Vec::new(),
         }
     }
@@ -111,6 +121,14 @@ impl Checker {
     /// A client has drawn a token for an attempt.
     pub(crate) fn drawn(&mut self, client: (usize, u64), token: Name) {
         self.owners.insert(token, Owner::new(client));
+    }
+
+    /// A program of another kind holds a lock from now on.
+    pub(crate) fn held_by_foreigner(&mut self, resource: u64, token: Name, now: u64, until: u64) {
+        if let Some(owner) = self.owners.get_mut(&token) {
+            owner.holds.push(self.holds.len());
+            self.holds.push(Hold { resource, token, from: now, until });
+        }
     }
 
     /// A client believes from now on that it holds a lock of these resources.

@@ -39,6 +39,8 @@ pub(crate) struct Client {
     pub(crate) rules: Arc<Rules>,
     pub(crate) workers: Vec<Worker>,
     pub(crate) is_alive: bool,
+    /// Its waits are cancelled, and its threads begin nothing new.
+    pub(crate) is_cancelled: bool,
     /// How many microseconds its wall clock is ahead.
     wall_offset: u64,
     /// Nothing of it runs before then.
@@ -68,6 +70,8 @@ impl Client {
         };
         let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
         rules.node_timeout = node_timeout;
+        let queues = !context.random.chance(context.options.unqueued_permille);
+        rules.waiter_lease = context.options.waiter_lease.filter(|_| queues);
         let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
@@ -89,6 +93,7 @@ impl Client {
             links: vec![Link::None; nodes],
             workers: (0..context.options.workers).map(Worker::new).collect(),
             is_alive: true,
+            is_cancelled: false,
             paused_until: 0,
             paused: 0,
             wakes_at: u64::MAX,
@@ -130,6 +135,7 @@ impl Client {
         self.make_room(context, request);
         self.read_before(context, request);
         self.rounds.post(self.now(context), request);
+        self.deliver(context);
         self.go_on(context);
     }
 

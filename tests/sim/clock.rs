@@ -7,10 +7,10 @@ pub(crate) const MILLIS: u64 = 1_000_000;
 pub(crate) const SECONDS: u64 = 1_000_000_000;
 
 /// Nanoseconds in a second.
-const PARTS: i64 = 1_000_000_000;
+const PARTS: i128 = 1_000_000_000;
 
 /// Later than the end of any history: never.
-const NEVER: u64 = 90 * SECONDS;
+const NEVER: u64 = 600 * SECONDS;
 
 /// The clock of one client or node, with its own origin and speed.
 #[derive(Clone, Copy, Debug)]
@@ -29,18 +29,18 @@ impl Clock {
 
     /// Its time at this true time.
     pub(crate) fn read(&self, now: u64) -> Time {
-        // A history is a minute at most and no drift more than a tenth, so nothing overflows.
-        let run = (now - self.stopped) as i64;
-        Time::from_nanos(self.offset + (run + run * self.drift / PARTS) as u64)
+        let run = i128::from(now - self.stopped);
+        Time::from_nanos(self.offset + (run + run * i128::from(self.drift) / PARTS) as u64)
     }
 
     /// The first true time at which its time is `time` or later.
     pub(crate) fn when(&self, time: Time) -> u64 {
-        let shown = time.as_nanos().saturating_sub(self.offset) as i64;
-        if !(0..NEVER as i64).contains(&shown) {
+        let shown = time.as_nanos().saturating_sub(self.offset);
+        if shown >= NEVER {
             return NEVER;
         }
-        let run = (shown - shown * self.drift / (PARTS + self.drift)) as u64;
+        let (shown, drift) = (i128::from(shown), i128::from(self.drift));
+        let run = (shown - shown * drift / (PARTS + drift)) as u64;
         // The division may have cut off a nanosecond or two.
         let mut when = (run + self.stopped).saturating_sub(3).max(self.stopped);
         while self.read(when) < time {

@@ -33,7 +33,8 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
         let network = Network::new(&options);
-        let checker = Checker::new(quorum(options.nodes));
+        let mut checker = Checker::new(quorum(options.nodes));
+        checker.order.soon = options.soon();
         Self {
             options,
             queue: Queue::default(),

@@ -186,6 +186,13 @@ fn waiting_threads_get_the_lock_in_time_with_a_silent_node() {
 }
 
 #[test]
+fn without_faults_waiters_are_served_in_order_and_soon() {
+    if replayed().is_none() {
+        expect_kept_with(BrokenAssumption::NoneQuiet, 0..100);
+    }
+}
+
+#[test]
 fn outside_the_assumptions_two_clients_can_hold_one_lock() {
     for broken_assumption in [
         BrokenAssumption::LostData,

@@ -3,11 +3,13 @@
 
 mod lock;
 mod memory;
+mod queue;
 mod served;
 mod trouble;
 mod wire;
 
 pub(crate) use memory::Memory;
+pub(crate) use queue::Ability;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
 pub(crate) use wire::are_scripts;
 
@@ -18,9 +20,10 @@ use crate::mistake::Mistake;
 use crate::network::{Read, Side};
 use lock::show;
 use memory::Journal;
+use queue::is_of_queue;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
-use redlatch::internal::node::command::COUNTER_SUFFIX;
+use redlatch::internal::node::command::{COUNTER_SUFFIX, is_reservation};
 use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -45,6 +48,9 @@ pub(crate) struct Node {
     /// The keys of the other server, if two servers alternate.
     other: Keyspace,
     password: Option<&'static str>,
+    ability: Ability,
+    /// The bell that a server with a small table remembers.
+    remembered: Option<Vec<u8>>,
     journal: Journal,
     crashed_at: Time,
     served: BTreeMap<usize, Served>,
@@ -55,7 +61,12 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(index: usize, clock: Clock, password: Option<&'static str>) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        clock: Clock,
+        password: Option<&'static str>,
+        ability: Ability,
+    ) -> Self {
         let keyspace = |run_id: String| {
             let uptime = Duration::from_secs(86_400);
             let options = Options::new().run_id(run_id).uptime(uptime).started(clock.read(0));
@@ -72,6 +83,8 @@ impl Node {
             keyspace: keyspace(format!("{index:02}-0")),
             other: keyspace(format!("{index:02}-other")),
             password,
+            ability,
+            remembered: None,
             journal: Journal::default(),
             crashed_at: Time::ZERO,
             served: BTreeMap::new(),
@@ -106,7 +119,9 @@ impl Node {
         };
         let rest = self.run(context, connection, &bytes);
         if is_over {
-            self.served.remove(&connection);
+            if let Some(served) = self.served.remove(&connection) {
+                self.keyspace.disconnect(&served.state);
+            }
         } else if let Some(served) = self.served.get_mut(&connection) {
             bytes.drain(..bytes.len() - rest);
             served.bytes = bytes;
@@ -150,6 +165,10 @@ impl Node {
             out.extend_from_slice(trouble.text.as_bytes());
             return out.extend_from_slice(b"\r\n");
         }
+        if let Some(refusal) = self.lacks(words) {
+            out.extend_from_slice(format!("-{refusal}\r\n").as_bytes());
+            return;
+        }
         let hides_info =
             context.options.hides_info || context.options.has(Mistake::TwinsUnrecognised);
         let reply = match Command::of(words) {
@@ -175,6 +194,8 @@ impl Node {
         if context.options.has(Mistake::AnsweredTwice) && words[0] == b"SET" {
             reply.encode(served.state.protocol(), out);
         }
+        self.remember(context, words);
+        self.push(context, Some((connection, out)));
     }
 
     fn ask(&mut self, now: Time, connection: usize, words: &[&[u8]]) -> OwnedReply {
@@ -220,19 +241,23 @@ impl Node {
     }
 
     /// Another program runs this command, on a connection of its own.
-    pub(crate) fn run_foreign_command(&mut self, now: u64, words: &[&[u8]]) {
+    pub(crate) fn run_foreign_command(&mut self, now: u64, words: &[&[u8]]) -> OwnedReply {
         let now = self.clock.read(now);
         let mut stranger = self.keyspace.connect();
         if let Some(password) = self.password {
             self.keyspace.execute(now, &mut stranger, &[b"AUTH", password.as_bytes()]);
         }
-        self.keyspace.execute(now, &mut stranger, words);
+        let reply = self.keyspace.execute(now, &mut stranger, words);
+        self.keyspace.disconnect(&stranger);
+        reply
     }
 
     /// The current locks: keys and tokens, without counters.
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
-        let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX));
-        keys.filter_map(|key| Some((key.key.to_vec(), name(key.value?)))).collect()
+        let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX) && !is_of_queue(key.key));
+        let locks = keys.filter_map(|key| Some((key.key.to_vec(), key.value?)));
+        let locks = locks.filter(|(_, value)| !is_reservation(value));
+        locks.map(|(key, value)| (key, name(value))).collect()
     }
 }

@@ -19,6 +19,10 @@ pub(crate) enum Event {
     Work { client: usize, life: u64, worker: usize },
     /// A fault is injected.
     Fault,
+    /// The nodes look for expired keys.
+    Sweep,
+    /// A program that knows no queue releases its lock.
+    Foreign { turn: usize },
     /// A frozen node resumes.
     Thaw { node: usize },
     /// A crashed node restarts.

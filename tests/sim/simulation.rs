@@ -6,6 +6,7 @@
 //! released lock may be left; and when all ttls have passed, no key at all.
 
 mod faults;
+mod foreign;
 mod recovery;
 mod strays;
 
@@ -20,6 +21,10 @@ use crate::options::{BrokenAssumption, DRIFT_BOUND, Options};
 use crate::queue::Event;
 use crate::random::Random;
 use crate::tally::Tally;
+use foreign::ForeignLock;
+
+/// How often the servers look for expired keys.
+const SWEEP: u64 = 100 * MILLIS;
 
 /// The result of a history.
 #[derive(Debug)]
@@ -34,6 +39,7 @@ pub(crate) struct Simulation {
     context: Context,
     nodes: Vec<Node>,
     clients: Vec<Client>,
+    foreign: Vec<ForeignLock>,
 }
 
 impl Simulation {
@@ -49,14 +55,18 @@ impl Simulation {
         context.trace(|| format!("{:#?}", context.options));
         let password = context.options.password;
         let nodes = (0..context.options.servers())
-            .map(|index| Node::new(index, clock(&mut context, false), password))
+            .map(|index| {
+                let ability = context.options.abilities[index];
+                Node::new(index, clock(&mut context, false), password, ability)
+            })
             .collect();
-        let mut simulation = Self { context, nodes, clients: Vec::new() };
+        let mut simulation = Self { context, nodes, clients: Vec::new(), foreign: Vec::new() };
         for index in 0..simulation.context.options.clients {
             simulation.start_client(index, 0);
         }
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
+        simulation.context.queue.after(SWEEP, Event::Sweep);
         simulation
     }
 
@@ -68,8 +78,12 @@ impl Simulation {
         self.expect_locks();
         self.expect_nothing_forgotten(&healed);
         self.expect_nothing_under_way();
-        self.context.checker.conclude();
+        self.context.checker.conclude(self.context.queue.now());
         let Context { checker, digest, network, mut tally, .. } = self.context;
+        tally.in_order = checker.order.checked;
+        if checker.order.soon.is_some() {
+            tally.awaited_releases = checker.order.awaited_releases;
+        }
         tally.faults("segment cut up", network.splits);
         tally.faults("segment late", network.tails);
         HistoryResult { checker, digest, tally }
@@ -94,6 +108,8 @@ impl Simulation {
             Event::Drive { client, life } => self.drive(client, life),
             Event::Work { client, life, worker } => self.work(client, life, worker),
             Event::Fault => self.fault(),
+            Event::Sweep => self.sweep(),
+            Event::Foreign { turn } => self.foreign(turn),
             Event::Thaw { node } => self.thaw(node),
             Event::Restart { node } => self.restart(node),
             Event::Rebirth { client } => {
@@ -107,6 +123,14 @@ impl Simulation {
             Event::Work { client, worker, .. } => 2_000 + (client * 10 + worker) as u64,
             _ => 3_000,
         });
+    }
+
+    /// The servers remove expired keys, as Redis does ten times per second.
+    fn sweep(&mut self) {
+        self.context.queue.after(SWEEP, Event::Sweep);
+        for node in &mut self.nodes {
+            node.sweep(&mut self.context);
+        }
     }
 
     fn start_client(&mut self, index: usize, life: u64) {

@@ -13,6 +13,14 @@ pub(crate) struct Tally {
     pub(crate) handoffs: u64,
     /// Grants with a fencing token, and of several resources at once.
     pub(crate) fenced: u64,
+    /// Grants by a waiter's turn, and grants for which other clients wait.
+    pub(crate) from_queue: u64,
+    pub(crate) awaited: u64,
+    /// Grants and releases in quiet histories, while somebody waited.
+    pub(crate) in_order: u64,
+    pub(crate) awaited_releases: u64,
+    /// Messages of nodes to waiters.
+    pub(crate) pushes: u64,
     pub(crate) of_several: u64,
     /// By their names.
     faults: BTreeMap<&'static str, u64>,
@@ -45,6 +53,11 @@ impl Tally {
         self.extensions += other.extensions;
         self.handoffs += other.handoffs;
         self.fenced += other.fenced;
+        self.from_queue += other.from_queue;
+        self.awaited += other.awaited;
+        self.in_order += other.in_order;
+        self.awaited_releases += other.awaited_releases;
+        self.pushes += other.pushes;
         self.of_several += other.of_several;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
@@ -55,7 +68,17 @@ impl fmt::Display for Tally {
         let Self { histories, events, grants, extensions, handoffs, fenced, of_several, .. } = self;
         write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
         write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
-        write!(f, "{fenced} fenced, {of_several} of several; faults:")?;
+        write!(
+            f,
+            "{fenced} fenced, {of_several} of several, {} from the queue, ",
+            self.from_queue
+        )?;
+        write!(f, "{} awaited, {} pushes, ", self.awaited, self.pushes)?;
+        write!(
+            f,
+            "{} in order, {} awaited releases; faults:",
+            self.in_order, self.awaited_releases
+        )?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };
             write!(f, "{before}{name} {count}")?;

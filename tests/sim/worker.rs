@@ -17,7 +17,9 @@ use crate::context::Context;
 use crate::queue::Event;
 use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
+use redlatch::internal::engine::{
+    Action, Ballot, Entropy, Input, Lease, NodeSet, Request, Step, Verb, Verdict, quorum,
+};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -33,6 +35,20 @@ pub(crate) struct Worker {
     has_place: bool,
     /// The request that it has sent.
     asked: Option<Asked>,
+    /// Does it wait for a round that collects what the nodes tell about reservations?
+    is_awaiting: bool,
+    /// Does it ask the nodes about the queue, and is its entry without a number yet?
+    is_entering: Option<bool>,
+    /// Its name in the nodes' queue.
+    waiter: Option<Name>,
+    /// Was it called with the lock of another thread of its client?
+    is_successor: bool,
+    /// Has the client kept the lock for so long that it is not handed off?
+    is_limited: bool,
+    /// Since when the client has kept the lock, handoffs included.
+    kept_since: Time,
+    /// When its call began, in true time.
+    called_at: u64,
     /// By its own clock: when the operation began, and its deadline.
     began: Time,
     limit: Option<Time>,
@@ -64,6 +80,11 @@ enum State {
     InLine(Waiting),
 }
 
+/// Does this request only wait for reservations?
+fn is_wait(request: &Request) -> bool {
+    request.verb() == Verb::Await
+}
+
 impl Worker {
     pub(crate) fn new(index: usize) -> Self {
         Self {
@@ -74,6 +95,13 @@ impl Worker {
             wanted: Vec::new(),
             has_place: false,
             asked: None,
+            is_awaiting: false,
+            is_entering: None,
+            waiter: None,
+            is_successor: false,
+            is_limited: false,
+            kept_since: Time::ZERO,
+            called_at: 0,
             began: Time::ZERO,
             limit: None,
             scheduling_delays: 0,
@@ -81,6 +109,11 @@ impl Worker {
             first_token: None,
             stale: NodeSet::EMPTY,
         }
+    }
+
+    /// Does it pause before an attempt, or for the wait queue of its client?
+    pub(crate) fn is_pausing(&self) -> bool {
+        matches!(self.state, State::Resting | State::InLine(_))
     }
 
     /// Is it still trying to acquire a lock?
@@ -124,22 +157,36 @@ impl Worker {
         let now = client.now(context);
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
+            State::Resting if client.is_cancelled && self.is_acquiring() => {
+                self.abandon(client, context)
+            }
             State::Resting => {
                 let entropy = self.draw(client, context);
                 self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
+            State::Submitting(request) if client.is_cancelled && is_wait(&request) => {
+                self.abandon(client, context);
+            }
             State::Submitting(request) => {
+                self.note_asked(&request);
                 self.state = State::Waiting;
                 self.asked = Asked::of(&request, context.queue.now());
                 client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
+            State::Handed(_) if client.is_cancelled && self.is_awaiting => {
+                self.is_awaiting = false;
+                self.abandon(client, context);
+            }
             State::Handed(result) => {
                 self.take_result(now, context, result);
                 self.advance(client, context);
             }
             State::Holding => self.go_on(client, context),
+            State::InLine(waiting) if client.is_cancelled => {
+                self.leave_line(client, context, waiting);
+            }
             State::InLine(waiting) => self.look_up(client, context, waiting),
         }
     }
@@ -149,6 +196,7 @@ impl Worker {
             (RoundResult::Votes(votes), _) => {
                 let ballot = self.tamper(context, votes.ballot);
                 self.check_votes(context, &ballot);
+                self.note_answered(context, &ballot);
                 self.handle(now, Input::Ballot(ballot));
             }
             (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
@@ -191,6 +239,7 @@ impl Worker {
         while let Some(operation) = &mut self.operation {
             match operation.poll() {
                 Step::Send(request) if request.verb().is_answered() => {
+                    self.note_place(context, &request);
                     self.state = State::Submitting(request);
                     let scheduling_delay = context.network.scheduling_delay(&mut context.random);
                     self.scheduling_delays += scheduling_delay;
@@ -217,6 +266,40 @@ impl Worker {
                 }
             }
         }
+    }
+
+    /// A failed attempt's token is withdrawn by the request that enters the queue.
+    fn note_place(&self, context: &mut Context, request: &Request) {
+        if let Action::Queue(entry) = &request.action {
+            context.checker.over(name(entry.lock.token.as_bytes()));
+        }
+    }
+
+    fn note_asked(&mut self, request: &Request) {
+        self.is_awaiting = is_wait(request);
+        self.is_entering = None;
+        if let Action::Queue(entry) = &request.action {
+            self.waiter = Some(name(entry.waiter.as_bytes()));
+            self.is_entering = Some(entry.number == 0);
+        }
+    }
+
+    /// Has a majority of the nodes given the waiter its number?
+    fn note_answered(&self, context: &mut Context, ballot: &Ballot) {
+        let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
+        let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
+        if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
+            let resource = self.wanted[0];
+            context.checker.order.joined(resource, waiter, context.queue.now());
+        }
+    }
+
+    /// The client's waits are cancelled: what is on the nodes is removed.
+    fn abandon(&mut self, client: &mut Client, context: &mut Context) {
+        if let Some(Running::Acquire(acquire)) = &mut self.operation {
+            acquire.abandon(client.now(context));
+        }
+        self.advance(client, context);
     }
 
     /// Every vote must be a reply to the request.

@@ -81,8 +81,12 @@ pub(super) fn check(mut input: Input<'_>) {
         let is_late = |deadline: &Time| *deadline <= now;
         assert!(!(is_tick && waiting.values().any(is_late)), "they wait too long: {waiting:?}");
     }
-    now = now.after(Duration::from_secs(60));
-    rounds.tick(now);
+    end(rounds, now, waiting);
+}
+
+/// At the end, each round is over.
+fn end(mut rounds: Rounds<u64>, now: Time, mut waiting: BTreeMap<u64, Time>) {
+    rounds.tick(now.after(Duration::from_secs(60)));
     look(&mut rounds, &mut waiting);
     assert!(waiting.is_empty(), "without an end: {waiting:?}");
     assert_eq!(rounds.waiters().count(), 0);

@@ -54,6 +54,11 @@ impl Place {
     pub(super) fn waiter(&self) -> Token {
         self.entry.waiter
     }
+
+    /// How long its entry is kept.
+    pub(super) fn lease(&self) -> Ttl {
+        self.entry.lease
+    }
 }
 
 impl Acquire {
@@ -165,8 +170,10 @@ impl Acquire {
         let Some(place) = &mut self.place else { return };
         if !is_answered {
             let round = now.since(request.started);
-            if place.entry.number == 0 {
-                self.may_queue = self.rules.nodes - ballot.queue.without.len() >= quorum;
+            // Nodes can lose their queue while somebody waits in it, with the rights to it.
+            let has_queue = self.rules.nodes - ballot.queue.without.len() >= quorum;
+            if place.entry.number == 0 || !has_queue {
+                self.may_queue = has_queue;
                 return self.leave_and_back_off(now, request.started, ballot);
             }
             let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
@@ -177,6 +184,7 @@ impl Acquire {
         if place.entry.number == 0 {
             place.entry.number = ballot.counters.largest;
             if ballot.counters.nodes.len() < quorum {
+                place.state = ballot.queue;
                 return self.ask(now);
             }
         }

@@ -234,9 +234,8 @@ fn two_nodes_that_are_one_server_grant_no_lock() {
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyyyy");
     ballot.same_server = true;
-    let rest = acquire.answer(1, ballot);
-    rest.undo();
-    assert!(matches!(rest.done(), Acquired::SameServer));
+    acquire.answer(1, ballot).undo();
+    assert!(matches!(acquire.done(), Acquired::SameServer));
 }
 
 /// Hands off a lock that may be on these nodes, with another ttl, and returns the next requests.

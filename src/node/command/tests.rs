@@ -70,7 +70,7 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
         };
         it.linger = Some(ttl(29_000));
         let expected: &[&[u8]] =
-            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"57"];
+            &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"", b"57"];
         assert_eq!(KnownScripts(u16::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {

@@ -22,6 +22,11 @@ use crate::node::session::Answer;
 use crate::resp::{Elements, Reply};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+/// For how long a node that refused a waiter counts as one without a queue. Its rights may be
+/// changed, and the refusal may have been a stray error.
+const REFUSED: Duration = Duration::from_secs(30);
 
 /// What is known about the queue and the bells on one connection.
 #[derive(Debug, Default)]
@@ -31,8 +36,8 @@ pub(super) struct Bells {
     heard: BTreeSet<Token>,
     /// The waiters whose bell rang.
     rings: VecDeque<Token>,
-    /// Why the node has no queue.
-    refusal: Option<ServerError>,
+    /// Why the node has no queue, and until when it is not asked again.
+    refusal: Option<(ServerError, Time)>,
     /// Has a waiter been in the queue of this node on this connection?
     is_used: bool,
     /// What [`Session::take_queue_change`] returned last.
@@ -158,10 +163,17 @@ impl Session {
     /// The request as this node can carry it out: without the queue if it has none.
     pub(super) fn adapted<'a>(
         &mut self,
+        now: Time,
         ticket: Option<Ticket>,
         request: &'a Request,
     ) -> (Option<Ticket>, Cow<'a, Request>) {
-        let Some(refusal) = &self.bells.refusal else { return (ticket, Cow::Borrowed(request)) };
+        let Some((refusal, until)) = &self.bells.refusal else {
+            return (ticket, Cow::Borrowed(request));
+        };
+        if now >= *until {
+            self.bells.refusal = None;
+            return (ticket, Cow::Borrowed(request));
+        }
         let action = match &request.action {
             Action::Queue(_) => {
                 let problem = NodeError::NoQueue(refusal.clone());
@@ -181,7 +193,12 @@ impl Session {
     }
 
     /// Is this error the answer of a node that has no queue? Then it is noted.
-    pub(super) fn refuses_queue(&mut self, request: &Request, error: &ServerError) -> bool {
+    pub(super) fn refuses_queue(
+        &mut self,
+        now: Time,
+        request: &Request,
+        error: &ServerError,
+    ) -> bool {
         let is_lasting = matches!(
             error.kind,
             ServerErrorKind::NoPermission
@@ -190,7 +207,7 @@ impl Session {
         );
         let is_refusal = is_lasting && request.verb() == Verb::Queue;
         if is_refusal {
-            self.bells.refusal = Some(error.clone());
+            self.bells.refusal = Some((error.clone(), now.after(REFUSED)));
         }
         is_refusal
     }

@@ -195,7 +195,7 @@ impl Session {
                 }
             }
             Meaning::Failed(NodeError::Server(error))
-                if self.refuses_queue(&command.request, &error) =>
+                if self.refuses_queue(now, &command.request, &error) =>
             {
                 let problem = NodeError::NoQueue(error);
                 self.answers.extend(answer(Vote::Failed, Some(problem)));

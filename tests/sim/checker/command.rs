@@ -1,5 +1,6 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
+use redlatch::internal::node::command::is_reservation;
 use redlatch::internal::node::script::{self, Script};
 use std::fmt;
 
@@ -31,6 +32,8 @@ impl fmt::Debug for Name {
 pub(crate) enum Kind {
     /// Acquires a lock, also by a handoff.
     Take,
+    /// Enters a waiter into the lock's queue, and withdraws a failed attempt.
+    Queue,
     Extend,
     /// Removes the client's own lock.
     Remove,
@@ -70,8 +73,8 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
     Shape { script, kind, locks, predecessor, token }
 }
 
-/// All scripts but the one for a forced release.
-const SHAPES: [Shape; 8] = [
+/// All scripts but those for a forced release and for bells.
+const SHAPES: [Shape; 13] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
@@ -80,6 +83,11 @@ const SHAPES: [Shape; 8] = [
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
     shape(script::INSPECT, Kind::Look, [None, None, None]),
+    shape(script::RESTORE, Kind::Take, [None, None, Some(0)]),
+    shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
+    shape(script::TURN, Kind::Take, [None, None, Some(1)]),
+    shape(script::LEAVE, Kind::Remove, [None, None, Some(0)]),
+    shape(script::LEAVE_QUEUE, Kind::Remove, [None, None, Some(0)]),
 ];
 
 impl<'a> Command<'a> {
@@ -95,6 +103,9 @@ impl<'a> Command<'a> {
                     script.source.as_bytes() == *named || script.sha1.as_bytes() == *named
                 };
                 let script = script::ALL.iter().find(is_named).expect("a script of the library");
+                if *script == script::LISTEN {
+                    return None;
+                }
                 let (keys, words) = rest.split_at(number(count));
                 match SHAPES.iter().find(|shape| shape.script == *script) {
                     Some(shape) => Some(Self::of_script(shape, keys, words)),
@@ -108,7 +119,8 @@ impl<'a> Command<'a> {
     fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
         let word = |index: Option<usize>| index.map(|index| words[index]);
         let locks = word(shape.locks).map_or(keys.len(), number);
-        let predecessor = word(shape.predecessor).filter(|value| !value.is_empty());
+        let predecessor =
+            word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));
         Self {
             kind: shape.kind,
             keys: &keys[..locks],
@@ -119,7 +131,7 @@ impl<'a> Command<'a> {
 
     /// The lock that it removes, if it names one.
     pub(crate) fn removed(&self) -> Option<Name> {
-        if self.kind == Kind::Remove { self.token } else { self.predecessor }
+        if matches!(self.kind, Kind::Remove | Kind::Queue) { self.token } else { self.predecessor }
     }
 }
 

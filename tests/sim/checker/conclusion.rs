@@ -20,7 +20,8 @@ impl Checker {
     }
 
     /// Looks for two clients that held one lock at the same time.
-    pub(crate) fn conclude(&mut self) {
+    pub(crate) fn conclude(&mut self, now: u64) {
+        self.expect_prompt_grants(now);
         self.expect_order();
         self.holds.retain(|hold| hold.from < hold.until);
         self.holds.sort_by_key(|hold| (hold.resource, hold.from));

@@ -5,8 +5,9 @@ use super::{Client, Link};
 use crate::clock::MICROS;
 use crate::context::Context;
 use crate::mistake::Mistake;
+use crate::queue::Event;
 use crate::worker::Worker;
-use redlatch::internal::engine::Node;
+use redlatch::internal::engine::{Action, Node, Request};
 
 /// The begin of histories, by a correct wall clock.
 const WALL: u64 = 1_700_000_000_000_000;
@@ -44,6 +45,19 @@ impl Client {
         if context.options.mistake == Some(Mistake::ClockStopsInSuspend) {
             self.clock.stop(pause);
             context.checker.client_clock_stopped(self.name, now, pause);
+        }
+    }
+
+    /// Cancels all waits of the client, as in `src/core/cancellation.rs`.
+    pub(crate) fn cancel(&mut self, context: &mut Context) {
+        self.is_cancelled = true;
+        let now = self.now(context);
+        self.post(context, &Request::to_all(&self.rules, now, Action::EndWaits));
+        let (client, life) = self.name;
+        for worker in 0..self.workers.len() {
+            if self.workers[worker].is_pausing() {
+                context.queue.after(0, Event::Work { client, life, worker });
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::command::COUNTER_SUFFIX;
+use redlatch::internal::node::command::{COUNTER_SUFFIX, is_reservation};
 
 impl Node {
     /// Runs a lock command, and reports it to the checker.
@@ -33,6 +33,9 @@ impl Node {
                 context.checker.report_violation(Invariant::Residue, text);
             }
         }
+        if command.kind == Kind::Queue {
+            self.check_lives(context, words[3], words[4]);
+        }
         if command.kind == Kind::Look {
             let seen = keys.iter().filter_map(|(before, _)| *before);
             seen.for_each(|(token, _)| context.checker.saw(client, token));
@@ -50,7 +53,7 @@ impl Node {
             context.checker.expect_wanted(self.index, command.token, &keys);
         }
         let is_late = context.network.connections[connection].is_abandoned;
-        if is_late && !is_avoidable && command.kind != Kind::Remove {
+        if is_late && !is_avoidable && !matches!(command.kind, Kind::Remove | Kind::Queue) {
             command.token.into_iter().for_each(|token| context.checker.allow_leftover(token));
         }
         reply
@@ -80,8 +83,9 @@ impl Node {
             }
             Kind::Remove if has(Mistake::CounterForgotten) => {
                 let counters = command.keys.iter().map(|key| [key, COUNTER_SUFFIX].concat());
-                counters
-                    .for_each(|key| self.run_foreign_command(context.queue.now(), &[b"DEL", &key]));
+                for key in counters {
+                    self.run_foreign_command(context.queue.now(), &[b"DEL", &key]);
+                }
                 return self.ask(now, connection, words);
             }
             _ => return self.ask(now, connection, words),
@@ -97,12 +101,11 @@ impl Node {
         }
     }
 
-    /// The lock of a key, and its remaining milliseconds.
+    /// The lock of a key, and its remaining milliseconds. A reservation is no lock.
     pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
-        // All keys are in the first database, which comes first.
-        let mut keys = self.keyspace.live_keys(now).take_while(|entry| entry.database == 0);
-        let found = keys.find(|entry| entry.key == key)?;
-        Some((name(found.value?), found.remaining?.as_millis() as u64))
+        let found = self.keyspace.live_key(now, 0, key)?;
+        let value = found.value.filter(|value| !is_reservation(value))?;
+        Some((name(value), found.remaining?.as_millis() as u64))
     }
 
     /// The lock of a key, and until when it lives, in true time.

@@ -110,7 +110,9 @@ impl Node {
         context.trace(|| format!("node {}: connection {id:?} is ended", self.index));
         context.tally.fault("connection killed");
         if !context.options.has(Mistake::KillIgnored) {
-            self.served.remove(&connection);
+            if let Some(served) = self.served.remove(&connection) {
+                self.keyspace.disconnect(&served.state);
+            }
             let Context { network, queue, random, .. } = context;
             network.end(queue, random, connection);
         }

@@ -1,9 +1,11 @@
 //! Histories full of something rare.
 
 use super::{BrokenAssumption, Fault, Options};
-use crate::clock::{MILLIS, SECONDS};
+use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
+use crate::node::Ability;
 use crate::random::Random;
+use redlatch::internal::engine::Ttl;
 use std::time::Duration;
 
 impl Options {
@@ -35,6 +37,7 @@ impl Options {
                 (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
                 (self.faults_end_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
             }
+            BrokenAssumption::NoneQuiet => self.focus_on_order(random),
             BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);
@@ -44,9 +47,10 @@ impl Options {
                 self.delay = (MILLIS, 15 * MILLIS);
                 self.node_timeout = Duration::from_millis(50);
             }
-            BrokenAssumption::None if self.mistake.is_none() => match random.below(8) {
+            BrokenAssumption::None if self.mistake.is_none() => match random.below(10) {
                 0 => self.focus_on_late(random),
                 1 => self.focus_on_strays(random),
+                2 | 3 => self.focus_on_order(random),
                 _ => {}
             },
             _ => {}
@@ -70,6 +74,26 @@ impl Options {
         self.greedy_permille = 200;
         self.patient_permille = 600;
         (self.faults_end_at, self.events_max) = (3 * SECONDS, 6_000);
+    }
+
+    /// No faults, and locks that are released in time: waiters must be served in order, and soon.
+    pub(super) fn focus_on_order(&mut self, random: &mut Random) {
+        (self.faults, self.is_quiet, self.twins) = (Vec::new(), true, None);
+        (self.tail_permille, self.window, self.restart_guard) = (0, 1 << 20, false);
+        let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 300 * MICROS]);
+        self.delay = (fastest, fastest * random.between(1, 15));
+        self.node_timeout = Duration::from_millis(100);
+        let longest = random.pick(&[1_000, 3_000]);
+        (self.ttl, self.wait_max) = ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
+        self.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
+        self.abilities.fill(Ability::All);
+        (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
+        self.resources = random.pick(&[1, 1, 2]);
+        (self.several_permille, self.operator_permille) = (0, 0);
+        (self.unqueued_permille, self.greedy_permille) = (0, 0);
+        self.patient_permille = random.pick(&[300, 800, 1_000]);
+        (self.rest, self.is_lined) = (random.pick(&[MILLIS, 10 * MILLIS]), random.chance(500));
+        (self.faults_end_at, self.events_max) = (5 * SECONDS, 10_000);
     }
 
     /// Unsolicited replies, on most connections of a client at a time.

@@ -12,6 +12,8 @@ pub(crate) enum BrokenAssumption {
     /// None, and as few nodes as possible recover, the others are silent, and rounds last half a
     /// ttl.
     NoneWithSilence,
+    /// No faults, and no delay that could be taken for one: the order of waiters is checked.
+    NoneQuiet,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
     /// Nodes restart without the last second, and the clients have no restart guard.
@@ -34,11 +36,12 @@ pub(crate) enum BrokenAssumption {
 }
 
 impl BrokenAssumption {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
         Self::NoneWithSilence,
+        Self::NoneQuiet,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,
@@ -76,6 +79,12 @@ pub(crate) enum Fault {
     Pause,
     /// A client dies, and a new one replaces it.
     Die,
+    /// A client cancels all its waits.
+    Leave,
+    /// A node loses the queues of its locks, or a part of them.
+    LoseQueue,
+    /// A program that knows no queue takes a lock by plain `SET`s, and releases it later.
+    Foreign,
     /// A node forgets its scripts.
     FlushScripts,
     /// A node replies with errors for a while.
@@ -91,7 +100,7 @@ pub(crate) enum Fault {
 }
 
 /// The faults within the assumptions.
-pub(super) const FAULTS: [Fault; 14] = [
+pub(super) const FAULTS: [Fault; 17] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
@@ -102,6 +111,9 @@ pub(super) const FAULTS: [Fault; 14] = [
     Fault::Crash,
     Fault::Pause,
     Fault::Die,
+    Fault::Leave,
+    Fault::LoseQueue,
+    Fault::Foreign,
     Fault::FlushScripts,
     Fault::Trouble,
     Fault::Evict,

@@ -26,7 +26,9 @@ impl Simulation {
             Fault::Clog => self.clog(lasts),
             Fault::Late => self.hold_back(),
             Fault::Stray => self.stray_from_now_on(lasts),
-            Fault::Pause | Fault::Die => self.inject_client_fault(fault, lasts),
+            Fault::Foreign => self.foreign_takes(lasts),
+            Fault::LoseQueue => self.lose_queue(),
+            Fault::Pause | Fault::Die | Fault::Leave => self.inject_client_fault(fault, lasts),
             Fault::Evict => self.evict(),
             _ => self.inject_node_fault(fault, lasts),
         }
@@ -109,6 +111,9 @@ impl Simulation {
             context.tally.fault("client dies");
             context.queue.after(lasts, Event::Rebirth { client: index });
             client.die(context);
+        } else if fault == Fault::Leave && client.is_alive && !client.is_cancelled {
+            context.tally.fault("client cancels its waits");
+            client.cancel(context);
         } else if fault == Fault::Pause && client.paused_until <= context.queue.now() {
             context.tally.fault("client paused");
             client.pause(context, lasts);
@@ -151,10 +156,10 @@ impl Simulation {
                 let key = format!("lock:{}", context.random.below(context.options.resources));
                 let lasts = (lasts / MILLIS + 1).to_string();
                 let node_now = node.clock.read(now);
-                if node.look(node_now, key.as_bytes()).is_none() {
+                if !node.has_key(node_now, key.as_bytes()) {
                     context.tally.fault("WRONGTYPE");
-                    node.run_foreign_command(now, &[b"LPUSH", key.as_bytes(), b"squatter"]);
-                    node.run_foreign_command(now, &[b"PEXPIRE", key.as_bytes(), lasts.as_bytes()]);
+                    node.run_foreign(context, &[b"LPUSH", key.as_bytes(), b"squatter"]);
+                    node.run_foreign(context, &[b"PEXPIRE", key.as_bytes(), lasts.as_bytes()]);
                 }
             }
             Fault::Exchange => {
@@ -193,7 +198,7 @@ impl Simulation {
         {
             self.context.tally.fault("key evicted");
             self.context.trace(|| format!("node {index} evicts {token:?}"));
-            self.nodes[index].run_foreign_command(now, &[b"DEL", &key]);
+            self.nodes[index].run_foreign(&mut self.context, &[b"DEL", &key]);
         }
     }
 

@@ -41,9 +41,21 @@ impl Simulation {
         };
         let budget =
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
+        // Waiters that died, or whose late bytes brought them back, are before the others until
+        // their leases have expired.
+        let budget = budget + options.longest_lease();
         let end = self.context.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
-            let text = format!("{waiting} still wait after {budget} ns without faults");
+            let alive = self.clients.iter().filter(|client| client.is_alive);
+            let left: Vec<&Worker> = alive
+                .flat_map(|client| &client.workers)
+                .filter(|worker| !worker.is_done())
+                .collect();
+            self.context.trace(|| format!("{left:#?}"));
+            let left = left.len();
+            let text = format!(
+                "{left} of {waiting} that waited are not done after {budget} ns without faults"
+            );
             self.context.checker.report_violation(Invariant::Liveness, text);
         }
     }
@@ -63,7 +75,13 @@ impl Simulation {
             self.context.checker.report_violation(Invariant::Residue, text);
         }
         let later = self.context.queue.now() + self.context.options.longest_life();
+        let lease = self.context.options.longest_lease() + 2 * MILLIS;
+        let no_waiter = self.context.queue.now() + lease;
         for node in healed {
+            for key in self.nodes[*node].keys_of_queues(no_waiter) {
+                let text = format!("node {node} keeps {} for ever", key.escape_ascii());
+                self.context.checker.report_violation(Invariant::Residue, text);
+            }
             for (_, token) in self.nodes[*node].locks(later) {
                 let text = format!("node {node} keeps {token:?} for ever");
                 self.context.checker.report_violation(Invariant::Residue, text);
@@ -88,7 +106,8 @@ impl Simulation {
         let silence = self.context.options.node_timeout.as_nanos() as u64 * 11;
         // First unanswered commands time out, then their pending releases, then the connection.
         for _ in 0..3 {
-            let pause = self.context.options.longest_life() + silence;
+            let options = &self.context.options;
+            let pause = options.longest_life().max(options.longest_lease()) + silence;
             self.run_until(self.context.queue.now() + pause, |_| false);
             for client in self.clients.iter_mut().filter(|client| client.is_alive) {
                 client.settle(&mut self.context);

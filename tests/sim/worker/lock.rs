@@ -31,6 +31,9 @@ impl Worker {
         if context.is_over {
             return;
         }
+        if client.is_cancelled && !context.has_faults_ended {
+            return self.sleep(client, context, context.queue.now() + SECONDS / 5);
+        }
         if context.has_faults_ended {
             // No more locks, but requests are needed so that the event loop runs.
             let ping = Request::ping(&client.rules, now);
@@ -38,6 +41,7 @@ impl Worker {
             return self.advance(client, context);
         }
         self.wanted = self.choose(context);
+        self.called_at = context.queue.now();
         if context.random.chance(context.options.operator_permille) {
             return self.look_at_lock(client, context);
         }
@@ -45,7 +49,7 @@ impl Worker {
         let first = keys.next().expect("at least one is wanted");
         let attributes = self.attributes(context, keys.collect());
         let ttl = self.ttl(context);
-        let wait = Duration::from_millis(context.random.below(context.options.ttl.1));
+        let wait = Duration::from_millis(context.random.below(context.options.wait_max));
         let round = round * if attributes.is_some() { ROUNDS_MAX } else { 1 };
         let (wait, limit) = if context.random.chance(context.options.patient_permille) {
             (Wait::Forever, None)
@@ -110,6 +114,13 @@ impl Worker {
 
     pub(super) fn finish(&mut self, client: &mut Client, context: &mut Context, outcome: Outcome) {
         match outcome {
+            Outcome::Acquired(Acquired::Held(lease)) if client.is_cancelled => {
+                self.stop_waiting(context);
+                context.checker.over(name(lease.token.as_bytes()));
+                client.post(context, &lease.undo(client.now(context), &client.rules));
+                self.pass_on(client, context, None);
+                self.rest(client, context);
+            }
             Outcome::Acquired(Acquired::Held(mut lease)) => {
                 if context.options.mistake == Some(Mistake::ValidityFromReply) {
                     let ttl = client.rules.drift.validity(lease.ttl);
@@ -124,6 +135,7 @@ impl Worker {
             other => {
                 context.trace(|| format!("client {:?}.{}: {other:?}", client.name, self.index));
                 self.panic_if_held_by_others(context, &other);
+                self.stop_waiting(context);
                 self.pass_on(client, context, None);
                 self.rest(client, context);
             }
@@ -140,6 +152,15 @@ impl Worker {
         });
         let (asked, now) = (client.clock.when(lease.since), context.queue.now());
         context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence });
+        if self.wanted.len() == 1 {
+            let called_at = (!self.is_successor).then_some(self.called_at);
+            context.checker.granted_in_order(self.wanted[0], self.waiter.take(), called_at, now);
+        }
+        if !self.is_successor {
+            self.kept_since = client.now(context);
+        }
+        context.tally.from_queue += u64::from(lease.waiter.is_some());
+        context.tally.awaited += u64::from(lease.is_awaited);
         context.tally.grants += 1;
         context.tally.fenced += u64::from(lease.fence.is_some());
         context.tally.of_several += u64::from(self.wanted.len() > 1);
@@ -174,6 +195,14 @@ impl Worker {
         self.hold(client, context);
     }
 
+    /// Its call has ended without a lock.
+    pub(super) fn stop_waiting(&mut self, context: &mut Context) {
+        let now = context.queue.now();
+        if let Some(waiter) = self.waiter.take() {
+            context.checker.order.left(waiter, now);
+        }
+    }
+
     /// Holds the lock for a while.
     pub(super) fn hold(&mut self, client: &Client, context: &mut Context) {
         let now = context.queue.now();
@@ -181,6 +210,8 @@ impl Worker {
         let valid = client.clock.when(lease.valid_until).saturating_sub(now);
         let work = if context.has_faults_ended {
             context.random.below(5 * MILLIS)
+        } else if context.options.is_quiet {
+            context.random.below(valid / 4)
         } else if context.random.chance(context.options.greedy_permille) {
             valid + context.random.below(20 * MILLIS)
         } else if context.options.ttls_differ && context.random.chance(700) {
@@ -210,6 +241,7 @@ impl Worker {
         if self.pass_on(client, context, Some(&lease)) {
             return self.rest(client, context);
         }
+        context.checker.order.released(self.wanted[0], context.queue.now());
         if context.random.chance(500) {
             let release = Release::new(&client.rules, &lease, now);
             let limit = now.after(client.rules.node_timeout);

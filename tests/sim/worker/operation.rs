@@ -69,7 +69,8 @@ impl Running {
 impl Asked {
     pub(super) fn of(request: &Request, now: u64) -> Option<Self> {
         let kind = match request.verb() {
-            Verb::Acquire | Verb::Handoff => Kind::Take,
+            Verb::Acquire | Verb::Handoff | Verb::Turn => Kind::Take,
+            Verb::Queue => Kind::Queue,
             Verb::Extend => Kind::Extend,
             Verb::Release => Kind::Remove,
             Verb::Fence => Kind::Fence,

@@ -3,16 +3,32 @@
 //! replaces the token on the nodes.
 //!
 //! Simpler than there: a thread whose deadline passes in the queue leaves without a request, and
-//! the number of handoffs is random.
+//! the number of handoffs is random if no other client waits.
 
 use super::lock::ROUNDS_MAX;
 use super::{Running, State, Worker};
 use crate::checker::name;
 use crate::client::Client;
+use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Acquire, Lease};
+use std::time::Duration;
+
+/// How long a client may keep a lock for which another client waits.
+const AWAITED: Duration = Duration::from_millis(20);
+
+/// The longest pause of a thread that is called because the client has kept the lock for so long.
+const PAUSE: u64 = 20 * MILLIS;
+
+/// What a thread gets when it becomes the head.
+#[derive(Debug)]
+struct Call {
+    lease: Option<Lease>,
+    kept_since: Time,
+    is_after_limit: bool,
+}
 
 /// A waiting thread.
 #[derive(Debug)]
@@ -21,7 +37,7 @@ pub(super) struct Waiting {
     limit: Option<Time>,
     since: u64,
     /// It is the head now, with the lock of its predecessor or without.
-    call: Option<Option<Lease>>,
+    call: Option<Call>,
 }
 
 impl Worker {
@@ -35,6 +51,7 @@ impl Worker {
         waits: bool,
     ) {
         let is_lined = context.options.is_lined;
+        self.is_successor = false;
         let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
         let is_taken = client.workers.iter().any(is_before);
         self.has_place = is_lined && !is_taken;
@@ -55,14 +72,16 @@ impl Worker {
         let is_late = waiting.limit.is_some_and(|limit| client.now(context) >= limit);
         let Waiting { mut acquire, mut limit, call, .. } = waiting;
         match call {
-            Some(lease) if is_late => {
+            Some(Call { lease, kept_since, .. }) if is_late => {
+                self.kept_since = kept_since;
                 // Called too late. Another waiter may have more time.
                 self.pass_on_or_release(client, context, lease);
                 self.rest(client, context);
             }
-            Some(lease) => {
+            Some(Call { lease, kept_since, is_after_limit }) => {
                 self.has_place = true;
                 if let Some(lease) = lease {
+                    (self.kept_since, self.is_successor) = (kept_since, true);
                     context.tally.handoffs += 1;
                     if self.believes_handoff(client, context, &lease) {
                         return;
@@ -72,6 +91,12 @@ impl Worker {
                     // A thread that begins with too little time left still gets one whole attempt.
                     let whole = client.now(context).after(client.rules.node_timeout * ROUNDS_MAX);
                     limit = limit.map(|limit| limit.max(whole));
+                    if is_after_limit {
+                        let now = client.now(context);
+                        let pause = Duration::from_nanos(context.random.below(PAUSE));
+                        let left = limit.map_or(Duration::MAX, |limit| limit.since(now));
+                        acquire = acquire.pausing(now.after(pause.min(left / 2)));
+                    }
                 }
                 self.start(client, context, Running::Acquire(acquire), limit);
                 self.advance(client, context);
@@ -89,28 +114,39 @@ impl Worker {
         context: &mut Context,
         lease: Option<&Lease>,
     ) -> bool {
-        if !std::mem::take(&mut self.has_place) {
+        if !self.has_place {
             return false;
         }
+        let now = client.now(context);
+        let may_hand = context.random.chance(context.options.pass_permille);
+        let is_kept = now.since(self.kept_since) >= AWAITED;
+        let may_keep =
+            |lease: &Lease| may_hand && now < lease.valid_until && !(lease.is_awaited && is_kept);
+        let is_handed = lease.is_some_and(may_keep);
+        if lease.is_some() && !is_handed {
+            // The lock is released first.
+            self.is_limited = true;
+            return false;
+        }
+        self.has_place = false;
+        let is_after_limit = std::mem::take(&mut self.is_limited);
         let waiting = client.workers.iter().enumerate().filter_map(|(index, other)| {
             let State::InLine(waiting) = &other.state else { return None };
             let is_next = other.wanted == self.wanted && waiting.call.is_none();
             is_next.then_some((waiting.since, index))
         });
         let Some((_, next)) = waiting.min() else { return false };
-        let now = client.now(context);
-        let is_handed = context.random.chance(context.options.pass_permille);
-        let lease = lease.filter(|lease| is_handed && now < lease.valid_until);
         context
             .trace(|| format!("client {:?}.{} calls .{next}: {lease:?}", client.name, self.index));
         client.workers[next].has_place = true;
         if let State::InLine(waiting) = &mut client.workers[next].state {
-            waiting.call = Some(lease.cloned());
+            let kept_since = self.kept_since;
+            waiting.call = Some(Call { lease: lease.cloned(), kept_since, is_after_limit });
         }
         let scheduling_delay = context.network.scheduling_delay(&mut context.random);
         let (owner, life) = client.name;
         context.queue.after(scheduling_delay, Event::Work { client: owner, life, worker: next });
-        lease.is_some()
+        is_handed
     }
 
     /// Hands off the lock that it was called with, or releases it.
@@ -124,8 +160,28 @@ impl Worker {
         if !self.pass_on(client, context, lease.as_ref()) {
             if let Some(lease) = lease {
                 context.checker.over(name(lease.token.as_bytes()));
+                context.checker.order.released(self.wanted[0], context.queue.now());
                 client.post(context, &lease.undo(client.now(context), &client.rules));
             }
+            self.pass_on(client, context, None);
         }
+    }
+
+    /// Leaves the wait queue because the client's waits are cancelled.
+    pub(super) fn leave_line(
+        &mut self,
+        client: &mut Client,
+        context: &mut Context,
+        waiting: Waiting,
+    ) {
+        if let Some(call) = waiting.call {
+            if let Some(lease) = call.lease {
+                context.checker.over(name(lease.token.as_bytes()));
+                client.post(context, &lease.undo(client.now(context), &client.rules));
+            }
+            self.has_place = true;
+            self.pass_on(client, context, None);
+        }
+        self.rest(client, context);
     }
 }

@@ -114,12 +114,12 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
 }
 
 #[test]
-fn a_lock_that_stays_taken_for_a_while_and_a_set_of_keys_have_no_waiter_to_remove() {
+fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_a_set_of_keys_has_none() {
     let mut lingering = leaving(request(Verb::Release, 7, at(0)));
     let Action::Release(removal) = &mut lingering.action else { panic!("{lingering:?}") };
     removal.linger = Some(ttl(29_000));
     let leave = script::LEAVE.source.as_bytes();
-    let expected: &[&[u8]] = &[b"EVAL", leave, b"1", b"key", TOKEN, b"29000", b"57"];
+    let expected: &[&[u8]] = &[b"EVAL", leave, b"1", b"key", TOKEN, b"29000", OTHER, b"57"];
     assert_eq!(encoded(&lingering, Form::Source), words(expected));
 
     let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));

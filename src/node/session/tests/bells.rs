@@ -178,7 +178,7 @@ fn pushes_of_other_keys_and_forms_are_ignored() {
         name("", 20),
     ]
     .iter()
-    .map(|key| push(&[key.clone()]))
+    .map(|key| push(std::slice::from_ref(key)))
     .collect();
     let bell = String::from_utf8(bell(1)).expect("text");
     let others = [

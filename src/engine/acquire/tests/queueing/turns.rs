@@ -81,13 +81,38 @@ fn every_turn_has_a_token_of_its_own() {
         assert_eq!((request.verb(), token_of(&request)), (Verb::Turn, draw(turn).token));
         let request = script.answer(now, ballot("nnn--")).request();
         assert_eq!(token_of(&request), draw(turn).token);
-        script.answer(now, placed(0)).request();
-        script.answer(now, ballot("yyy--"));
+        script.answer(now, reserved());
     }
 }
 
+/// The answers of nodes that all reserve the lock for the waiter.
+fn reserved() -> Ballot {
+    let mut answers = placed(0);
+    answers.queue.reserved = nodes("yyyyy");
+    answers
+}
+
 #[test]
-fn false_hints_delay_the_turns_from_the_third_failure_on() {
+fn hints_that_were_false_four_times_are_not_believed_any_more() {
+    let mut script = called(waiting(Wait::Forever), "yyy--");
+    let mut now = at(1_500);
+    for failed in 1..=4 {
+        now = now.max(script.wait());
+        assert_eq!(script.attempt_at(now, draw(failed + 1)).verb(), Verb::Turn);
+        let look = script.answer_at(now, ballot("nnn--")).request();
+        assert_eq!(entry(&look).listens, failed < 4, "{failed}");
+        assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
+        script.answer_at(now, ballot("yyy--"));
+    }
+    // It asks instead, and takes its turn when the nodes answer that they reserve the lock.
+    let look = script.request();
+    assert_eq!((look.verb(), entry(&look).listens), (Verb::Queue, false));
+    now = script.answer_at(now, reserved()).wait().max(now);
+    assert_eq!(script.attempt_at(now, draw(9)).verb(), Verb::Turn);
+}
+
+#[test]
+fn failures_delay_the_turns_from_the_third_on() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     let mut longest = Duration::ZERO;
     let mut now = at(1_500);
@@ -100,8 +125,7 @@ fn false_hints_delay_the_turns_from_the_third_failure_on() {
         now = now.max(until);
         assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
         script.answer_at(now, ballot("nnn--")).request();
-        script.answer_at(now, placed(0)).request();
-        script.answer_at(now, ballot("yyy--"));
+        script.answer_at(now, reserved());
     }
     assert!(longest > Duration::from_millis(50), "{longest:?}");
 }

@@ -1,0 +1,146 @@
+//! A node's queues of waiters: the messages that it pushes, and servers that lack a part of what
+//! the queue needs.
+
+use super::{Health, Node};
+use crate::checker::Invariant;
+use crate::context::Context;
+use crate::network::Side;
+use redlatch::internal::Time;
+use redlatch::internal::embedded::OwnedReply;
+use redlatch::internal::node::command::RESERVED;
+use redlatch::internal::node::script;
+
+/// The parts of their names by which the keys of queues are known.
+const INFIXES: [&[u8]; 3] = [b":redlatch:queue", b":redlatch:lease:", b":redlatch:bell:"];
+
+/// What a server has for queues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Ability {
+    #[default]
+    All,
+    /// It speaks RESP2 only.
+    Resp2,
+    /// It refuses `CLIENT TRACKING`.
+    NoTracking,
+    /// It remembers only the latest bell, and tells the clients whose bells it forgets.
+    SmallTable,
+    /// Its users have no right to the commands of the queue.
+    NoRights,
+}
+
+/// Does this key belong to the queue of a lock?
+pub(super) fn is_of_queue(key: &[u8]) -> bool {
+    INFIXES.iter().any(|infix| key.windows(infix.len()).any(|part| part == *infix))
+}
+
+impl Node {
+    /// The refusal of a command by a server that lacks a part of what the queue needs.
+    pub(super) fn lacks(&self, words: &[&[u8]]) -> Option<&'static str> {
+        let is_script = |script: script::Script| {
+            matches!(words, [b"EVAL" | b"EVALSHA", named, ..]
+                if *named == script.source.as_bytes() || *named == script.sha1.as_bytes())
+        };
+        match self.ability {
+            Ability::Resp2 if words[0] == b"HELLO" => Some("ERR unknown command `HELLO`"),
+            Ability::NoTracking if words.starts_with(&[b"CLIENT", b"TRACKING"]) => {
+                Some("NOPERM this user has no permissions to run the 'client|tracking' command")
+            }
+            Ability::NoRights => {
+                let is_turn = is_script(script::CLAIM)
+                    && words[3..].iter().any(|word| word.starts_with(RESERVED));
+                let is_refused = is_script(script::QUEUE) || is_script(script::TURN) || is_turn;
+                is_refused.then_some("NOPERM this user has no permissions to run 'zadd'")
+            }
+            _ => None,
+        }
+    }
+
+    /// A server with a small table forgets the bell that it remembered, and says so.
+    pub(super) fn remember(&mut self, context: &Context, words: &[&[u8]]) {
+        let [b"EVAL" | b"EVALSHA", named, _, bell, ..] = words else { return };
+        let is_listen = *named == script::LISTEN.source.as_bytes();
+        if self.ability != Ability::SmallTable || !is_listen {
+            return;
+        }
+        let before = self.remembered.replace(bell.to_vec());
+        if let Some(before) = before.filter(|before| before != bell) {
+            let now = context.queue.now();
+            self.run_foreign_command(now, &[b"SET", &before, b"", b"PX", b"1"]);
+        }
+    }
+
+    /// Sends the messages about keys that have changed: after the reply on the connection whose
+    /// command changed them, and at once on the others.
+    pub(super) fn push(
+        &mut self,
+        context: &mut Context,
+        mut current: Option<(usize, &mut Vec<u8>)>,
+    ) {
+        while let Some((id, message)) = self.keyspace.poll_push() {
+            let found = self.served.iter().find(|(_, served)| served.state.id() == id);
+            let Some((connection, served)) = found else { continue };
+            let (connection, mut bytes) = (*connection, Vec::new());
+            message.encode(served.state.protocol(), &mut bytes);
+            context.trace(|| format!("node {}: a push to {:?}", self.index, served.client));
+            context.tally.pushes += 1;
+            match &mut current {
+                Some((this, out)) if *this == connection => out.extend_from_slice(&bytes),
+                _ => {
+                    let Context { network, queue, random, .. } = context;
+                    network.send(queue, random, connection, Side::Client, &bytes);
+                    context.repeat(connection, &bytes);
+                }
+            }
+        }
+    }
+
+    /// Another program changes keys, and the clients that watch them are told.
+    pub(crate) fn run_foreign(&mut self, context: &mut Context, words: &[&[u8]]) -> OwnedReply {
+        let reply = self.run_foreign_command(context.queue.now(), words);
+        if self.health == Health::Up {
+            self.push(context, None);
+        }
+        reply
+    }
+
+    /// Removes expired keys that clients watch.
+    pub(crate) fn sweep(&mut self, context: &mut Context) {
+        if self.health == Health::Up && self.keyspace.is_tracking() {
+            let now = self.clock.read(context.queue.now());
+            self.keyspace.expire_tracked(now);
+            self.push(context, None);
+        }
+    }
+
+    /// Does this key exist, whatever it holds?
+    pub(crate) fn has_key(&self, now: Time, key: &[u8]) -> bool {
+        self.keyspace.live_key(now, 0, key).is_some()
+    }
+
+    /// The keys of queues that exist.
+    pub(crate) fn keys_of_queues(&self, now: u64) -> Vec<Vec<u8>> {
+        let keys = self.keyspace.live_keys(self.clock.read(now));
+        keys.filter(|key| is_of_queue(key.key)).map(|key| key.key.to_vec()).collect()
+    }
+
+    /// No key of a queue and no reservation lives longer than clients ask for.
+    pub(super) fn check_lives(&self, context: &mut Context, key: &[u8], waiter: &[u8]) {
+        let now = self.clock.read(context.queue.now());
+        let longest = context.options.longest_lease_millis();
+        let keys = [
+            key.to_vec(),
+            [key, b":redlatch:queue"].concat(),
+            [key, b":redlatch:lease:", waiter].concat(),
+            [key, b":redlatch:bell:", waiter].concat(),
+        ];
+        for key in keys {
+            let Some(found) = self.keyspace.live_key(now, 0, &key) else { continue };
+            let left = found.remaining.map(|left| left.as_millis() as u64);
+            if left.is_none_or(|left| left > longest.max(context.options.ttl.1)) {
+                let key = key.escape_ascii().to_string();
+                let text = format!("node {}: {key} lives for {left:?} ms", self.index);
+                context.checker.report_violation(Invariant::Residue, text);
+            }
+        }
+    }
+}
