@@ -4,6 +4,7 @@
 use super::{Health, Node};
 use crate::checker::Invariant;
 use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::network::Side;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
@@ -79,6 +80,9 @@ impl Node {
         while let Some((id, message)) = self.keyspace.poll_push() {
             let found = self.served.iter().find(|(_, served)| served.state.id() == id);
             let Some((connection, served)) = found else { continue };
+            if context.options.has(Mistake::PushesLost) {
+                continue;
+            }
             let (connection, mut bytes) = (*connection, Vec::new());
             message.encode(served.state.protocol(), &mut bytes);
             context.trace(|| format!("node {}: a push to {:?}", self.index, served.client));
