@@ -223,6 +223,11 @@ impl Options {
         longest.max(WAITER_LEASE.as_millis() as u64)
     }
 
+    /// The lease of a waiter in front, in true time by the slowest clock.
+    pub(crate) fn front_lease(&self) -> u64 {
+        self.waiter_lease.map_or(0, |lease| lease.as_millis()) * MILLIS * 12 / 10
+    }
+
     /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.
     pub(crate) fn longest_lease(&self) -> u64 {
         self.longest_lease_millis() * MILLIS * 12 / 10
