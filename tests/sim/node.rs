@@ -149,6 +149,7 @@ impl Node {
         words: &[&[u8]],
         out: &mut Vec<u8>,
     ) {
+        context.tally.commands += 1;
         let now = self.clock.read(context.queue.now());
         if let Some(trouble) = self.trouble(context).filter(|trouble| trouble.refuses(words)) {
             let removed = Command::of(words).and_then(|command| command.removed());

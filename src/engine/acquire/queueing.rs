@@ -170,8 +170,11 @@ impl Acquire {
         let Some(place) = &mut self.place else { return };
         if !is_answered {
             let round = now.since(request.started);
-            // Nodes can lose their queue while somebody waits in it, with the rights to it.
-            let has_queue = self.rules.nodes - ballot.queue.without.len() >= quorum;
+            // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
+            // other nodes are down, the nodes without a queue may be needed for a majority.
+            let without = ballot.queue.without.len();
+            let has_queue = self.rules.nodes - without >= quorum
+                && ballot.tally.granted.len() + without < quorum;
             if place.entry.number == 0 || !has_queue {
                 self.may_queue = has_queue;
                 return self.leave_and_back_off(now, request.started, ballot);

@@ -89,6 +89,16 @@ impl Session {
         self.bells.rings.pop_front()
     }
 
+    /// The waiter is gone: its bell is not waited for. The server may remember it for longer.
+    pub(in crate::node) fn forget_bell(&mut self, waiter: &Token) {
+        self.bells.heard.remove(waiter);
+    }
+
+    /// How many bells the server remembers for the connection, as far as is known.
+    pub(in crate::node) fn bells(&self) -> usize {
+        if self.is_down() { 0 } else { self.bells.heard.len() }
+    }
+
     /// Whether clients can wait in a queue on this node, once that is known.
     pub(in crate::node) fn queue_support(&self) -> Option<QueueSupport> {
         if self.bells.refusal.is_some() {

@@ -37,6 +37,11 @@ impl Client {
         (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
     }
 
+    /// The number of waiters that are remembered, and of bells on connections.
+    pub(crate) fn queue_load(&self) -> (usize, usize) {
+        self.rounds.queue_load()
+    }
+
     /// Pauses the client: no thread runs.
     pub(crate) fn pause(&mut self, context: &mut Context, pause: u64) {
         let now = context.queue.now();
