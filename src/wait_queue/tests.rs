@@ -1,5 +1,6 @@
 //! Wait queues with threads in them: which waiter is promoted, with what, and when one leaves.
 
+mod awaited;
 mod cancel;
 mod deadlines;
 mod own;

@@ -1,5 +1,6 @@
 //! What a node tells about reservations, and nodes that have no queue.
 
+mod quarantine;
 mod refusals;
 
 use crate::engine::{Token, Verb, Vote};

@@ -170,3 +170,24 @@ fn a_fenced_turn_that_is_not_confirmed_is_withdrawn_and_the_place_kept() {
     let QueueEntry { lock, waiter, number, .. } = entry(&request);
     assert_eq!((lock.token, *waiter, *number), (draw(2).token, draw(1).token, 7));
 }
+
+#[test]
+fn a_lock_that_is_handed_off_keeps_the_waiter_whose_turn_it_was() {
+    let waiter = Some(draw(1).token);
+    let before = Lease { waiter, ..lease(0, 500) };
+    let mut script = Script::new(waiting(Wait::Forever).succeeding(before));
+    let handoff = script.attempt(100, draw(2));
+    assert_eq!(handoff.predecessor().expect("of a handoff").waiter, waiter);
+    // A node that refused it may still have the waiter in its queue.
+    let Acquired::Held(lease) = script.answer(105, ballot("yyynn")).done() else { panic!() };
+    assert_eq!((lease.token, lease.waiter), (draw(2).token, waiter));
+}
+
+#[test]
+fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
+    let mut script = called(waiting(Wait::Forever), "yyy--");
+    script.attempt(1_501, draw(2));
+    let Acquired::Held(lease) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
+    let undo = lease.undo(at(1_600), &rules(5));
+    assert_eq!((token_of(&undo), undo.waiter()), (draw(2).token, Some(draw(1).token)));
+}
