@@ -62,7 +62,7 @@ fn encoding(bench: &Bench) {
         panic!("an attempt begins with that")
     };
     let mut release = request;
-    release.action = Action::Release(Removal { lock, ttl, linger: None });
+    release.action = Action::Release(Removal { lock, ttl, linger: None, waiter: None });
     bench.run("encode EVALSHA", || {
         out.clear();
         encode(black_box(&release), Form::Digest, 12_345, &mut out);

@@ -92,8 +92,8 @@ impl Core {
     /// The main loop: every operation, of every thread, runs through here. The operation says what
     /// to do next and takes in the result; this adds the time and the random numbers. `pause` lets
     /// a time come before the next attempt; it is also called, without a time, before a request
-    /// about the nodes' queue and after a wait there. It returns whether the operation goes on as it
-    /// was; if not, it has changed the operation, which is polled again.
+    /// about the nodes' queue and after a wait there. It returns whether the operation goes on as
+    /// it was; if not, it has changed the operation, which is polled again.
     pub(crate) fn run_paused<O: Operation>(
         &self,
         mut operation: O,
@@ -109,7 +109,8 @@ impl Core {
                         continue;
                     }
                     let votes = self.net.submit(request).into_votes();
-                    // A request about the queue that succeeds says nothing about the attempt before.
+                    // A request about the queue that succeeds says nothing about the attempt
+                    // before.
                     if !is_queueing || !votes.reports.is_empty() {
                         last = LastRound { reports: votes.reports };
                     }

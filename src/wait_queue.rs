@@ -247,6 +247,7 @@ impl QueueHead {
 
     /// Hands the lock to the next waiter. Returns the lease, to be released on the nodes, if there
     /// is none, if the handoff limit is reached, or if this is not the head any more.
+    #[expect(clippy::result_large_err, reason = "the lease is given back, and it is no error")]
     pub(crate) fn hand_off(&self, lease: Lease) -> Result<(), Lease> {
         let HeadHandle { queues, key, number } = &self.handle;
         let (limit, mut queues) = (queues.limit, queues.lock());

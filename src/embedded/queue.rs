@@ -55,7 +55,8 @@ pub(super) fn reserve_for_first(
     Ok(())
 }
 
-/// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any more.
+/// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any
+/// more.
 pub(super) fn silence(
     call: &mut Call<'_>,
     key: &[u8],
@@ -95,7 +96,7 @@ pub(super) fn living(
 
 /// Does anybody wait? Nobody does in a queue that is no sorted set.
 pub(super) fn is_awaited(call: &mut Call<'_>, key: &[u8]) -> i64 {
-    read_set(call, &queue_of(key), 1, |set| i64::from(set.len() > 0)).unwrap_or(0)
+    read_set(call, &queue_of(key), 1, |set| i64::from(!set.is_empty())).unwrap_or(0)
 }
 
 /// The names and leases of the first waiters, as `inspect.lua` answers them.

@@ -71,18 +71,26 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Restore { .. } => Some(script::RESTORE),
         Action::Extend { lock, .. } if lock.has_more_keys() => Some(script::EXTEND_ALL),
         Action::Extend { .. } => Some(script::EXTEND),
-        Action::Release(it) | Action::Undo(it) if it.linger.is_some() => Some(script::LEAVE),
-        Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
-            Some(script::RELEASE_ALL)
-        }
-        Action::Release(it) | Action::Undo(it) if it.waiter.is_some() => Some(script::LEAVE_QUEUE),
-        Action::Release(_) | Action::Undo(_) => Some(script::RELEASE),
+        Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
         Action::Remove { .. } => Some(script::REMOVE),
         Action::Queue(_) => Some(script::QUEUE),
         Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
         Action::Listen { .. } | Action::Ping | Action::Await { .. } | Action::EndWaits => None,
+    }
+}
+
+/// The script that carries out this removal.
+fn script_of_removal(removal: &Removal) -> Script {
+    if removal.linger.is_some() {
+        script::LEAVE
+    } else if removal.lock.has_more_keys() {
+        script::RELEASE_ALL
+    } else if removal.waiter.is_some() {
+        script::LEAVE_QUEUE
+    } else {
+        script::RELEASE
     }
 }
 
@@ -133,23 +141,9 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             let ttl = decimal(ttl.as_millis(), &mut digits);
             encode_command(out, &[verb, name, b"1", &lock.key, &value_of(lock), ttl, proof]);
         }
-        Action::Release(Removal { lock, linger: Some(linger), waiter, .. })
-        | Action::Undo(Removal { lock, linger: Some(linger), waiter, .. }) => {
-            call(script::LEAVE).leave(lock, *linger, waiter.as_ref(), out);
-        }
-        Action::Release(it) | Action::Undo(it) if it.lock.has_more_keys() => {
-            call(script::RELEASE_ALL).release(&it.lock, request.reservation, out);
-        }
-        Action::Release(it) | Action::Undo(it) if queue::leaving(it).is_some() => {
-            let (call, reservation) = (call(script::LEAVE_QUEUE), request.reservation);
-            queue::leaving(it).map(|waiter| call.leave_queue(&it.lock, waiter, reservation, out));
-        }
         Action::Release(it) | Action::Undo(it) => {
-            let (verb, name) = name(script::RELEASE, form);
-            let mut digits = [0; 20];
-            let reservation = decimal(request.reservation.as_millis(), &mut digits);
-            let (key, value) = (&it.lock.key, value_of(&it.lock));
-            encode_command(out, &[verb, name, b"1", key, &value, reservation, proof]);
+            let script = script_of_removal(it);
+            call(script).removal(it, request.reservation, out);
         }
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => {

@@ -72,11 +72,12 @@ pub const HANDOFF: Script = Script {
 /// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
 /// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
 /// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
-/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or nothing,
-/// `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys that a
-/// node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the predecessor's
-/// value is a reservation, the lock is taken in the turn of the waiter, as by [`TURN`]; if it is
-/// another, the waiter is the one by which the predecessor was taken, and leaves the queue.
+/// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or
+/// nothing, `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys
+/// that a node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the
+/// predecessor's value is a reservation, the lock is taken in the turn of the waiter, as by
+/// [`TURN`]; if it is another, the waiter is the one by which the predecessor was taken, and leaves
+/// the queue.
 ///
 /// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
 /// all held the predecessor's value; if there are counters, their new value, one more than the
@@ -128,9 +129,9 @@ pub const REMOVE: Script =
 pub const LEAVE: Script =
     Script { source: include_str!("leave.lua"), sha1: "745cb67eb0f643ac46ea8130871ae3bb18f5635d" };
 
-/// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]`
-/// its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock, and is
-/// replaced.
+/// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
+/// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
+/// and is replaced.
 pub const RESTORE: Script = Script {
     source: include_str!("restore.lua"),
     sha1: "5d6a7fb29c02b4a54d4cac6af0ad5588463aa2df",
@@ -156,10 +157,10 @@ pub const QUEUE: Script =
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
 /// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
 ///
-/// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is not
-/// known whether a majority has granted the lock, who joins must get a larger number. Its lease has
-/// an empty value then. Waiters behind
-/// it whose lease has expired are removed, up to the first whose lease has not.
+/// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is
+/// not known whether a majority has granted the lock, who joins must get a larger number. Its lease
+/// has an empty value then. Waiters behind it whose lease has expired are removed, up to the first
+/// whose lease has not.
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =

@@ -84,6 +84,7 @@ pub struct Session {
 }
 
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each node, not one per command")]
 enum State {
     Down { retry_at: Time },
     Connecting { since: Time, phase: Phase },

@@ -90,7 +90,7 @@ impl EventLoop for Nodes {
         let is_to_sleep = may_sleep() && self.open.is_empty();
         let mut state = self.events.state.lock().unwrap();
         // A push is there until it is read, as bytes on a socket are.
-        while is_to_sleep && !state.is_woken && !(state.is_pushed && !self.waits.is_empty()) {
+        while is_to_sleep && !state.is_woken && (!state.is_pushed || self.waits.is_empty()) {
             state = self.events.changed.wait(state).unwrap();
         }
         state.is_woken = false;

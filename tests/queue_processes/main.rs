@@ -38,11 +38,18 @@ fn client(servers: &Servers) -> LockClient {
     with_lease(servers.urls(), LEASE).build().expect("the settings are good")
 }
 
+/// The same, and it holds its locks on all nodes. Its lease is also how long a bell of a dead waiter
+/// stays.
+fn all_nodes(servers: &Servers) -> LockClient {
+    let settings = with_lease(servers.urls(), LEASE).wait_for_all(true);
+    settings.build().expect("the settings are good")
+}
+
 #[test]
 fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most() {
     let _alone = alone();
     let (servers, folder) = (Servers::start(3), in_memory());
-    let held = take(&holder(servers.urls()), "name", LONG);
+    let held = take(&all_nodes(&servers), "name", LONG);
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
     let client = client(&servers);
@@ -61,7 +68,7 @@ fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most()
 fn a_stopped_waiter_at_the_head_is_passed_over_and_served_when_it_goes_on() {
     let _alone = alone();
     let (servers, folder) = (Servers::start(3), in_memory());
-    let held = take(&holder(servers.urls()), "name", LONG);
+    let held = take(&all_nodes(&servers), "name", LONG);
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
     let mut line = Line::before("name");

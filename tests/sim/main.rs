@@ -193,6 +193,14 @@ fn without_faults_waiters_are_served_in_order_and_soon() {
 }
 
 #[test]
+fn ten_thousand_waiters_are_served_in_order() {
+    if replayed().is_none() {
+        let violations = Simulation::run_parade(1);
+        assert!(violations.is_empty(), "{violations:?}");
+    }
+}
+
+#[test]
 fn outside_the_assumptions_two_clients_can_hold_one_lock() {
     for broken_assumption in [
         BrokenAssumption::LostData,

@@ -46,12 +46,18 @@ pub(crate) enum Mistake {
     TwinsUnrecognised,
     /// A thread whose attempt failed never retries.
     NeverTriesAgain,
+    /// A client takes the lock in its turn, however few nodes grant it.
+    TurnAssumed,
+    /// The nodes release a lock without a look at its queue.
+    QueueForgotten,
+    /// The nodes tell no waiter that they reserve the lock for it.
+    PushesLost,
     /// A client panics when another client holds the lock.
     PanicsOnRefusal,
 }
 
 /// All mistakes, and the guarantees that they break.
-pub(crate) const ALL: [(Mistake, Invariant); 26] = [
+pub(crate) const ALL: [(Mistake, Invariant); 30] = [
     (Mistake::TokenReused, Invariant::MutualExclusion),
     (Mistake::UndoForgotten, Invariant::Residue),
     (Mistake::UndoOnlyWhereGranted, Invariant::Residue),
@@ -77,5 +83,9 @@ pub(crate) const ALL: [(Mistake, Invariant); 26] = [
     (Mistake::StaleVotes, Invariant::Attribution),
     (Mistake::TimeoutIgnored, Invariant::Resources),
     (Mistake::NeverTriesAgain, Invariant::Liveness),
+    (Mistake::TurnAssumed, Invariant::MutualExclusion),
+    (Mistake::QueueForgotten, Invariant::Order),
+    (Mistake::QueueForgotten, Invariant::WakeUp),
+    (Mistake::PushesLost, Invariant::WakeUp),
     (Mistake::PanicsOnRefusal, Invariant::Panic),
 ];

@@ -20,9 +20,9 @@ use crate::mistake::Mistake;
 use crate::network::{Read, Side};
 use lock::show;
 use memory::Journal;
+use queue::is_of_queue;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
-use queue::is_of_queue;
 use redlatch::internal::node::command::{COUNTER_SUFFIX, is_reservation};
 use served::Served;
 use std::collections::BTreeMap;
@@ -149,6 +149,7 @@ impl Node {
         words: &[&[u8]],
         out: &mut Vec<u8>,
     ) {
+        context.tally.commands += 1;
         let now = self.clock.read(context.queue.now());
         if let Some(trouble) = self.trouble(context).filter(|trouble| trouble.refuses(words)) {
             let removed = Command::of(words).and_then(|command| command.removed());

@@ -9,8 +9,8 @@ pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
-use crate::random::Random;
 use crate::node::Ability;
+use crate::random::Random;
 use kinds::FAULTS;
 use redlatch::internal::engine::{Ttl, WAITER_LEASE};
 use std::time::Duration;
@@ -54,6 +54,10 @@ pub(crate) struct Options {
     pub(crate) abilities: Vec<Ability>,
     /// The longest wait for a lock, in milliseconds.
     pub(crate) wait_max: u64,
+    /// Does each thread take one lock, one after another, and how long is the first held?
+    pub(crate) is_parade: bool,
+    /// How often the servers look for expired keys.
+    pub(crate) sweep: u64,
     /// Is there nothing that could delay a waiter or take its place?
     pub(crate) is_quiet: bool,
     /// The largest drift of a clock, in parts per billion.
@@ -145,6 +149,8 @@ impl Options {
             unqueued_permille: random.pick(&[0, 0, 0, 300]),
             abilities: abilities(random),
             wait_max: longest,
+            is_parade: false,
+            sweep: 100 * MILLIS,
             is_quiet: false,
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
@@ -215,6 +221,11 @@ impl Options {
         let longest = self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS;
         // A client that does not queue reserves a lock that it releases for this time.
         longest.max(WAITER_LEASE.as_millis() as u64)
+    }
+
+    /// The lease of a waiter in front, in true time by the slowest clock.
+    pub(crate) fn front_lease(&self) -> u64 {
+        self.waiter_lease.map_or(0, |lease| lease.as_millis()) * MILLIS * 12 / 10
     }
 
     /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.

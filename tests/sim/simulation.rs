@@ -8,6 +8,7 @@
 mod faults;
 mod foreign;
 mod recovery;
+mod parade;
 mod strays;
 
 use crate::checker::Checker;
@@ -22,9 +23,6 @@ use crate::queue::Event;
 use crate::random::Random;
 use crate::tally::Tally;
 use foreign::ForeignLock;
-
-/// How often the servers look for expired keys.
-const SWEEP: u64 = 100 * MILLIS;
 
 /// The result of a history.
 #[derive(Debug)]
@@ -51,6 +49,11 @@ impl Simulation {
     ) -> Self {
         let mut random = Random::new(seed);
         let options = Options::draw(&mut random, broken_assumption, mistake);
+        Self::with(options, random, is_traced)
+    }
+
+    /// A history with these settings.
+    pub(crate) fn with(options: Options, random: Random, is_traced: bool) -> Self {
         let mut context = Context::new(options, random, is_traced);
         context.trace(|| format!("{:#?}", context.options));
         let password = context.options.password;
@@ -66,7 +69,7 @@ impl Simulation {
         }
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
-        simulation.context.queue.after(SWEEP, Event::Sweep);
+        simulation.context.queue.after(simulation.context.options.sweep, Event::Sweep);
         simulation
     }
 
@@ -127,7 +130,7 @@ impl Simulation {
 
     /// The servers remove expired keys, as Redis does ten times per second.
     fn sweep(&mut self) {
-        self.context.queue.after(SWEEP, Event::Sweep);
+        self.context.queue.after(self.context.options.sweep, Event::Sweep);
         for node in &mut self.nodes {
             node.sweep(&mut self.context);
         }

@@ -19,7 +19,8 @@ pub(crate) struct Tally {
     /// Grants and releases in quiet histories, while somebody waited.
     pub(crate) in_order: u64,
     pub(crate) awaited_releases: u64,
-    /// Messages of nodes to waiters.
+    /// Commands about locks, and messages of nodes to waiters.
+    pub(crate) commands: u64,
     pub(crate) pushes: u64,
     pub(crate) of_several: u64,
     /// By their names.
@@ -57,6 +58,7 @@ impl Tally {
         self.awaited += other.awaited;
         self.in_order += other.in_order;
         self.awaited_releases += other.awaited_releases;
+        self.commands += other.commands;
         self.pushes += other.pushes;
         self.of_several += other.of_several;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
@@ -68,9 +70,17 @@ impl fmt::Display for Tally {
         let Self { histories, events, grants, extensions, handoffs, fenced, of_several, .. } = self;
         write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
         write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
-        write!(f, "{fenced} fenced, {of_several} of several, {} from the queue, ", self.from_queue)?;
+        write!(
+            f,
+            "{fenced} fenced, {of_several} of several, {} from the queue, ",
+            self.from_queue
+        )?;
         write!(f, "{} awaited, {} pushes, ", self.awaited, self.pushes)?;
-        write!(f, "{} in order, {} awaited releases; faults:", self.in_order, self.awaited_releases)?;
+        write!(
+            f,
+            "{} in order, {} awaited releases; faults:",
+            self.in_order, self.awaited_releases
+        )?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };
             write!(f, "{before}{name} {count}")?;

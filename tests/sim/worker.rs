@@ -37,6 +37,8 @@ pub(crate) struct Worker {
     asked: Option<Asked>,
     /// Does it wait for a round that collects what the nodes tell about reservations?
     is_awaiting: bool,
+    /// Has it asked for the lock in its turn?
+    is_turn: bool,
     /// Does it ask the nodes about the queue, and is its entry without a number yet?
     is_entering: Option<bool>,
     /// Its name in the nodes' queue.
@@ -96,6 +98,7 @@ impl Worker {
             has_place: false,
             asked: None,
             is_awaiting: false,
+            is_turn: false,
             is_entering: None,
             waiter: None,
             is_successor: false,
@@ -157,7 +160,9 @@ impl Worker {
         let now = client.now(context);
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
-            State::Resting if client.is_cancelled && self.is_acquiring() => self.abandon(client, context),
+            State::Resting if client.is_cancelled && self.is_acquiring() => {
+                self.abandon(client, context)
+            }
             State::Resting => {
                 let entropy = self.draw(client, context);
                 self.handle(now, Input::Attempt(entropy));
@@ -275,6 +280,7 @@ impl Worker {
 
     fn note_asked(&mut self, request: &Request) {
         self.is_awaiting = is_wait(request);
+        self.is_turn = request.verb() == Verb::Turn;
         self.is_entering = None;
         if let Action::Queue(entry) = &request.action {
             self.waiter = Some(name(entry.waiter.as_bytes()));

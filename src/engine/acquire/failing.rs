@@ -32,10 +32,12 @@ impl Acquire {
         if !is_useless && self.fail_over_to_queue(now, started, &lock, (ballot, &failure)) {
             return;
         }
-        let waiter = self.place.take().map(|place| place.waiter());
+        let place = self.place.take();
+        let ttl = place.as_ref().map_or(self.ttl, |place| self.ttl.max(place.lease()));
+        let waiter = place.map(|place| place.waiter());
         // A waiter may stand in the queue of any node.
         let nodes = waiter.map_or(nodes, |_| NodeSet::all(self.rules.nodes));
-        let removal = Removal { lock, ttl: self.ttl, linger: None, waiter };
+        let removal = Removal { lock, ttl, linger: None, waiter };
         self.undo = Some(Request { action: Action::Undo(removal), nodes, ..request.clone() });
         self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }

@@ -17,8 +17,10 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Counters, FENCE_SEED_MAX, Lease, LockId, Request, Verdict, quorum,
+    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request,
+    Verdict, quorum,
 };
+use std::sync::Arc;
 
 /// The least value of a counter, by this wall clock.
 pub(super) fn seed(wall: u64) -> u64 {
@@ -26,6 +28,17 @@ pub(super) fn seed(wall: u64) -> u64 {
 }
 
 impl Acquire {
+    /// What an attempt with these random numbers takes.
+    pub(super) fn acquisition(&self, entropy: Entropy) -> Acquisition {
+        let lock = LockId {
+            key: Arc::clone(&self.key),
+            token: entropy.token,
+            attributes: self.attributes.clone(),
+        };
+        let fence = if self.is_fenced() { seed(entropy.wall) } else { 0 };
+        Acquisition { lock, ttl: self.ttl, fence }
+    }
+
     pub(super) fn is_fenced(&self) -> bool {
         self.attributes.as_ref().is_some_and(|attributes| attributes.fence.is_some())
     }

@@ -20,8 +20,8 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Acquisition, Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal,
-    Request, Token, Ttl, Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Token, Ttl,
+    Verdict, quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +31,8 @@ use std::time::Duration;
 const PROMPT_TURNS: u32 = 2;
 
 /// After how many failed turns the nodes are not believed any more when they tell about
-/// reservations: a server whose table of remembered keys is full tells it all the time. From then on
-/// this caller asks now and then.
+/// reservations: a server whose table of remembered keys is full tells it all the time. From then
+/// on this caller asks now and then.
 const BELIEVED_TURNS: u32 = 4;
 
 /// The place of a caller in the nodes' queue.
@@ -53,6 +53,11 @@ pub(super) struct Place {
 impl Place {
     pub(super) fn waiter(&self) -> Token {
         self.entry.waiter
+    }
+
+    /// How long its entry is kept.
+    pub(super) fn lease(&self) -> Ttl {
+        self.entry.lease
     }
 }
 
@@ -165,8 +170,11 @@ impl Acquire {
         let Some(place) = &mut self.place else { return };
         if !is_answered {
             let round = now.since(request.started);
-            // Nodes can lose their queue while somebody waits in it, with the rights to it.
-            let has_queue = self.rules.nodes - ballot.queue.without.len() >= quorum;
+            // Nodes can lose their queue while somebody waits in it, with the rights to it. And if
+            // other nodes are down, the nodes without a queue may be needed for a majority.
+            let without = ballot.queue.without.len();
+            let has_queue = self.rules.nodes - without >= quorum
+                && ballot.tally.granted.len() + without < quorum;
             if place.entry.number == 0 || !has_queue {
                 self.may_queue = has_queue;
                 return self.leave_and_back_off(now, request.started, ballot);
@@ -179,6 +187,7 @@ impl Acquire {
         if place.entry.number == 0 {
             place.entry.number = ballot.counters.largest;
             if ballot.counters.nodes.len() < quorum {
+                place.state = ballot.queue;
                 return self.ask(now);
             }
         }
@@ -280,16 +289,5 @@ impl Acquire {
     /// The waiter of a lock that was just taken.
     pub(super) fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(Place::waiter)
-    }
-
-    /// What an attempt with these random numbers takes.
-    pub(super) fn acquisition(&self, entropy: Entropy) -> Acquisition {
-        let lock = LockId {
-            key: Arc::clone(&self.key),
-            token: entropy.token,
-            attributes: self.attributes.clone(),
-        };
-        let fence = if self.is_fenced() { super::fencing::seed(entropy.wall) } else { 0 };
-        Acquisition { lock, ttl: self.ttl, fence }
     }
 }

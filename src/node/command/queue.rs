@@ -2,9 +2,7 @@
 
 use super::several::Call;
 use super::{decimal, value_of};
-use crate::engine::{
-    Acquisition, Listen, LockId, QueueEntry, QueueView, Removal, Token, Ttl, WAITER_NUMBER_MAX,
-};
+use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, Ttl, WAITER_NUMBER_MAX};
 use crate::resp::{Reply, encode_command};
 use std::time::Duration;
 
@@ -55,19 +53,6 @@ impl Call<'_> {
         self.run(&new.lock, &[], &[waiter.as_bytes(), &value_of(&new.lock), ttl], out);
     }
 
-    /// Removes a lock's key together with a waiter.
-    pub(super) fn leave_queue(
-        self,
-        lock: &LockId,
-        waiter: &Token,
-        reservation: Ttl,
-        out: &mut Vec<u8>,
-    ) {
-        let mut digits = [0; 20];
-        let reservation = decimal(reservation.as_millis(), &mut digits);
-        self.run(lock, &[], &[&value_of(lock), waiter.as_bytes(), reservation], out);
-    }
-
     /// Has the server tell this connection about a waiter's bell.
     pub(super) fn listen(self, key: &[u8], step: Listen, out: &mut Vec<u8>) {
         match step {
@@ -80,11 +65,6 @@ impl Call<'_> {
             }
         }
     }
-}
-
-/// The waiter of a removal that takes it out of the queue.
-pub(super) fn leaving(removal: &Removal) -> Option<&Token> {
-    removal.waiter.as_ref().filter(|_| removal.linger.is_none() && !removal.lock.has_more_keys())
 }
 
 /// A waiter's number and what the node says about it, in the elements behind the script's number.

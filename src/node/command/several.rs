@@ -1,7 +1,7 @@
 //! Requests about locks that have counters or several keys.
 
 use super::{decimal, value_of};
-use crate::engine::{Acquisition, LockId, Token, Ttl};
+use crate::engine::{Acquisition, LockId, Removal, Token, Ttl};
 use crate::resp::encode_command;
 
 /// The suffix that turns a lock's key into its counter's key. No lock's key may end with it.
@@ -88,24 +88,30 @@ impl Call<'_> {
         self.run(lock, &[], &[&value_of(lock), ttl], out);
     }
 
-    /// Deletes all keys that hold the lock's value.
-    pub(super) fn release(self, lock: &LockId, reservation: Ttl, out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
-        let reservation = decimal(reservation.as_millis(), &mut digits);
-        self.run(lock, &[], &[&value_of(lock), reservation], out);
-    }
-
-    /// Sets the ttl of all keys that hold the lock's value.
-    pub(super) fn leave(
-        self,
-        lock: &LockId,
-        linger: Ttl,
-        waiter: Option<&Token>,
-        out: &mut Vec<u8>,
-    ) {
-        let mut millis = [0; 20];
-        let linger = decimal(linger.as_millis(), &mut millis);
-        self.run(lock, &[], &[&value_of(lock), linger, name_of(waiter)], out);
+    /// Removes a lock, by the script that fits it.
+    pub(super) fn removal(self, removal: &Removal, reservation: Ttl, out: &mut Vec<u8>) {
+        let Removal { lock, linger, waiter, .. } = removal;
+        let [mut linger_digits, mut digits] = [[0; 20]; 2];
+        let (value, reservation) = (value_of(lock), decimal(reservation.as_millis(), &mut digits));
+        match (linger, waiter) {
+            (Some(linger), _) => {
+                let linger = decimal(linger.as_millis(), &mut linger_digits);
+                self.run(lock, &[], &[&value, linger, name_of(waiter.as_ref())], out);
+            }
+            (None, Some(waiter)) if !lock.has_more_keys() => {
+                self.run(lock, &[], &[&value, waiter.as_bytes(), reservation], out);
+            }
+            (None, _) if lock.has_more_keys() => {
+                self.run(lock, &[], &[&value, reservation], out);
+            }
+            // Every release of a lock that nobody waits for takes this way, without a list.
+            (None, _) => {
+                let (verb, name) = self.name;
+                let words: [&[u8]; 7] =
+                    [verb, name, b"1", &lock.key, &value, reservation, self.proof];
+                encode_command(out, &words);
+            }
+        }
     }
 
     /// Runs the script with the keys of a lock, the keys of its counters, and these arguments.

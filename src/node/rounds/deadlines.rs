@@ -5,7 +5,7 @@
 
 use super::Rounds;
 use crate::clock::Time;
-use crate::engine::Request;
+use crate::engine::{Request, Verb};
 use crate::node::session::Session;
 
 impl<W> Rounds<W> {
@@ -30,8 +30,10 @@ impl<W> Rounds<W> {
         if self.awaited == 0 || now < self.ends_at || !request.verb().is_removal() {
             return;
         }
-        let is_its =
-            |other: &Request| other.verb().is_acquisition() && is_same_token(other, request);
+        let is_its = |other: &Request| {
+            let verb = other.verb();
+            (verb.is_acquisition() || verb == Verb::Queue) && is_same_token(other, request)
+        };
         for slot in 0..self.entries.len() {
             if self.entries[slot].request.as_ref().is_some_and(is_its) {
                 self.settle(now, slot, true);

@@ -3,17 +3,23 @@
 use super::Rounds;
 use crate::clock::Time;
 use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use crate::node::session::Session;
 
 impl<W> Rounds<W> {
     /// Notes the waiters that come and go with this request. A reservation that is told before the
     /// waiter's round is opened must not be lost.
     pub(super) fn note_waiter(&mut self, request: &Request) {
-        let Some(waiter) = request.waiter() else { return };
+        let predecessor = request.predecessor().and_then(|before| before.waiter);
+        let Some(waiter) = request.waiter().or(predecessor) else { return };
         match request.verb() {
             Verb::Queue => drop(self.reserved.insert(waiter, NodeSet::EMPTY)),
             Verb::Await => {}
-            // Its turn, or its removal: what was told before counts no more.
-            _ => drop(self.reserved.remove(&waiter)),
+            // What was told before its turn counts no more.
+            Verb::Turn => drop(self.reserved.remove(&waiter)),
+            _ => {
+                self.reserved.remove(&waiter);
+                self.sessions.iter_mut().for_each(|session| session.forget_bell(&waiter));
+            }
         }
     }
 
@@ -38,6 +44,14 @@ impl<W> Rounds<W> {
                 self.settle(now, slot, false);
             }
         }
+    }
+
+    /// How many waiters are known, and for how many of them the nodes remember bells. Both are zero
+    /// when nobody waits.
+    #[must_use]
+    pub fn queue_load(&self) -> (usize, usize) {
+        let bells = self.sessions.iter().map(Session::bells).sum();
+        (self.reserved.len() + self.waits.len(), bells)
     }
 
     /// Ends all rounds that wait for reservations, now and from now on.

@@ -1,9 +1,9 @@
 //! The bells of waiters: how a node tells this connection that it reserves a lock for a waiter.
 //!
 //! A waiter's bell is a key of its own, which does not exist. The connection reads it in a script
-//! under `CLIENT TRACKING ON OPTIN` (RESP3, since Redis 6), so the server remembers the key for this
-//! connection. When a node reserves the lock for the waiter, it sets that key, and the server pushes
-//! an invalidation to this connection alone, and forgets the key.
+//! under `CLIENT TRACKING ON OPTIN` (RESP3, since Redis 6), so the server remembers the key for
+//! this connection. When a node reserves the lock for the waiter, it sets that key, and the server
+//! pushes an invalidation to this connection alone, and forgets the key.
 //!
 //! A ring is a hint. It may be lost with the connection, come twice or for nothing: the client asks
 //! before it believes anything. Without RESP3, or without the right to `CLIENT TRACKING`, there is
@@ -11,7 +11,7 @@
 
 use super::Session;
 use crate::clock::Time;
-use crate::engine::{Action, Listen, QueueEntry, Removal, Request, Token, Verb, Vote};
+use crate::engine::{Action, Listen, QueueEntry, QueueView, Removal, Request, Token, Verb, Vote};
 use crate::node::Ticket;
 use crate::node::command::{Form, Meaning, waiter_of_bell};
 use crate::node::node_error::NodeError;
@@ -81,25 +81,22 @@ impl Bells {
             _ => {}
         }
     }
-
-    /// The node reserves the lock for this waiter, as its answer says.
-    pub(super) fn ring(&mut self, waiter: Token) {
-        self.rings.push_back(waiter);
-    }
-
-    pub(super) fn is_heard(&self, waiter: &Token) -> bool {
-        self.pushes == Pushes::On && self.heard.contains(waiter)
-    }
-
-    pub(super) fn use_queue(&mut self) {
-        self.is_used = true;
-    }
 }
 
 impl Session {
     /// The next waiter for which the node reserves the lock, if it told so.
     pub(in crate::node) fn poll_ring(&mut self) -> Option<Token> {
         self.bells.rings.pop_front()
+    }
+
+    /// The waiter is gone: its bell is not waited for. The server may remember it for longer.
+    pub(in crate::node) fn forget_bell(&mut self, waiter: &Token) {
+        self.bells.heard.remove(waiter);
+    }
+
+    /// How many bells the server remembers for the connection, as far as is known.
+    pub(in crate::node) fn bells(&self) -> usize {
+        if self.is_down() { 0 } else { self.bells.heard.len() }
     }
 
     /// Whether clients can wait in a queue on this node, once that is known.
@@ -145,6 +142,17 @@ impl Session {
         // By its source: the server would forget `CLIENT CACHING` with a script that it does not
         // know.
         self.flight.push(now, None, Request { action, ..request.clone() }, Form::Source);
+    }
+
+    /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not
+    /// waited for.
+    pub(super) fn queued(&mut self, request: &Request, view: QueueView, counts: bool) -> QueueView {
+        let is_reserved = view.is_reserved && counts;
+        let waiter = request.waiter();
+        let is_heard = waiter.is_some_and(|waiter| self.bells.heard.contains(&waiter));
+        self.bells.is_used = true;
+        self.bells.rings.extend(waiter.filter(|_| is_reserved));
+        QueueView { is_reserved, is_heard: is_heard && self.bells.pushes == Pushes::On, ..view }
     }
 
     /// Processes the reply to a step of [`listen`](Self::listen).

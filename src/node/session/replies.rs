@@ -3,7 +3,7 @@
 use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Action, QueueView, Verb, Vote};
+use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::identity::Identity;
@@ -123,26 +123,29 @@ impl Session {
         command: InFlight,
         reply: &Reply<'_>,
     ) -> Result<(), NodeError> {
-        let took = Some(now.since(command.sent_at));
-        let answer = |vote, problem| {
-            let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
-            answer.map(|answer| Answer { was_sent: true, took, ..answer })
-        };
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
         if let Action::Listen { step, .. } = command.request.action {
             return self.listened(step, meaning);
         }
-        match &meaning {
-            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
-                self.scripts.learn(&command.request);
-            }
-            Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(&command.request),
-            // The server has forgotten all scripts, not only this one.
-            Meaning::UnknownScript => self.scripts = KnownScripts::default(),
-            Meaning::Failed(_) | Meaning::Nonsense(_) => {}
-        }
+        self.learn_script(&command.request, &meaning);
+        self.count(now, command, meaning, reply)
+    }
+
+    /// Counts the meaning of a reply.
+    fn count(
+        &mut self,
+        now: Time,
+        command: InFlight,
+        meaning: Meaning,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        let took = Some(now.since(command.sent_at));
+        let answer = |vote, problem| {
+            let answer = command.ticket.map(|ticket| Answer::new(ticket, vote, problem));
+            answer.map(|answer| Answer { was_sent: true, took, ..answer })
+        };
         match meaning {
             Meaning::GrantedNew => {
                 let (vote, problem) = self.grant(now, true);
@@ -156,16 +159,8 @@ impl Session {
                 self.answers.extend(answer.map(|it| Answer { counter, is_awaited, ..it }));
             }
             Meaning::Queued(number, view) => {
-                let waiter = command.request.waiter();
-                // A node whose grants do not count is not waited for.
                 let problem = self.quarantine(now);
-                let is_reserved = view.is_reserved && problem.is_none();
-                let is_heard = waiter.is_some_and(|waiter| self.bells.is_heard(&waiter));
-                if let Some(waiter) = waiter.filter(|_| is_reserved) {
-                    self.bells.ring(waiter);
-                }
-                self.bells.use_queue();
-                let view = Some(QueueView { is_heard, is_reserved, ..view });
+                let view = Some(self.queued(&command.request, view, problem.is_none()));
                 let (counter, answer) = (Some(number), answer(Vote::Granted, problem));
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
@@ -188,21 +183,15 @@ impl Session {
             Meaning::UnknownScript => {
                 let text = describe(reply, self.options.credentials.password.as_deref());
                 self.answers.extend(answer(Vote::Failed, Some(NodeError::UnexpectedReply(text))));
-                match command.form {
-                    Form::Digest => self.remove_predecessor_later(now, command.request),
-                    // The server does not know the script whose source it was just sent.
-                    Form::Source => self.remove_again_later(now, command),
-                }
+                self.remove_after_unknown_script(now, command);
             }
             Meaning::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
-                let problem = NodeError::NoQueue(error);
-                self.answers.extend(answer(Vote::Failed, Some(problem)));
+                self.answers.extend(answer(Vote::Failed, Some(NodeError::NoQueue(error))));
                 // Has it withdrawn the attempt? It may have failed at its first step.
-                if let Some(removal) = removal_if_unanswered(command.request) {
-                    self.remove_later(now, None, removal);
-                }
+                let removal = removal_if_unanswered(command.request);
+                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
             }
             Meaning::Failed(problem) => {
                 self.answers.extend(answer(Vote::Failed, Some(problem.clone())));
@@ -215,6 +204,27 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    fn remove_after_unknown_script(&mut self, now: Time, command: InFlight) {
+        match command.form {
+            Form::Digest => self.remove_predecessor_later(now, command.request),
+            // The server does not know the script whose source it was just sent.
+            Form::Source => self.remove_again_later(now, command),
+        }
+    }
+
+    /// Learns from the reply to a request whether the server has the script.
+    fn learn_script(&mut self, request: &Request, meaning: &Meaning) {
+        match meaning {
+            Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
+                self.scripts.learn(request);
+            }
+            Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(request),
+            // The server has forgotten all scripts, not only this one.
+            Meaning::UnknownScript => self.scripts = KnownScripts::default(),
+            Meaning::Failed(_) | Meaning::Nonsense(_) => {}
+        }
     }
 
     /// The vote of a node that granted a lock. If the lock was free there, the grant counts only

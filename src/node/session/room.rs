@@ -22,7 +22,8 @@ impl Session {
         self.write_pending_releases(now);
         while self.waiting.first().is_some_and(|request| self.flight.has_room(request)) {
             let Some((ticket, request)) = self.waiting.pop() else { return };
-            self.write(now, Some(ticket), request);
+            let (ticket, request) = self.adapted(now, Some(ticket), &request);
+            self.write(now, ticket, request.into_owned());
         }
     }
 

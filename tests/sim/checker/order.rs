@@ -5,12 +5,12 @@
 //! somebody waits, the next holder has it after a few rounds.
 
 use super::{Checker, Invariant, Name};
+use std::collections::BTreeMap;
 
 /// A waiter with a place in the nodes' queue.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     resource: u64,
-    waiter: Name,
     /// When a majority had numbered it.
     since: u64,
 }
@@ -20,7 +20,7 @@ struct Place {
 pub(crate) struct Order {
     /// How soon a released lock must have its next holder, in a history without faults.
     pub(crate) soon: Option<u64>,
-    places: Vec<Place>,
+    places: BTreeMap<Name, Place>,
     /// Resources, and since when they lie free.
     free: Vec<(u64, u64)>,
     late: Vec<String>,
@@ -32,9 +32,7 @@ pub(crate) struct Order {
 impl Order {
     /// A majority of the nodes has given a waiter its number.
     pub(crate) fn joined(&mut self, resource: u64, waiter: Name, now: u64) {
-        if !self.places.iter().any(|place| place.waiter == waiter) {
-            self.places.push(Place { resource, waiter, since: now });
-        }
+        self.places.entry(waiter).or_insert(Place { resource, since: now });
     }
 
     /// A holder has begun to release a lock.
@@ -48,10 +46,7 @@ impl Order {
 
     /// A waiter has given up. The lock may have been reserved for it.
     pub(crate) fn left(&mut self, waiter: Name, now: u64) {
-        let Some(index) = self.places.iter().position(|place| place.waiter == waiter) else {
-            return;
-        };
-        let resource = self.places.swap_remove(index).resource;
+        let Some(Place { resource, .. }) = self.places.remove(&waiter) else { return };
         let was_free = self.free.iter().any(|(other, _)| *other == resource);
         self.free.retain(|(other, _)| *other != resource);
         if was_free && self.is_awaited(resource) {
@@ -60,7 +55,7 @@ impl Order {
     }
 
     fn is_awaited(&self, resource: u64) -> bool {
-        self.places.iter().any(|place| place.resource == resource)
+        self.places.values().any(|place| place.resource == resource)
     }
 
     /// The lock is held again, or the history is over.
@@ -70,7 +65,8 @@ impl Order {
         };
         let (_, since) = self.free.swap_remove(index);
         if self.soon.is_some_and(|soon| now - since > soon) {
-            self.late.push(format!("{resource} lay free from {since} to {now}: {:?}", self.places));
+            let waiting = self.places.len();
+            self.late.push(format!("{resource} lay free from {since} to {now} for {waiting}"));
         }
     }
 }
@@ -86,15 +82,15 @@ impl Checker {
         now: u64,
     ) {
         self.order.taken(resource, now);
-        self.order.places.retain(|place| Some(place.waiter) != waiter);
+        waiter.and_then(|waiter| self.order.places.remove(&waiter));
         if self.order.soon.is_none() {
             return;
         }
         self.order.checked += u64::from(self.order.is_awaited(resource));
-        let passed = self.order.places.iter().find(|place| {
+        let passed = self.order.places.iter().find(|(_, place)| {
             place.resource == resource && called_at.is_some_and(|called| place.since < called)
         });
-        if let Some(passed) = passed.copied() {
+        if let Some(passed) = passed {
             let text = format!("{waiter:?}, called at {called_at:?}, has passed {passed:?}");
             self.report_violation(Invariant::Order, text);
         }

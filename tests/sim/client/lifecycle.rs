@@ -5,8 +5,8 @@ use super::{Client, Link};
 use crate::clock::MICROS;
 use crate::context::Context;
 use crate::mistake::Mistake;
-use crate::worker::Worker;
 use crate::queue::Event;
+use crate::worker::Worker;
 use redlatch::internal::engine::{Action, Node, Request};
 
 /// The begin of histories, by a correct wall clock.
@@ -35,6 +35,11 @@ impl Client {
             (0..self.links.len()).map(|node| self.rounds.session(Node::new(node)).load()).collect();
         let (in_flight, pending_releases): (Vec<usize>, Vec<usize>) = loads.into_iter().unzip();
         (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
+    }
+
+    /// The number of waiters that are remembered, and of bells on connections.
+    pub(crate) fn queue_load(&self) -> (usize, usize) {
+        self.rounds.queue_load()
     }
 
     /// Pauses the client: no thread runs.

@@ -71,6 +71,7 @@ impl Node {
         let has = |mistake| context.options.has(mistake);
         match command.kind {
             Kind::Remove if has(Mistake::ReleaseWithoutComparing) => {}
+            Kind::Remove if has(Mistake::QueueForgotten) && self.is_held_by(now, command) => {}
             Kind::Force if has(Mistake::UnseenRemoved) => {}
             Kind::Extend if has(Mistake::ExtensionShortens) => {
                 let reply = self.ask(now, connection, words);
@@ -99,6 +100,12 @@ impl Node {
             }
             other => other,
         }
+    }
+
+    /// Does the first key hold the command's token?
+    fn is_held_by(&self, now: Time, command: &Command<'_>) -> bool {
+        let held = command.keys.first().and_then(|key| self.look(now, key));
+        held.is_some_and(|(token, _)| Some(token) == command.token)
     }
 
     /// The lock of a key, and its remaining milliseconds. A reservation is no lock.

@@ -4,6 +4,7 @@
 use super::{Health, Node};
 use crate::checker::Invariant;
 use crate::context::Context;
+use crate::mistake::Mistake;
 use crate::network::Side;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
@@ -59,6 +60,10 @@ impl Node {
     pub(super) fn remember(&mut self, context: &Context, words: &[&[u8]]) {
         let [b"EVAL" | b"EVALSHA", named, _, bell, ..] = words else { return };
         let is_listen = *named == script::LISTEN.source.as_bytes();
+        if is_listen {
+            let bell = bell.escape_ascii();
+            context.trace(|| format!("node {}: {bell} is read", self.index));
+        }
         if self.ability != Ability::SmallTable || !is_listen {
             return;
         }
@@ -79,9 +84,15 @@ impl Node {
         while let Some((id, message)) = self.keyspace.poll_push() {
             let found = self.served.iter().find(|(_, served)| served.state.id() == id);
             let Some((connection, served)) = found else { continue };
+            if context.options.has(Mistake::PushesLost) {
+                continue;
+            }
             let (connection, mut bytes) = (*connection, Vec::new());
             message.encode(served.state.protocol(), &mut bytes);
-            context.trace(|| format!("node {}: a push to {:?}", self.index, served.client));
+            context.trace(|| {
+                let text = bytes.escape_ascii();
+                format!("node {}: a push to {:?}: {text}", self.index, served.client)
+            });
             context.tally.pushes += 1;
             match &mut current {
                 Some((this, out)) if *this == connection => out.extend_from_slice(&bytes),

@@ -143,6 +143,12 @@ impl Options {
                 (self.nodes, self.twins, self.clients) = (3, Some((0, 2)), 4);
                 (self.resources, self.restart_guard) = (1, false);
             }
+            Some(Mistake::QueueForgotten | Mistake::PushesLost) => self.focus_on_order(random),
+            Some(Mistake::TurnAssumed) => {
+                (self.clients, self.resources, self.patient_permille) = (4, 1, 800);
+                self.waiter_lease = Ttl::from_duration(Duration::from_millis(100));
+                self.abilities.fill(Ability::All);
+            }
             Some(Mistake::ClockStopsInSuspend) => {
                 self.resources = 1;
                 self.faults = vec![Fault::Pause];

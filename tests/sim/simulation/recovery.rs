@@ -43,7 +43,7 @@ impl Simulation {
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
         // Waiters that died, or whose late bytes brought them back, are before the others until
         // their leases have expired.
-        let budget = budget + options.longest_lease();
+        let budget = budget + 2 * options.front_lease();
         let end = self.context.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let alive = self.clients.iter().filter(|client| client.is_alive);
@@ -114,6 +114,11 @@ impl Simulation {
             }
         }
         for client in self.clients.iter_mut().filter(|client| client.is_alive) {
+            let waiters = client.queue_load();
+            if waiters != (0, 0) {
+                let text = format!("client {:?} ends with {waiters:?} waiters", client.name);
+                self.context.checker.report_violation(Invariant::Resources, text);
+            }
             let load = client.load();
             if load != (0, 0, 0) {
                 let text = format!("client {:?} ends with {load:?} under way", client.name);

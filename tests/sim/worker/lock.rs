@@ -31,6 +31,9 @@ impl Worker {
         if context.is_over {
             return;
         }
+        if context.options.is_parade && self.called_at > 0 {
+            return;
+        }
         if client.is_cancelled && !context.has_faults_ended {
             return self.sleep(client, context, context.queue.now() + SECONDS / 5);
         }
@@ -208,7 +211,10 @@ impl Worker {
         let now = context.queue.now();
         let Some(lease) = &self.lease else { return };
         let valid = client.clock.when(lease.valid_until).saturating_sub(now);
-        let work = if context.has_faults_ended {
+        let work = if context.options.is_parade {
+            // All others arrive meanwhile.
+            if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
+        } else if context.has_faults_ended {
             context.random.below(5 * MILLIS)
         } else if context.options.is_quiet {
             context.random.below(valid / 4)

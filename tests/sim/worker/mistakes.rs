@@ -75,7 +75,7 @@ impl Worker {
 
     /// Changes a ballot, for some mistakes.
     pub(super) fn tamper(&mut self, context: &Context, mut ballot: Ballot) -> Ballot {
-        if !self.is_acquiring() {
+        if !self.is_acquiring() || self.is_awaiting || self.is_entering.is_some() {
             return ballot;
         }
         let granted = ballot.tally.granted;
@@ -88,6 +88,9 @@ impl Worker {
             Some(Mistake::QuorumOneLess) if granted.len() + 1 == quorum(context.options.nodes) => {
                 let missing = NodeSet::all(context.options.nodes).without(granted);
                 missing.iter().take(1).for_each(|node| add(&mut ballot, node));
+            }
+            Some(Mistake::TurnAssumed) if self.is_turn => {
+                NodeSet::all(context.options.nodes).iter().for_each(|node| add(&mut ballot, node));
             }
             Some(Mistake::StaleVotes) => self.stale.iter().for_each(|node| add(&mut ballot, node)),
             _ => {}

@@ -1,5 +1,5 @@
-//! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered, the
-//! lowest number holds the lock, and each other watches the number before its own.
+//! ZooKeeper's recipe for a lock, over a bare socket: each client makes a node that is numbered,
+//! the lowest number holds the lock, and each other watches the number before its own.
 
 use super::address;
 use crate::work::Blocking;

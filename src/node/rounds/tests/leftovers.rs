@@ -126,3 +126,21 @@ fn a_removal_skips_unknown_nodes() {
     nodes.rounds.post(nodes.now, &undo);
     (0..3).for_each(|index| assert_eq!(nodes.commands(index), ["EVAL 1"]));
 }
+
+#[test]
+fn a_waiter_that_left_after_its_deadline_is_not_written_after_its_removal() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(2);
+    nodes.pass(500);
+    nodes.connect(2);
+    nodes.open(1, Verb::Queue, 1);
+    nodes.now = nodes.now.after(Duration::from_millis(500));
+    let name = Some(crate::engine::Token::new([1; crate::engine::Token::LEN]));
+    let mut leave = request(Verb::Undo, 1, nodes.now);
+    let crate::engine::Action::Undo(removal) = &mut leave.action else { panic!() };
+    removal.waiter = name;
+    nodes.rounds.post(nodes.now, &leave);
+    nodes.receive(2, &greeting("run 2", 1_000));
+    let late = nodes.commands(2);
+    assert!(late.iter().all(|command| command == "EVAL 1"), "{late:?}");
+}

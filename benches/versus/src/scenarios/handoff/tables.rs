@@ -101,8 +101,8 @@ pub fn costs(context: &Context, case: &Case, runs: &[Run]) -> Findings {
     Findings {
         title: title(context, case, "hand-over"),
         about: "`lies free`: from just before the call that releases the lock to the return of \
-                the next holder's call that waits for it. `to another`: the share of grants that did \
-                not go to the client that had just released the lock, and how long it lay free \
+                the next holder's call that waits for it. `to another`: the share of grants that \
+                did not go to the client that had just released the lock, and how long it lay free \
                 before these. `solo acquire`: the time to acquire a \
                 free lock, by one of the same processes alone, just before. Per grant and node: \
                 `sent`: commands that clients sent, and `from scripts`: calls that scripts made, \

@@ -203,3 +203,24 @@ fn a_failed_handoff_joins_and_removes_the_predecessor() {
     let request = script.request();
     assert_eq!((request.verb(), token_of(&request)), (Verb::Queue, draw(1).token));
 }
+
+#[test]
+fn a_removal_at_the_deadline_is_worth_sending_for_as_long_as_the_entry_is_kept() {
+    let rules = Rules { waiter_lease: Some(ttl(1_500)), ..(*rules(5)).clone() };
+    let key = Arc::from(&b"key"[..]);
+    let acquire = Acquire::new(Arc::new(rules), key, ttl(100), until(1_520));
+    let (mut script, _) = joined(acquire, 0);
+    script.answer(1_500, ballot("yyy--"));
+    script.attempt(1_500, draw(2));
+    let undo = script.answer(1_520, ballot("yy---")).undo();
+    assert_eq!((undo.waiter(), undo.ttl()), (Some(draw(1).token), Some(ttl(1_500))));
+}
+
+#[test]
+fn no_place_is_known_before_the_number_is_settled() {
+    let (mut script, _) = refused(waiting(Wait::Forever));
+    let mut answers = numbered([7, 8, 9, 0, 0]);
+    answers.queue.place = 5;
+    script.answer(1_010, answers).request();
+    assert_ne!(script.operation().place(), Some(0), "five others are before it");
+}
