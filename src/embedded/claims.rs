@@ -71,7 +71,7 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         depart(call, key, waiter);
     }
     // A queue that is no sorted set is nobody's.
-    let following = living(call, key, usize::from(is_turn), 57).unwrap_or(None);
+    let following = living(call, key, usize::from(is_turn), 59).unwrap_or(None);
     let is_new = i64::from(is_turn || held.contains(&false));
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
     let answer = [proof, is_new, fence, i64::from(following.is_some())];

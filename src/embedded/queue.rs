@@ -69,10 +69,14 @@ pub(super) fn silence(
     if left > 0 { put(call, &lease, b"", left.to_string().as_bytes(), line) } else { Ok(()) }
 }
 
-/// A waiter leaves the queue. The scripts ignore errors of these steps.
+/// A waiter leaves the queue, and the server forgets its bell. The scripts ignore errors of these
+/// steps.
 pub(super) fn depart(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
     let _ = withdraw(call, &queue_of(key), waiter, 1);
+    let bell = bell_of(key, waiter);
+    let _ = put(call, &bell, b"", b"1000", 1);
     remove(call, &lease_of(key, waiter));
+    remove(call, &bell);
 }
 
 /// Removes waiters without a lease from behind the first `rank`, and returns the first of them that

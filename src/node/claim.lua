@@ -48,7 +48,9 @@ if is_turn then
   end
 elseif ARGV[7] ~= '' then
   redis.pcall('ZREM', queue, ARGV[7])
-  redis.pcall('DEL', lease .. ARGV[7])
+  local bell = KEYS[1] .. ':redlatch:bell:' .. ARGV[7]
+  redis.pcall('SET', bell, '', 'PX', 1000)
+  redis.pcall('DEL', lease .. ARGV[7], bell)
 end
 local behind = is_turn and 1 or 0
 local following = redis.pcall('ZRANGE', queue, behind, behind)[1]

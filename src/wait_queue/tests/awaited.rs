@@ -4,11 +4,9 @@ use super::*;
 
 #[test]
 fn a_lock_for_which_another_client_waits_is_handed_off_for_a_short_time_only() {
-    for (awaited, is_awaited, is_handed_off) in [
-        (Duration::ZERO, true, false),
-        (Duration::ZERO, false, true),
-        (LONG, true, true),
-    ] {
+    for (awaited, is_awaited, is_handed_off) in
+        [(Duration::ZERO, true, false), (Duration::ZERO, false, true), (LONG, true, true)]
+    {
         let limit = HandoffLimit { count: 9, time: LONG, awaited };
         let queues = Arc::new(WaitQueues::new(limit, Arc::new(OwnerProcess::here())));
         let head = alone(&queues);

@@ -87,9 +87,11 @@ fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
 
 #[test]
 fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
-    for (without, joins_again) in [("yy---", true), ("yyy--", false)] {
+    // The nodes without a queue are a majority, or with those that let the waiter in.
+    let table = [("ffffy", "y----", true), ("fffyy", "yy---", false), ("fffyy", "yyy--", false)];
+    for (votes, without, joins_again) in table {
         let (mut script, _) = refused(waiting(Wait::Forever));
-        let mut answers = ballot("fffyy");
+        let mut answers = ballot(votes);
         answers.queue.without = nodes(without);
         script.answer(1_010, answers);
         leaves(&mut script, draw(1).token);
