@@ -66,7 +66,7 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     let key = *words.keys.first().ok_or_else(malformed)?;
     if is_turn {
-        silence(call, key, waiter, 47)?;
+        silence(call, key, waiter, (limit, 47))?;
     } else if !waiter.is_empty() {
         depart(call, key, waiter);
     }

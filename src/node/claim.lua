@@ -42,7 +42,7 @@ end
 local lease = KEYS[1] .. ':redlatch:lease:'
 if is_turn then
   redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[7])
-  local left = redis.call('PTTL', lease .. ARGV[7])
+  local left = math.min(redis.call('PTTL', lease .. ARGV[7]), tonumber(ARGV[4]))
   if left > 0 then
     redis.call('SET', lease .. ARGV[7], '', 'PX', left)
   end

@@ -86,7 +86,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "c79281706be141244d511d23251f49073d9c0cf0" };
+    Script { source: include_str!("claim.lua"), sha1: "d5976c6e96d13cf571e78aee8b7149316066a2e0" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -164,7 +164,7 @@ pub const QUEUE: Script =
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "6631272d290af924e723604afeefefc98f6df107" };
+    Script { source: include_str!("turn.lua"), sha1: "d07cb3f7bdb591b1ac0cafe18ea29d18d6e04895" };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is
 /// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
