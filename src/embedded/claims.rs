@@ -66,12 +66,12 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     let key = *words.keys.first().ok_or_else(malformed)?;
     if is_turn {
-        silence(call, key, waiter, 47)?;
+        silence(call, key, waiter, (limit, 47))?;
     } else if !waiter.is_empty() {
         depart(call, key, waiter);
     }
     // A queue that is no sorted set is nobody's.
-    let following = living(call, key, usize::from(is_turn), 57).unwrap_or(None);
+    let following = living(call, key, usize::from(is_turn), 59).unwrap_or(None);
     let is_new = i64::from(is_turn || held.contains(&false));
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
     let answer = [proof, is_new, fence, i64::from(following.is_some())];

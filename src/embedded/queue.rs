@@ -61,18 +61,22 @@ pub(super) fn silence(
     call: &mut Call<'_>,
     key: &[u8],
     waiter: &[u8],
-    line: u32,
+    (ttl, line): (i64, u32),
 ) -> Result<(), Raised> {
     remove(call, &bell_of(key, waiter));
     let lease = lease_of(key, waiter);
-    let left = remaining(call, &lease);
+    let left = remaining(call, &lease).min(ttl);
     if left > 0 { put(call, &lease, b"", left.to_string().as_bytes(), line) } else { Ok(()) }
 }
 
-/// A waiter leaves the queue. The scripts ignore errors of these steps.
+/// A waiter leaves the queue, and the server forgets its bell. The scripts ignore errors of these
+/// steps.
 pub(super) fn depart(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
     let _ = withdraw(call, &queue_of(key), waiter, 1);
+    let bell = bell_of(key, waiter);
+    let _ = put(call, &bell, b"", b"1000", 1);
     remove(call, &lease_of(key, waiter));
+    remove(call, &bell);
 }
 
 /// Removes waiters without a lease from behind the first `rank`, and returns the first of them that
@@ -188,7 +192,7 @@ pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         return Ok(no(proof));
     }
     put(call, key, ours, ttl, 11)?;
-    silence(call, key, waiter, 16)?;
+    silence(call, key, waiter, (millis(words, 2)?, 16))?;
     let is_awaited = i64::from(living(call, key, 1, 18)?.is_some());
     Ok(OwnedReply::Array([proof, 1, is_awaited].map(OwnedReply::Integer).into()))
 }

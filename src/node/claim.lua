@@ -42,13 +42,15 @@ end
 local lease = KEYS[1] .. ':redlatch:lease:'
 if is_turn then
   redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[7])
-  local left = redis.call('PTTL', lease .. ARGV[7])
+  local left = math.min(redis.call('PTTL', lease .. ARGV[7]), tonumber(ARGV[4]))
   if left > 0 then
     redis.call('SET', lease .. ARGV[7], '', 'PX', left)
   end
 elseif ARGV[7] ~= '' then
   redis.pcall('ZREM', queue, ARGV[7])
-  redis.pcall('DEL', lease .. ARGV[7])
+  local bell = KEYS[1] .. ':redlatch:bell:' .. ARGV[7]
+  redis.pcall('SET', bell, '', 'PX', 1000)
+  redis.pcall('DEL', lease .. ARGV[7], bell)
 end
 local behind = is_turn and 1 or 0
 local following = redis.pcall('ZRANGE', queue, behind, behind)[1]

@@ -6,6 +6,8 @@ for i = 1, #KEYS do
 end
 if ARGV[3] ~= '' then
   redis.pcall('ZREM', KEYS[1] .. ':redlatch:queue', ARGV[3])
-  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[3])
+  local bell = KEYS[1] .. ':redlatch:bell:' .. ARGV[3]
+  redis.pcall('SET', bell, '', 'PX', 1000)
+  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[3], bell)
 end
 return ours == #KEYS and ARGV[4] + 0 or -ARGV[4]

@@ -66,7 +66,7 @@ pub const EXTEND: Script =
 /// 1 if another client waits, 0 if none does.
 pub const HANDOFF: Script = Script {
     source: include_str!("handoff.lua"),
-    sha1: "ed81903a1c34d966462b28707754d621d433a5ba",
+    sha1: "43c3ab8aee5ea9f156fb3b10d9e579cdf6b4de5f",
 };
 
 /// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
@@ -86,7 +86,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "e68db856df69765991865047285fba365dc74a7e" };
+    Script { source: include_str!("claim.lua"), sha1: "d5976c6e96d13cf571e78aee8b7149316066a2e0" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -127,7 +127,7 @@ pub const REMOVE: Script =
 /// before, and removes no key. The waiter leaves the queue. Answers yes if all keys held our
 /// value.
 pub const LEAVE: Script =
-    Script { source: include_str!("leave.lua"), sha1: "745cb67eb0f643ac46ea8130871ae3bb18f5635d" };
+    Script { source: include_str!("leave.lua"), sha1: "e952352d38b39ea15a8dc4b01f3f186b29c587c1" };
 
 /// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
 /// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
@@ -164,7 +164,7 @@ pub const QUEUE: Script =
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "6631272d290af924e723604afeefefc98f6df107" };
+    Script { source: include_str!("turn.lua"), sha1: "d07cb3f7bdb591b1ac0cafe18ea29d18d6e04895" };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is
 /// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`

@@ -11,7 +11,7 @@ end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[1])
 local lease = KEYS[1] .. ':redlatch:lease:'
-local left = redis.call('PTTL', lease .. ARGV[1])
+local left = math.min(redis.call('PTTL', lease .. ARGV[1]), tonumber(ARGV[3]))
 if left > 0 then
   redis.call('SET', lease .. ARGV[1], '', 'PX', left)
 end

@@ -175,16 +175,7 @@ impl Session {
                     self.remove_predecessor_later(now, command.request);
                 }
             }
-            Meaning::UnknownScript
-                if command.form == Form::Digest && !self.is_overtaken(&command) =>
-            {
-                self.flight.push(now, command.ticket, command.request, Form::Source);
-            }
-            Meaning::UnknownScript => {
-                let text = describe(reply, self.options.credentials.password.as_deref());
-                self.answers.extend(answer(Vote::Failed, Some(NodeError::UnexpectedReply(text))));
-                self.remove_after_unknown_script(now, command);
-            }
+            Meaning::UnknownScript => self.unknown_script(now, command, reply),
             Meaning::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
@@ -206,7 +197,15 @@ impl Session {
         Ok(())
     }
 
-    fn remove_after_unknown_script(&mut self, now: Time, command: InFlight) {
+    /// Sends a request again whose script the server does not know.
+    fn unknown_script(&mut self, now: Time, command: InFlight, reply: &Reply<'_>) {
+        if command.form == Form::Digest && !self.is_overtaken(&command) {
+            return self.flight.push(now, command.ticket, command.request, Form::Source);
+        }
+        let text = describe(reply, self.options.credentials.password.as_deref());
+        if let Some(ticket) = command.ticket {
+            self.fail(ticket, &NodeError::UnexpectedReply(text), true);
+        }
         match command.form {
             Form::Digest => self.remove_predecessor_later(now, command.request),
             // The server does not know the script whose source it was just sent.

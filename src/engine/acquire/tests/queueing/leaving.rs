@@ -89,11 +89,11 @@ fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
 
 #[test]
 fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
+    // The nodes without a queue are a majority, or with those that let the waiter in.
     let table = [
         ("ffffy", "y----", true),
         ("fffff", "yy---", true),
         ("fffff", "yyy--", false),
-        // The others are down, and a majority can grant the lock.
         ("fffyy", "y----", false),
     ];
     for (votes, without, joins_again) in table {
