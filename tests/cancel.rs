@@ -59,7 +59,8 @@ fn a_thread_that_pauses_between_attempts_returns_at_once() {
     let servers = Servers::start(3);
     // Pauses that would outlast the test.
     let builder = with_long_timeout(servers.urls()).retry(LONG * 20, LONG * 20).wait_for_all(true);
-    let (client, other) = (builder.build().unwrap(), all_nodes_client(servers.urls()));
+    let client = builder.queue(false).build().unwrap();
+    let other = all_nodes_client(servers.urls());
     let held = take(&other, "held", LONG);
     let waiting = {
         let client = client.clone();

@@ -61,7 +61,8 @@ fn waiting_for_a_held_lock_retries_with_pauses() {
     let holder = all_nodes_client(servers.urls());
     let _held = take(&holder, "held", LONG);
     let pause = Duration::from_millis(200);
-    let client = connected(with_long_timeout(servers.urls()).retry(pause, pause).build().unwrap());
+    let builder = with_long_timeout(servers.urls()).retry(pause, pause).queue(false);
+    let client = connected(builder.build().unwrap());
     let before = calls(&servers[0], "set");
     assert!(client.try_lock_for("held", LONG, pause * 5).unwrap().is_none());
     // Ten attempts are usual; a tight loop makes hundreds.
