@@ -1,5 +1,5 @@
-//! A waiter in the nodes' queue that gives up leaves nothing, and whatever frees the lock serves the
-//! next one.
+//! A waiter in the nodes' queue that gives up leaves nothing, and whatever frees the lock serves
+//! the next one.
 
 use crate::support;
 
