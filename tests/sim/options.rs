@@ -213,7 +213,10 @@ impl Options {
     /// takes two ways in the network, and threads that are woken three times.
     pub(crate) fn soon(&self) -> Option<u64> {
         let round = 2 * self.delay.1 + 15 * MILLIS;
-        self.is_quiet.then_some(6 * round)
+        // Waiters that are not told ask at least once a second, when they renew their entries.
+        let has_pushes = self.abilities.iter().all(|ability| *ability == Ability::All);
+        let unheard = if has_pushes { 0 } else { SECONDS };
+        self.is_quiet.then_some(6 * round + unheard)
     }
 
     /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.

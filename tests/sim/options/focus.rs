@@ -86,7 +86,12 @@ impl Options {
         let longest = random.pick(&[1_000, 3_000]);
         (self.ttl, self.wait_max) = ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
         self.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
-        self.abilities.fill(Ability::All);
+        let lacks = [Ability::All, Ability::Resp2, Ability::NoTracking, Ability::SmallTable];
+        if self.mistake.is_some() || random.chance(700) {
+            self.abilities.fill(Ability::All);
+        } else {
+            self.abilities.fill_with(|| random.pick(&lacks));
+        }
         (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
         self.resources = random.pick(&[1, 1, 2]);
         (self.several_permille, self.operator_permille) = (0, 0);

@@ -3,6 +3,7 @@
 use super::Simulation;
 use crate::checker::Invariant;
 use crate::clock::{MICROS, SECONDS};
+use crate::node::Ability;
 use crate::options::{BrokenAssumption, Options};
 use crate::queue::Event;
 use crate::random::Random;
@@ -27,6 +28,7 @@ impl Simulation {
         (options.nodes, options.clients, options.workers) = (3, CLIENTS, 0);
         (options.resources, options.is_lined, options.is_parade) = (1, false, true);
         (options.fence_permille, options.patient_permille, options.extend_permille) = (0, 1_000, 0);
+        options.abilities.fill(Ability::All);
         (options.split_permille, options.sweep) = (0, 5 * SECONDS);
         (options.ttl, options.hides_info) = ((3_000, 3_000), false);
         options.delay = (20 * MICROS, 40 * MICROS);
