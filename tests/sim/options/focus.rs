@@ -36,6 +36,8 @@ impl Options {
                     (0, 1_000, 0);
                 (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
                 (self.faults_end_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
+                // In the queue, votes are not split.
+                self.waiter_lease = None;
             }
             BrokenAssumption::NoneQuiet => self.focus_on_order(random),
             BrokenAssumption::Strays => {
