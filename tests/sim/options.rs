@@ -9,8 +9,8 @@ pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
-use crate::random::Random;
 use crate::node::Ability;
+use crate::random::Random;
 use kinds::FAULTS;
 use redlatch::internal::engine::{Ttl, WAITER_LEASE};
 use std::time::Duration;
@@ -221,14 +221,14 @@ impl Options {
 
     /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.
     pub(crate) fn longest_lease_millis(&self) -> u64 {
-        let longest = self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS;
+        let longest = self.waiter_lease.map_or(0, Ttl::as_millis) * LEASE_STEPS;
         // A client that does not queue reserves a lock that it releases for this time.
         longest.max(WAITER_LEASE.as_millis() as u64)
     }
 
     /// The lease of a waiter in front, in true time by the slowest clock.
     pub(crate) fn front_lease(&self) -> u64 {
-        self.waiter_lease.map_or(0, |lease| lease.as_millis()) * MILLIS * 12 / 10
+        self.waiter_lease.map_or(0, Ttl::as_millis) * MILLIS * 12 / 10
     }
 
     /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.

@@ -7,8 +7,8 @@
 
 mod faults;
 mod foreign;
-mod recovery;
 mod parade;
+mod recovery;
 mod strays;
 
 use crate::checker::Checker;

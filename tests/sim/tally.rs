@@ -70,9 +70,17 @@ impl fmt::Display for Tally {
         let Self { histories, events, grants, extensions, handoffs, fenced, of_several, .. } = self;
         write!(f, "{histories} histories, {events} events, {grants} grants, ")?;
         write!(f, "{extensions} extensions, {handoffs} handoffs, ")?;
-        write!(f, "{fenced} fenced, {of_several} of several, {} from the queue, ", self.from_queue)?;
+        write!(
+            f,
+            "{fenced} fenced, {of_several} of several, {} from the queue, ",
+            self.from_queue
+        )?;
         write!(f, "{} awaited, {} pushes, ", self.awaited, self.pushes)?;
-        write!(f, "{} in order, {} awaited releases; faults:", self.in_order, self.awaited_releases)?;
+        write!(
+            f,
+            "{} in order, {} awaited releases; faults:",
+            self.in_order, self.awaited_releases
+        )?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };
             write!(f, "{before}{name} {count}")?;

@@ -119,8 +119,8 @@ impl<'a> Command<'a> {
     fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
         let word = |index: Option<usize>| index.map(|index| words[index]);
         let locks = word(shape.locks).map_or(keys.len(), number);
-        let predecessor = word(shape.predecessor)
-            .filter(|value| !value.is_empty() && !is_reservation(value));
+        let predecessor =
+            word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));
         Self {
             kind: shape.kind,
             keys: &keys[..locks],

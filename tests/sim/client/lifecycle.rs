@@ -5,8 +5,8 @@ use super::{Client, Link};
 use crate::clock::MICROS;
 use crate::context::Context;
 use crate::mistake::Mistake;
-use crate::worker::Worker;
 use crate::queue::Event;
+use crate::worker::Worker;
 use redlatch::internal::engine::{Action, Node, Request};
 
 /// The begin of histories, by a correct wall clock.

@@ -97,8 +97,9 @@ impl Trouble {
             AllButGreeting => !is_greeting,
             Changes => is_change,
             // A script is stopped where it sets a key.
-            Growth => Command::of(words)
-                .is_some_and(|command| matches!(command.kind, Kind::Take | Kind::Queue | Kind::Fence)),
+            Growth => Command::of(words).is_some_and(|command| {
+                matches!(command.kind, Kind::Take | Kind::Queue | Kind::Fence)
+            }),
             Hello => is_hello,
             Auth => words[0] == b"AUTH",
         }

@@ -41,7 +41,9 @@ impl Simulation {
         let words: [&[u8]; 6] = [b"SET", &key, &value, b"NX", b"PX", millis.as_bytes()];
         let mut granted = 0;
         for node in self.nodes.iter_mut().filter(|node| node.health == Health::Up) {
-            granted += usize::from(node.run_foreign(&mut self.context, &words) == OwnedReply::Simple("OK"));
+            granted += usize::from(
+                node.run_foreign(&mut self.context, &words) == OwnedReply::Simple("OK"),
+            );
         }
         self.foreign.push(ForeignLock { key, value });
         self.context.checker.drawn((FOREIGN, turn as u64), token);

@@ -120,9 +120,8 @@ impl Worker {
         let now = client.now(context);
         let may_hand = context.random.chance(context.options.pass_permille);
         let is_kept = now.since(self.kept_since) >= AWAITED;
-        let may_keep = |lease: &Lease| {
-            may_hand && now < lease.valid_until && !(lease.is_awaited && is_kept)
-        };
+        let may_keep =
+            |lease: &Lease| may_hand && now < lease.valid_until && !(lease.is_awaited && is_kept);
         let is_handed = lease.is_some_and(may_keep);
         if lease.is_some() && !is_handed {
             // The lock is released first.
