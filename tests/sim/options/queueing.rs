@@ -1,6 +1,6 @@
 //! What a history has to do with the nodes' queues.
 
-use crate::clock::{MILLIS, SECONDS};
+use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::node::Ability;
 use crate::random::Random;
 use redlatch::internal::engine::{Ttl, WAITER_LEASE};
@@ -47,7 +47,8 @@ impl Queueing {
     /// How soon a released lock must have its next holder in a quiet history: a few rounds. Each
     /// takes two ways in the network, and threads that are woken three times.
     pub(crate) fn soon(&self, delay: u64) -> Option<u64> {
-        let round = 2 * delay + 15 * MILLIS;
+        // After the faults, delays are up to half a millisecond.
+        let round = 2 * delay.max(500 * MICROS) + 3 * 50 * MICROS;
         // Waiters that are not told ask at least once a second, when they renew their entries.
         let has_pushes = self.abilities.iter().all(|ability| *ability == Ability::All);
         let unheard = if has_pushes { 0 } else { SECONDS };
