@@ -3,7 +3,7 @@
 //! Beside a lock's key there are the queue, a sorted set of the waiters' names; the lease of each
 //! waiter; and its bell, which is set when the key is reserved for it.
 
-use super::command::Call;
+use super::command::{Call, integer};
 use super::expiry::{Conditions, set_remaining};
 use super::reply::OwnedReply;
 use super::script_steps::{
@@ -55,6 +55,13 @@ pub(super) fn reserve_for_first(
     Ok(())
 }
 
+/// Rings the bell of the first waiter, so that it asks. The script ignores errors of these steps.
+pub(super) fn ring_first(call: &mut Call<'_>, key: &[u8]) {
+    if let Ok(Some(head)) = first(call, &queue_of(key), 1) {
+        let _ = put(call, &bell_of(key, &head), b"", b"1000", 1);
+    }
+}
+
 /// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any
 /// more.
 pub(super) fn silence(
@@ -77,6 +84,20 @@ pub(super) fn depart(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
     let _ = put(call, &bell, b"", b"1000", 1);
     remove(call, &lease_of(key, waiter));
     remove(call, &bell);
+}
+
+/// Rings the bell of the waiter behind a claimer, if the lock may end before it renews its entry.
+pub(super) fn ring_if_far(
+    call: &mut Call<'_>,
+    (key, waiter): (&[u8], &[u8]),
+    (ttl, front): (i64, &[u8]),
+    line: u32,
+) -> Result<(), Raised> {
+    let limit = integer(front).map_err(|failure| (failure, line))?.min(ttl);
+    if remaining(call, &lease_of(key, waiter)) > limit {
+        put(call, &bell_of(key, waiter), b"", front, line)?;
+    }
+    Ok(())
 }
 
 /// Removes waiters without a lease from behind the first `rank`, and returns the first of them that
@@ -180,7 +201,9 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `turn.lua`
 pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [waiter, ours, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let ([key], [waiter, ours, ttl, front, _]) = (words.keys, words.argv) else {
+        return Err(malformed());
+    };
     let proof = proof(words)?;
     let held = value(call, key, 2)?;
     let head = first(call, &queue_of(key), 3)?;
@@ -193,7 +216,11 @@ pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     put(call, key, ours, ttl, 11)?;
     silence(call, key, waiter, (millis(words, 2)?, 16))?;
-    let is_awaited = i64::from(living(call, key, 1, 18)?.is_some());
+    let following = living(call, key, 1, 18)?;
+    if let Some(following) = &following {
+        ring_if_far(call, (key, following), (millis(words, 2)?, front), 26)?;
+    }
+    let is_awaited = i64::from(following.is_some());
     Ok(OwnedReply::Array([proof, 1, is_awaited].map(OwnedReply::Integer).into()))
 }
 
