@@ -120,6 +120,7 @@ fn a_list_of_nodes_that_cannot_be_used_is_refused_by_the_name_of_its_variable() 
 fn invalid_settings_are_refused_and_named() {
     let new = || LockClient::builder().node(format!("redis://:{SECRET}@10.0.0.1"));
     let (zero, day) = (Duration::ZERO, Duration::from_secs(24 * 60 * 60));
+    let (second, tick) = (Duration::from_secs(1), Duration::from_nanos(1));
     let table = [
         ("node_timeout", new().node_timeout(zero)),
         ("node_timeout", new().node_timeout(Duration::MAX)),
@@ -141,6 +142,11 @@ fn invalid_settings_are_refused_and_named() {
         ("client_name", new().client_name("line\r\nQUIT")),
         ("key_prefix", new().key_prefix(vec![b'p'; 64 * 1024])),
         ("key_prefix", new().key_prefix("account:redlatch:")),
+        ("waiter_lease", new().waiter_lease(Duration::from_millis(99))),
+        ("waiter_lease", new().waiter_lease(Duration::from_millis(60_001))),
+        // Less than two rounds.
+        ("waiter_lease", new().node_timeout(second).waiter_lease(second * 2 - tick)),
+        ("waiter_lease", new().node_timeout(second).waiter_lease(second).queue(false)),
     ];
     for (expected, builder) in table {
         match refused(builder) {
@@ -160,6 +166,13 @@ fn defaults_never_contradict_settings() {
     for longest in [7, 8, 365] {
         let builder = LockClient::builder().node("redis://10.0.0.1").max_ttl(days(longest));
         assert!(builder.build().is_ok(), "{longest} days");
+    }
+    // By default, a waiter may be silent for four rounds.
+    for seconds in [1, 10, 60] {
+        let round = Duration::from_secs(seconds);
+        let new = || LockClient::builder().node("redis://10.0.0.1").node_timeout(round);
+        assert!(new().build().is_ok(), "{round:?}");
+        assert!(new().waiter_lease(2 * round).build().is_ok(), "{round:?}");
     }
 }
 

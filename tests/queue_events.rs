@@ -83,7 +83,9 @@ fn a_callback_that_panics_leaves_no_waiter_in_the_queue() {
     let other = all_nodes_client(servers.urls());
     let held = take(&other, "job", LONG);
     let panics = |event: &Event<'_>| assert_ne!(event.name(), "queued", "as the test wants");
-    let builder = with_long_timeout(servers.urls()).wait_for_all(true).on_event(panics);
+    // It is not its lease that ends.
+    let builder = with_long_timeout(servers.urls()).waiter_lease(3 * LIMIT);
+    let builder = builder.wait_for_all(true).on_event(panics);
     let client = builder.build().unwrap();
     let result = catch_unwind(AssertUnwindSafe(|| client.lock("job", LONG)));
     assert!(result.is_err(), "the panic reaches the caller");

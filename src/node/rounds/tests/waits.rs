@@ -239,3 +239,37 @@ fn nodes_without_a_queue_are_reported() {
     );
     assert_eq!(votes.ballot.hopeless, NodeSet::EMPTY, "it may still grant locks");
 }
+
+#[test]
+fn the_answers_to_a_turn_say_whether_others_wait() {
+    let mut nodes = Nodes::ready(true);
+    for (waiting, is_awaited) in [([0, 1, 0], true), ([0, 0, 0], false), ([2, 2, 1], true)] {
+        let turn = turn(&nodes, 1);
+        nodes.rounds.open(nodes.now, turn, 1);
+        for (index, waiting) in waiting.into_iter().enumerate() {
+            let number = number(&mut nodes, index);
+            nodes.receive(index, &format!("*3\r\n:{number}\r\n:1\r\n:{waiting}\r\n"));
+        }
+        let ballot = nodes.over().ballot;
+        assert_eq!((ballot.tally.granted, ballot.queue.is_awaited), (NodeSet::all(3), is_awaited));
+    }
+}
+
+#[test]
+fn no_bell_is_remembered_of_a_waiter_that_left_or_was_handed_off() {
+    let mut nodes = Nodes::ready(false);
+    (1..=2).for_each(|waiter| enter(&mut nodes, waiter, [false; 3]));
+    assert_eq!(nodes.rounds.queue_load(), (2, 6));
+    let undo = leave(&nodes, 1);
+    nodes.rounds.post(nodes.now, &undo);
+    assert_eq!(nodes.rounds.queue_load(), (1, 3));
+    // Its turn, and then a handoff of the lock that it got.
+    let turn = turn(&nodes, 2);
+    nodes.rounds.open(nodes.now, turn, 1);
+    assert_eq!(nodes.rounds.queue_load(), (0, 3));
+    let mut handoff = crate::node::fixture::handoff(102, 3, nodes.now);
+    let Action::Handoff { predecessor, .. } = &mut handoff.action else { panic!("{handoff:?}") };
+    predecessor.waiter = Some(Token::new([2; Token::LEN]));
+    nodes.rounds.open(nodes.now, handoff, 2);
+    assert_eq!(nodes.rounds.queue_load(), (0, 0));
+}

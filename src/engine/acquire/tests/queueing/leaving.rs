@@ -65,7 +65,9 @@ fn a_turn_that_fails_just_before_the_deadline_is_removed_with_the_waiter() {
     script.answer(1_500, ballot("yyy--"));
     script.attempt(1_500, draw(2));
     // Another round as long as this one does not fit in.
-    script.answer(1_511, ballot("yynnn"));
+    let mut answers = ballot("yynnn");
+    answers.sent.remove(Node::new(4));
+    script.answer(1_511, answers);
     leaves(&mut script, draw(2).token);
     assert!(matches!(script.done(), Acquired::Contended));
 }
@@ -88,7 +90,12 @@ fn a_waiter_whom_too_few_nodes_let_in_leaves_and_backs_off() {
 #[test]
 fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
     // The nodes without a queue are a majority, or with those that let the waiter in.
-    let table = [("ffffy", "y----", true), ("fffyy", "yy---", false), ("fffyy", "yyy--", false)];
+    let table = [
+        ("ffffy", "y----", true),
+        ("fffff", "yy---", true),
+        ("fffff", "yyy--", false),
+        ("fffyy", "y----", false),
+    ];
     for (votes, without, joins_again) in table {
         let (mut script, _) = refused(waiting(Wait::Forever));
         let mut answers = ballot(votes);
@@ -99,12 +106,35 @@ fn when_too_few_nodes_have_a_queue_the_call_joins_no_more() {
             let until = script.wait();
             script.attempt_at(until, draw(attempt));
             let request = script.answer_at(until, ballot("nnn--")).request();
-            assert_eq!(request.verb() == Verb::Queue, joins_again, "{without}");
+            assert_eq!(request.verb() == Verb::Queue, joins_again, "{votes} {without}");
             if joins_again {
                 break;
             }
-            assert_eq!((request.verb(), request.waiter()), (Verb::Undo, None), "{without}");
+            assert_eq!((request.verb(), request.waiter()), (Verb::Undo, None), "{votes}");
         }
+    }
+}
+
+#[test]
+fn a_waiter_leaves_a_queue_that_a_majority_of_the_nodes_has_no_more() {
+    for (votes, without, leaves_it) in
+        [("fffff", "yy---", false), ("fffff", "yyy--", true), ("fffyy", "y----", true)]
+    {
+        let (mut script, _) = joined(waiting(Wait::Forever), 0);
+        script.answer(2_010, ballot("-----")).request();
+        let mut answers = ballot(votes);
+        answers.queue.without = nodes(without);
+        script.answer(2_015, answers);
+        if !leaves_it {
+            let until = script.wait();
+            assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Queue, "{without}");
+            continue;
+        }
+        leaves(&mut script, draw(1).token);
+        let until = script.wait();
+        assert_eq!(script.attempt_at(until, draw(2)).verb(), Verb::Acquire, "{without}");
+        let undo = script.answer_at(until, ballot("nnn--")).undo();
+        assert_eq!(undo.waiter(), None, "it joins no more");
     }
 }
 

@@ -191,3 +191,15 @@ fn a_lock_that_was_taken_in_turn_is_removed_with_its_waiter() {
     let undo = lease.undo(at(1_600), &rules(5));
     assert_eq!((token_of(&undo), undo.waiter()), (draw(2).token, Some(draw(1).token)));
 }
+
+#[test]
+fn a_lock_knows_whether_others_wait_for_it() {
+    for is_awaited in [false, true] {
+        let mut script = called(waiting(Wait::Forever), "yyy--");
+        script.attempt(1_501, draw(2));
+        let mut answers = ballot("yyy--");
+        answers.queue.is_awaited = is_awaited;
+        let Acquired::Held(lease) = script.answer(1_505, answers).done() else { panic!() };
+        assert_eq!(lease.is_awaited, is_awaited);
+    }
+}

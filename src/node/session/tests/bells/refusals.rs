@@ -142,6 +142,20 @@ fn another_connection_is_asked_again() {
 }
 
 #[test]
+fn a_node_that_refused_a_waiter_is_asked_again_after_a_while() {
+    for (later, is_asked) in [(29_999, false), (30_000, true)] {
+        let mut talk = refused(LASTING[0]);
+        talk.answers();
+        talk.commands();
+        talk.hear(":2\r\n");
+        talk.pass(later);
+        talk.send(2, Verb::Queue);
+        let written = talk.written();
+        assert_eq!(written.contains("ZADD"), is_asked, "{later}");
+    }
+}
+
+#[test]
 fn an_unsent_waiter_that_is_cancelled_still_withdraws_its_attempt() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
     talk.send(1, Verb::Queue);
