@@ -141,7 +141,9 @@ pub const RESTORE: Script = Script {
 /// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
 /// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` the value of its lease,
 /// `ARGV[5]` the ttl of its lease and `ARGV[6]` that of a reservation, in milliseconds, `ARGV[7]`
-/// the number. A waiter that has a place keeps its number if it asks for 0.
+/// the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number
+/// that no counting reaches was written by another program, and is emptied: the waiters enter it
+/// again.
 ///
 /// The script removes waiters whose lease has expired from the front of the queue. If the key holds
 /// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
@@ -151,7 +153,7 @@ pub const RESTORE: Script = Script {
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script =
-    Script { source: include_str!("queue.lua"), sha1: "b8e4fe4d16ebed0d56c54a9b391fcfd2ebc2624a" };
+    Script { source: include_str!("queue.lua"), sha1: "8ee79f9206d354a9deaf08c65323540d7a358b95" };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl and `ARGV[4]` the lease of a waiter in
