@@ -36,7 +36,7 @@ impl Builder {
     /// is more.
     ///
     /// It is what a waiter that dies at the front of the queue costs the others, once. A waiter
-    /// renews its place after two thirds of this time, so by default once a second; from the fifth
+    /// renews its place after two thirds of this time, so by default once a second; from the ninth
     /// place on less often. A shorter time costs more commands, and a client that is stopped for so
     /// long, by its scheduler for instance, may be overtaken.
     pub fn waiter_lease(mut self, lease: Duration) -> Self {

@@ -3,7 +3,7 @@
 //! an error of their own.
 
 use super::command::{Call, integer};
-use super::queue::{depart, is_awaited, is_reservation, living, queue_of, silence};
+use super::queue::{depart, is_awaited, is_reservation, living, queue_of, ring_if_far, silence};
 use super::reply::{Failure, OwnedReply};
 use super::script_steps::{
     ENDLESS, ends_before, first, malformed, millis, no, number, proof, put, remaining, value, yes,
@@ -23,7 +23,9 @@ type Keys<'a> = &'a [&'a [u8]];
 /// `claim.lua`
 pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
-    let [_, before, ours, ttl, _, life, waiter, _] = *words.argv else { return Err(malformed()) };
+    let [_, before, ours, ttl, _, life, waiter, front, _] = *words.argv else {
+        return Err(malformed());
+    };
     let proof = proof(words)?;
     let (is_restore, is_turn) = (before == ours, is_reservation(before));
     let queue = queue_of(words.keys.first().ok_or_else(malformed)?);
@@ -72,6 +74,9 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     // A queue that is no sorted set is nobody's.
     let following = living(call, key, usize::from(is_turn), 59).unwrap_or(None);
+    if let Some(following) = following.as_deref().filter(|_| is_turn) {
+        ring_if_far(call, (key, following), (limit, front), 64)?;
+    }
     let is_new = i64::from(is_turn || held.contains(&false));
     let fence = i64::try_from(fence).map_err(|_| malformed())?;
     let answer = [proof, is_new, fence, i64::from(following.is_some())];

@@ -2,7 +2,7 @@
 
 use super::command::Call;
 use super::expiry::{Conditions, set_remaining};
-use super::queue::{depart, reserve_for_first, shown_waiters};
+use super::queue::{depart, reserve_for_first, ring_first, shown_waiters};
 use super::reply::OwnedReply;
 use super::script_steps::{
     ends_before, malformed, millis, no, proof, remaining, remove, value, yes, yes_if,
@@ -64,6 +64,9 @@ pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     if let (Some(key), false) = (words.keys.first(), waiter.is_empty()) {
         depart(call, key, waiter);
+    }
+    if let Some(key) = words.keys.first() {
+        ring_first(call, key);
     }
     Ok(yes_if(count == words.keys.len(), proof))
 }

@@ -3,7 +3,7 @@
 //! Beside a lock's key there are the queue, a sorted set of the waiters' names; the lease of each
 //! waiter; and its bell, which is set when the key is reserved for it.
 
-use super::command::Call;
+use super::command::{Call, integer};
 use super::expiry::{Conditions, set_remaining};
 use super::reply::OwnedReply;
 use super::script_steps::{
@@ -12,6 +12,7 @@ use super::script_steps::{
 };
 use super::scripts::{Outcome, Raised, Words};
 use super::sorted_set::{NUMBER_MAX, SortedSet};
+use crate::engine::WAITER_NUMBER_MAX;
 use crate::node::script::SHOWN_MAX;
 
 /// How a value begins that reserves a key for a waiter.
@@ -55,6 +56,13 @@ pub(super) fn reserve_for_first(
     Ok(())
 }
 
+/// Rings the bell of the first waiter, so that it asks. The script ignores errors of these steps.
+pub(super) fn ring_first(call: &mut Call<'_>, key: &[u8]) {
+    if let Ok(Some(head)) = first(call, &queue_of(key), 1) {
+        let _ = put(call, &bell_of(key, &head), b"", b"1000", 1);
+    }
+}
+
 /// A waiter has the lock: its bell is taken away, and its lease says that it does not wait any
 /// more.
 pub(super) fn silence(
@@ -77,6 +85,20 @@ pub(super) fn depart(call: &mut Call<'_>, key: &[u8], waiter: &[u8]) {
     let _ = put(call, &bell, b"", b"1000", 1);
     remove(call, &lease_of(key, waiter));
     remove(call, &bell);
+}
+
+/// Rings the bell of the waiter behind a claimer, if the lock may end before it renews its entry.
+pub(super) fn ring_if_far(
+    call: &mut Call<'_>,
+    (key, waiter): (&[u8], &[u8]),
+    (ttl, front): (i64, &[u8]),
+    line: u32,
+) -> Result<(), Raised> {
+    let limit = integer(front).map_err(|failure| (failure, line))?.min(ttl);
+    if remaining(call, &lease_of(key, waiter)) > limit {
+        put(call, &bell_of(key, waiter), b"", front, line)?;
+    }
+    Ok(())
 }
 
 /// Removes waiters without a lease from behind the first `rank`, and returns the first of them that
@@ -141,36 +163,42 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let number = match (*wanted == b"0", before) {
         (false, _) => asked,
         (true, Some(before)) => before,
-        (true, None) => read_set(call, &queue, 13, SortedSet::next_number)?,
+        (true, None) => match read_set(call, &queue, 13, SortedSet::next_number)? {
+            number if number > WAITER_NUMBER_MAX => {
+                remove(call, &queue);
+                1
+            }
+            number => number,
+        },
     };
-    enter(call, &queue, (waiter, number), 15)?;
-    put(call, &lease_of(key, waiter), lease, lease_ms, 16)?;
+    enter(call, &queue, (waiter, number), 19)?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, 20)?;
     let ends = millis(words, 4)?;
     // Whether it expires or not: a queue that has just been made has no end yet.
     if remaining(call, &queue) < ends {
         let (now_ms, unconditional) = (call.now_ms, Conditions::default());
         set_remaining(call.database(), now_ms, &queue, ends, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 18))?;
+            .map_err(|failure| (failure, 22))?;
     }
-    let head = living(call, key, 0, 20)?.ok_or_else(malformed)?;
+    let head = living(call, key, 0, 24)?.ok_or_else(malformed)?;
     let (is_mine, wanted) = (head == **waiter, reservation(&head));
     let free = held.ok().filter(|held| held.as_deref().is_none_or(is_reservation));
     if let Some(held) = &free {
         let is_moved = held.as_ref() != Some(&wanted);
         if is_moved || is_mine {
-            put(call, key, &wanted, reservation_ms, 27)?;
+            put(call, key, &wanted, reservation_ms, 31)?;
         }
         if is_moved {
-            put(call, &bell_of(key, &head), b"", reservation_ms, 30)?;
+            put(call, &bell_of(key, &head), b"", reservation_ms, 34)?;
         }
     }
     let (left, lease) = (remaining(call, key), lease_of(key, &head));
     if free.is_some() && !is_mine && left > 0 && remaining(call, &lease) > left {
         let (now_ms, unconditional) = (call.now_ms, Conditions::default());
         set_remaining(call.database(), now_ms, &lease, left, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 35))?;
+            .map_err(|failure| (failure, 39))?;
     }
-    let (rank, len) = read_set(call, &queue, 38, |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, 42, |set| (set.rank(waiter), set.len()))?;
     let is_reserved = i64::from(free.is_some() && is_mine);
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));
@@ -180,7 +208,9 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `turn.lua`
 pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [waiter, ours, ttl, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let ([key], [waiter, ours, ttl, front, _]) = (words.keys, words.argv) else {
+        return Err(malformed());
+    };
     let proof = proof(words)?;
     let held = value(call, key, 2)?;
     let head = first(call, &queue_of(key), 3)?;
@@ -193,7 +223,11 @@ pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     put(call, key, ours, ttl, 11)?;
     silence(call, key, waiter, (millis(words, 2)?, 16))?;
-    let is_awaited = i64::from(living(call, key, 1, 18)?.is_some());
+    let following = living(call, key, 1, 18)?;
+    if let Some(following) = &following {
+        ring_if_far(call, (key, following), (millis(words, 2)?, front), 26)?;
+    }
+    let is_awaited = i64::from(following.is_some());
     Ok(OwnedReply::Array([proof, 1, is_awaited].map(OwnedReply::Integer).into()))
 }
 

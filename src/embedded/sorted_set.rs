@@ -34,9 +34,16 @@ impl SortedSet {
         self.numbers.get(member).copied()
     }
 
-    /// How many members come before this one.
+    /// How many members come before this one. Counts from both ends: most questions are about the
+    /// first or the last.
     pub(super) fn rank(&self, member: &[u8]) -> Option<usize> {
-        self.number(member).and_then(|_| self.members().position(|other| other == member))
+        let place = (self.number(member)?, member.to_vec());
+        let (mut before, mut from) = (self.order.range(..&place), self.order.range(&place..));
+        (0..).find_map(|count| match (before.next(), from.next()) {
+            (None, _) => Some(count),
+            (_, None) => Some(self.len() - count),
+            _ => None,
+        })
     }
 
     /// The members in their order.

@@ -7,11 +7,11 @@ for i = 1, locks do
     value = false
   end
   if value and (ARGV[2] == '' or value ~= ARGV[2]) then
-    return -ARGV[8]
+    return -ARGV[9]
   end
   local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
   if not value and head and head ~= ARGV[7] then
-    return -ARGV[8]
+    return -ARGV[9]
   end
   held, found[i] = value and held + 1 or held, value
 end
@@ -54,9 +54,14 @@ elseif ARGV[7] ~= '' then
 end
 local behind = is_turn and 1 or 0
 local following = redis.pcall('ZRANGE', queue, behind, behind)[1]
-while following and redis.call('EXISTS', lease .. following) == 0 do
+local left = following and redis.call('PTTL', lease .. following)
+while left == -2 do
   redis.call('ZREM', queue, following)
   following = redis.call('ZRANGE', queue, behind, behind)[1]
+  left = following and redis.call('PTTL', lease .. following)
+end
+if is_turn and following and left > math.min(tonumber(ARGV[4]), tonumber(ARGV[8])) then
+  redis.call('SET', KEYS[1] .. ':redlatch:bell:' .. following, '', 'PX', ARGV[8])
 end
 local is_new = (is_turn or held < locks) and 1 or 0
-return {ARGV[8] + 0, is_new, fence, following and 1 or 0}
+return {ARGV[9] + 0, is_new, fence, following and 1 or 0}

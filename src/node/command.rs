@@ -104,7 +104,8 @@ fn is_plain(lock: &LockId) -> bool {
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
     let proof = decimal(number, &mut proof);
-    let call = |script| several::Call { name: name(script, form), proof };
+    let reservation = request.reservation;
+    let call = |script| several::Call { name: name(script, form), proof, reservation };
     match &request.action {
         Action::Ping => encode_command(out, &[b"PING"]),
         Action::Await { .. } | Action::EndWaits => {} // never sent
@@ -130,7 +131,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             let reserved = queue::reservation(waiter);
             call(script::CLAIM).claim(new, (&reserved, Some(waiter)), out);
         }
-        Action::Queue(entry) => call(script::QUEUE).queue(entry, request.reservation, out),
+        Action::Queue(entry) => call(script::QUEUE).queue(entry, out),
         Action::Listen { key, step } => call(script::LISTEN).listen(key, *step, out),
         Action::Extend { lock, ttl } if lock.has_more_keys() => {
             call(script::EXTEND_ALL).extend(lock, *ttl, out);
@@ -143,7 +144,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         }
         Action::Release(it) | Action::Undo(it) => {
             let script = script_of_removal(it);
-            call(script).removal(it, request.reservation, out);
+            call(script).removal(it, out);
         }
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
         Action::Inspect { key } => {

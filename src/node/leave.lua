@@ -10,4 +10,8 @@ if ARGV[3] ~= '' then
   redis.pcall('SET', bell, '', 'PX', 1000)
   redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[3], bell)
 end
+local head = redis.pcall('ZRANGE', KEYS[1] .. ':redlatch:queue', 0, 0)[1]
+if head then
+  redis.pcall('SET', KEYS[1] .. ':redlatch:bell:' .. head, '', 'PX', 1000)
+end
 return ours == #KEYS and ARGV[4] + 0 or -ARGV[4]

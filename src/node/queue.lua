@@ -11,6 +11,10 @@ if ARGV[2] ~= '0' then
   number = ARGV[2]
 elseif not number then
   number = (redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+  if number > 4503599627370496 then
+    redis.call('DEL', queue)
+    number = 1
+  end
 end
 redis.call('ZADD', queue, number, ARGV[1])
 redis.call('SET', lease .. ARGV[1], ARGV[4], 'PX', ARGV[5])

@@ -204,6 +204,7 @@ impl<W> Rounds<W> {
             self.count(now, node, answer);
         }
         self.ring(now, node);
+        self.end_unheard_waits(now, node);
         self.note_queue(node);
         self.note_loss(node);
     }

@@ -73,11 +73,11 @@ pub const HANDOFF: Script = Script {
 /// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
 /// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
 /// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or
-/// nothing, `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys
-/// that a node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the
-/// predecessor's value is a reservation, the lock is taken in the turn of the waiter, as by
-/// [`TURN`]; if it is another, the waiter is the one by which the predecessor was taken, and leaves
-/// the queue.
+/// nothing, `ARGV[8]` the lease of a waiter in front in milliseconds, `ARGV[9]` the number. If the
+/// predecessor's value is ours, the script restores the keys that a node has lost, and shortens no
+/// key's ttl. It never shortens a counter's ttl. If the predecessor's value is a reservation, the
+/// lock is taken in the turn of the waiter, as by [`TURN`]; if it is another, the waiter is the one
+/// by which the predecessor was taken, and leaves the queue.
 ///
 /// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
 /// all held the predecessor's value; if there are counters, their new value, one more than the
@@ -86,7 +86,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "d5976c6e96d13cf571e78aee8b7149316066a2e0" };
+    Script { source: include_str!("claim.lua"), sha1: "de7690cc2b7f02eb93219ead0db055b82867ee94" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -124,10 +124,10 @@ pub const REMOVE: Script =
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
 /// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
 /// `ARGV[4]` the number. It sets the ttl of each key that holds our value, shorter or longer than
-/// before, and removes no key. The waiter leaves the queue. Answers yes if all keys held our
-/// value.
+/// before, and removes no key. The waiter leaves the queue, and the bell of the first waiter rings,
+/// so that it asks. Answers yes if all keys held our value.
 pub const LEAVE: Script =
-    Script { source: include_str!("leave.lua"), sha1: "e952352d38b39ea15a8dc4b01f3f186b29c587c1" };
+    Script { source: include_str!("leave.lua"), sha1: "dfb0372382926a32c2d4bfb0e7ef3c9d31afce2d" };
 
 /// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
 /// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
@@ -141,7 +141,9 @@ pub const RESTORE: Script = Script {
 /// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
 /// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` the value of its lease,
 /// `ARGV[5]` the ttl of its lease and `ARGV[6]` that of a reservation, in milliseconds, `ARGV[7]`
-/// the number. A waiter that has a place keeps its number if it asks for 0.
+/// the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number
+/// that no counting reaches was written by another program, and is emptied: the waiters enter it
+/// again.
 ///
 /// The script removes waiters whose lease has expired from the front of the queue. If the key holds
 /// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
@@ -151,20 +153,22 @@ pub const RESTORE: Script = Script {
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script =
-    Script { source: include_str!("queue.lua"), sha1: "b8e4fe4d16ebed0d56c54a9b391fcfd2ebc2624a" };
+    Script { source: include_str!("queue.lua"), sha1: "8ee79f9206d354a9deaf08c65323540d7a358b95" };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
-/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
-/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
+/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl and `ARGV[4]` the lease of a waiter in
+/// front, both in milliseconds, `ARGV[5]` the number. Refuses unless the key is reserved for this
+/// waiter, or is free and no other waiter is first.
 ///
 /// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is
 /// not known whether a majority has granted the lock, who joins must get a larger number. Its lease
-/// has an empty value then. Waiters behind it whose lease has expired are removed, up to the first
-/// whose lease has not.
+/// ends with the lock's ttl at the latest, and has an empty value then. Waiters behind it whose
+/// lease has expired are removed, up to the first whose lease has not. If the lock may expire
+/// before that one renews its entry, its bell rings, so that it asks.
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "d07cb3f7bdb591b1ac0cafe18ea29d18d6e04895" };
+    Script { source: include_str!("turn.lua"), sha1: "0fec39de655d15c905e5b34474daefbc346cabcf" };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is
 /// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`

@@ -204,6 +204,7 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
+        self.bells.lose();
         let may_deliver = was_ready && !(self.flight.is_empty() && self.reply_order.is_settled());
         if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);

@@ -145,7 +145,8 @@ impl Generator {
         match kind {
             0 => {
                 let (life, waiter) = (self.claimed_for(wait), self.waiter_or_none());
-                words.extend([number(locks), before, ours, life, first, ttl, waiter]);
+                let front = self.claimed_for(wait);
+                words.extend([number(locks), before, ours, life, first, ttl, waiter, front]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),
             2 => words.extend([ours, self.claimed_for(wait)]),

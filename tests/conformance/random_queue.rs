@@ -31,7 +31,8 @@ impl Generator {
                 words.extend([waiter, number, withdrawn, lease, lives_for, reserved_for]);
             }
             known if known == script::TURN => {
-                words.extend([waiter, self.value(), self.claimed_for(wait)]);
+                let (value, life) = (self.value(), self.claimed_for(wait));
+                words.extend([waiter, value, life, self.claimed_for(wait)]);
             }
             known if known == script::LEAVE_QUEUE => {
                 // The bell of a waiter that leaves exists for a millisecond.

@@ -1,6 +1,7 @@
 //! A process that acquires one lock again and again.
 
 use std::env;
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -38,6 +39,18 @@ impl Contender {
     pub(crate) fn signal(&self, signal: Signal) {
         // A child that was not waited for keeps its id.
         kill_process(Pid::from_child(&self.0), signal).expect("it is our child");
+    }
+
+    /// SIGSTOP. Returns when it has stopped, which may be later than the signal.
+    pub(crate) fn stop(&self) {
+        self.signal(Signal::STOP);
+        let stat = format!("/proc/{}/stat", self.0.id());
+        let is_stopped = || {
+            let text = fs::read_to_string(&stat).expect("it has not ended");
+            // The state follows the name, which is in parentheses.
+            text.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T'))
+        };
+        assert!(eventually(LIMIT, is_stopped), "SIGSTOP did not stop it");
     }
 
     pub(crate) fn kill(&mut self) {

@@ -38,7 +38,7 @@ fn client(servers: &Servers) -> LockClient {
     with_lease(servers.urls(), LEASE).build().expect("the settings are good")
 }
 
-/// The same, and it holds its locks on all nodes. Its lease is also how long a bell of a dead
+/// The same, and it holds its locks on all nodes. Its lease is also how long the bell of a dead
 /// waiter stays.
 fn all_nodes(servers: &Servers) -> LockClient {
     let settings = with_lease(servers.urls(), LEASE).wait_for_all(true);
@@ -72,7 +72,7 @@ fn a_stopped_waiter_at_the_head_is_passed_over_and_served_when_it_goes_on() {
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
     let mut line = Line::before("name");
-    first.signal(Signal::STOP);
+    first.stop();
     let start = Instant::now();
     // It is in the queue, or its lease is over.
     line.enter(client(&servers));

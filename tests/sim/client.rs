@@ -70,8 +70,8 @@ impl Client {
         };
         let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
         rules.node_timeout = node_timeout;
-        let queues = !context.random.chance(context.options.unqueued_permille);
-        rules.waiter_lease = context.options.waiter_lease.filter(|_| queues);
+        let queues = !context.random.chance(context.options.queueing.unqueued_permille);
+        rules.waiter_lease = context.options.queueing.waiter_lease.filter(|_| queues);
         let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());

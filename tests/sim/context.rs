@@ -34,7 +34,7 @@ impl Context {
     pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
         let network = Network::new(&options);
         let mut checker = Checker::new(quorum(options.nodes));
-        checker.order.soon = options.soon();
+        checker.order.soon = options.queueing.soon(options.delay.1);
         Self {
             options,
             queue: Queue::default(),

@@ -82,6 +82,8 @@ pub(crate) struct Network {
     tail_permille: u64,
     split_permille: u64,
     window: usize,
+    /// Are threads never delayed for long?
+    is_prompt: bool,
     has_faults_ended: bool,
     /// How often bytes were split in flight, and how often they were late.
     pub(crate) splits: u64,
@@ -98,6 +100,7 @@ impl Network {
             tail_permille: options.tail_permille,
             split_permille: options.split_permille,
             window: options.window,
+            is_prompt: options.queueing.is_quiet,
             has_faults_ended: false,
             splits: 0,
             tails: 0,
@@ -271,7 +274,7 @@ impl Network {
 
     /// A delay of a thread or a node that is normally short.
     pub(crate) fn scheduling_delay(&self, random: &mut Random) -> u64 {
-        match self.has_faults_ended || random.chance(900) {
+        match self.is_prompt || self.has_faults_ended || random.chance(900) {
             true => random.below(50 * MICROS),
             false => random.below(5 * MILLIS),
         }

@@ -4,15 +4,15 @@
 
 mod focus;
 mod kinds;
+mod queueing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
-use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
-use redlatch::internal::engine::{Ttl, WAITER_LEASE};
+use queueing::Queueing;
 use std::time::Duration;
 
 /// The settings of one history.
@@ -47,19 +47,7 @@ pub(crate) struct Options {
     pub(crate) hides_info: bool,
     /// May a client end another connection of its own with `CLIENT KILL`?
     pub(crate) may_kill: bool,
-    /// How long a waiter in front may be silent, and how many clients do not queue.
-    pub(crate) waiter_lease: Option<Ttl>,
-    pub(crate) unqueued_permille: u64,
-    /// What each server has for queues.
-    pub(crate) abilities: Vec<Ability>,
-    /// The longest wait for a lock, in milliseconds.
-    pub(crate) wait_max: u64,
-    /// Does each thread take one lock, one after another, and how long is the first held?
-    pub(crate) is_parade: bool,
-    /// How often the servers look for expired keys.
-    pub(crate) sweep: u64,
-    /// Is there nothing that could delay a waiter or take its place?
-    pub(crate) is_quiet: bool,
+    pub(crate) queueing: Queueing,
     /// The largest drift of a clock, in parts per billion.
     pub(crate) drift: i64,
     /// The shortest and longest delay of one direction in the network, and how often it is many
@@ -89,12 +77,6 @@ pub(crate) struct Options {
     pub(crate) is_lined: bool,
     pub(crate) pass_permille: u64,
 }
-
-/// The most nodes of a history.
-const NODES_MAX: usize = 7;
-
-/// How many times as long the lease of a waiter far back is.
-const LEASE_STEPS: u64 = 8;
 
 /// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
 /// in opposite directions use up the clients' drift factor of 0.01.
@@ -145,13 +127,7 @@ impl Options {
             restart_guard: broken_assumption == BrokenAssumption::None && random.chance(250),
             hides_info: false,
             may_kill: random.chance(500),
-            waiter_lease: waiter_lease(random),
-            unqueued_permille: random.pick(&[0, 0, 0, 300]),
-            abilities: abilities(random),
-            wait_max: longest,
-            is_parade: false,
-            sweep: 100 * MILLIS,
-            is_quiet: false,
+            queueing: Queueing::draw(random, longest),
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
@@ -209,58 +185,10 @@ impl Options {
         }
     }
 
-    /// How soon a released lock must have its next holder in a quiet history: a few rounds. Each
-    /// takes two ways in the network, and threads that are woken three times.
-    pub(crate) fn soon(&self) -> Option<u64> {
-        let round = 2 * self.delay.1 + 15 * MILLIS;
-        self.is_quiet.then_some(6 * round)
-    }
-
-    /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.
-    pub(crate) fn longest_lease_millis(&self) -> u64 {
-        let longest = self.waiter_lease.map_or(0, |lease| lease.as_millis()) * LEASE_STEPS;
-        // A client that does not queue reserves a lock that it releases for this time.
-        longest.max(WAITER_LEASE.as_millis() as u64)
-    }
-
-    /// The lease of a waiter in front, in true time by the slowest clock.
-    pub(crate) fn front_lease(&self) -> u64 {
-        self.waiter_lease.map_or(0, |lease| lease.as_millis()) * MILLIS * 12 / 10
-    }
-
-    /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.
-    pub(crate) fn longest_lease(&self) -> u64 {
-        self.longest_lease_millis() * MILLIS * 12 / 10
-    }
-
     /// The longest ttl, in true time by the slowest clock.
     pub(crate) fn longest_life(&self) -> u64 {
         self.ttl.1 * MILLIS * 12 / 10 + 2 * MILLIS
     }
-}
-
-/// How long a waiter in front may be silent; `None` if no client queues.
-fn waiter_lease(random: &mut Random) -> Option<Ttl> {
-    let millis = match random.below(6) {
-        0 => return None,
-        1 => random.between(50, 500),
-        2 => random.between(500, 3_000),
-        _ => 1_500,
-    };
-    Ttl::from_duration(Duration::from_millis(millis))
-}
-
-/// What the servers have for queues: all of it, in most histories.
-fn abilities(random: &mut Random) -> Vec<Ability> {
-    let lacks = [Ability::Resp2, Ability::NoTracking, Ability::SmallTable, Ability::NoRights];
-    let permille = random.pick(&[0, 0, 0, 200, 600, 1_000]);
-    let common = random.pick(&lacks);
-    let ability = |random: &mut Random| match random.chance(permille) {
-        false => Ability::All,
-        true if random.chance(300) => random.pick(&lacks),
-        true => common,
-    };
-    (0..NODES_MAX).map(|_| ability(random)).collect()
 }
 
 /// Two nodes that are one server, in some histories.

@@ -59,7 +59,7 @@ impl Simulation {
         let password = context.options.password;
         let nodes = (0..context.options.servers())
             .map(|index| {
-                let ability = context.options.abilities[index];
+                let ability = context.options.queueing.abilities[index];
                 Node::new(index, clock(&mut context, false), password, ability)
             })
             .collect();
@@ -69,7 +69,7 @@ impl Simulation {
         }
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
-        simulation.context.queue.after(simulation.context.options.sweep, Event::Sweep);
+        simulation.context.queue.after(simulation.context.options.queueing.sweep, Event::Sweep);
         simulation
     }
 
@@ -130,7 +130,7 @@ impl Simulation {
 
     /// The servers remove expired keys, as Redis does ten times per second.
     fn sweep(&mut self) {
-        self.context.queue.after(self.context.options.sweep, Event::Sweep);
+        self.context.queue.after(self.context.options.queueing.sweep, Event::Sweep);
         for node in &mut self.nodes {
             node.sweep(&mut self.context);
         }

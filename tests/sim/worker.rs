@@ -6,6 +6,7 @@
 
 mod lock;
 mod mistakes;
+mod nodes_queue;
 mod operation;
 mod operator;
 mod wait_queue;
@@ -15,11 +16,10 @@ use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
+use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
 use redlatch::internal::Time;
-use redlatch::internal::engine::{
-    Action, Ballot, Entropy, Input, Lease, NodeSet, Request, Step, Verb, Verdict, quorum,
-};
+use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -80,11 +80,6 @@ enum State {
     Holding,
     /// Waits in the queue behind another thread of the client.
     InLine(Waiting),
-}
-
-/// Does this request only wait for reservations?
-fn is_wait(request: &Request) -> bool {
-    request.verb() == Verb::Await
 }
 
 impl Worker {
@@ -161,7 +156,7 @@ impl Worker {
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
             State::Resting if client.is_cancelled && self.is_acquiring() => {
-                self.abandon(client, context)
+                self.abandon(client, context);
             }
             State::Resting => {
                 let entropy = self.draw(client, context);
@@ -269,41 +264,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    /// A failed attempt's token is withdrawn by the request that enters the queue.
-    fn note_place(&self, context: &mut Context, request: &Request) {
-        if let Action::Queue(entry) = &request.action {
-            context.checker.over(name(entry.lock.token.as_bytes()));
-        }
-    }
-
-    fn note_asked(&mut self, request: &Request) {
-        self.is_awaiting = is_wait(request);
-        self.is_turn = request.verb() == Verb::Turn;
-        self.is_entering = None;
-        if let Action::Queue(entry) = &request.action {
-            self.waiter = Some(name(entry.waiter.as_bytes()));
-            self.is_entering = Some(entry.number == 0);
-        }
-    }
-
-    /// Has a majority of the nodes given the waiter its number?
-    fn note_answered(&self, context: &mut Context, ballot: &Ballot) {
-        let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
-        let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
-        if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
-            let resource = self.wanted[0];
-            context.checker.order.joined(resource, waiter, context.queue.now());
-        }
-    }
-
-    /// The client's waits are cancelled: what is on the nodes is removed.
-    fn abandon(&mut self, client: &mut Client, context: &mut Context) {
-        if let Some(Running::Acquire(acquire)) = &mut self.operation {
-            acquire.abandon(client.now(context));
-        }
-        self.advance(client, context);
     }
 
     /// Every vote must be a reply to the request.

@@ -1,9 +1,9 @@
 //! When a waiter renews its entry in the nodes' queue.
 //!
-//! A waiter in front renews its entry after two thirds of its lease, by default once a second. The
-//! further back it stands, the longer its lease is, and the less often it is renewed. Waiters in
-//! front also ask when the key that they wait for expires, because no release follows then. If the
-//! nodes do not tell about reservations, they ask soon, and less and less often.
+//! A waiter in front renews its entry after two thirds of its lease, and once a second at least.
+//! The further back it stands, the longer its lease is, and the less often it is renewed. Waiters
+//! in front also ask when the key that they wait for expires, because no release follows then. If
+//! the nodes do not tell about reservations, they ask soon, and less and less often.
 
 use super::Acquire;
 use crate::clock::Time;
@@ -15,8 +15,12 @@ use std::time::Duration;
 const PLACES_IN_FRONT: u64 = 2;
 
 /// How many places share one length of interval between renewals, and how often it grows.
-const PLACES_PER_STEP: u64 = 4;
+const PLACES_PER_STEP: u64 = 8;
 const STEPS_MAX: u64 = 8;
+
+/// The longest interval of a waiter in front, whatever its lease: a holder that has died after it
+/// took the lock from the queue is noticed with a renewal.
+const INTERVAL_MAX: Duration = Duration::from_secs(1);
 
 /// How much longer than its ttl a key may exist: one millisecond of granularity.
 const EXPIRY: Duration = Duration::from_millis(1);
@@ -39,7 +43,7 @@ impl Acquire {
         let kept = interval(entry.lease.as_duration());
         let step = (before / PLACES_PER_STEP + 1).min(STEPS_MAX) as u32;
         entry.lease = Ttl::from_duration(front.as_duration() * step).unwrap_or(front);
-        let mut pause = kept.min(interval(entry.lease.as_duration()));
+        let mut pause = kept.min(interval(entry.lease.as_duration())).min(INTERVAL_MAX * step);
         if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
             pause = pause.min(left.saturating_add(EXPIRY));
         }

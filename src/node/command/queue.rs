@@ -2,7 +2,7 @@
 
 use super::several::Call;
 use super::{decimal, value_of};
-use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, Ttl, WAITER_NUMBER_MAX};
+use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, WAITER_NUMBER_MAX};
 use crate::resp::{Reply, encode_command};
 use std::time::Duration;
 
@@ -33,14 +33,14 @@ pub(in crate::node) fn waiter_of_bell(key: &[u8]) -> Option<Token> {
 
 impl Call<'_> {
     /// Enters a waiter into the queue, or renews its entry.
-    pub(super) fn queue(self, entry: &QueueEntry, reservation: Ttl, out: &mut Vec<u8>) {
+    pub(super) fn queue(self, entry: &QueueEntry, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, since, lease, .. } = entry;
         let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
         let since = [since.to_string().as_bytes(), b" ", owner].concat();
         let [mut number_digits, mut lease_digits, mut reservation_digits] = [[0; 20]; 3];
         let number = decimal(*number, &mut number_digits);
         let lease = decimal(lease.as_millis(), &mut lease_digits);
-        let reservation = decimal(reservation.as_millis(), &mut reservation_digits);
+        let reservation = decimal(self.reservation.as_millis(), &mut reservation_digits);
         let waiter = waiter.as_bytes();
         let arguments = [waiter, number, &value_of(lock), &since, lease, reservation];
         self.run(lock, &[], &arguments, out);
@@ -48,9 +48,10 @@ impl Call<'_> {
 
     /// Takes a lock with one key and no counter in a waiter's turn.
     pub(super) fn turn(self, new: &Acquisition, waiter: &Token, out: &mut Vec<u8>) {
-        let mut digits = [0; 20];
+        let [mut digits, mut front] = [[0; 20]; 2];
         let ttl = decimal(new.ttl.as_millis(), &mut digits);
-        self.run(&new.lock, &[], &[waiter.as_bytes(), &value_of(&new.lock), ttl], out);
+        let front = decimal(self.reservation.as_millis(), &mut front);
+        self.run(&new.lock, &[], &[waiter.as_bytes(), &value_of(&new.lock), ttl, front], out);
     }
 
     /// Has the server tell this connection about a waiter's bell.

@@ -14,6 +14,8 @@ pub(super) struct Call<'a> {
     pub(super) name: (&'static [u8], &'static [u8]),
     /// The number that the script's answer must begin with.
     pub(super) proof: &'a [u8],
+    /// How long a node reserves a lock for a waiter.
+    pub(super) reservation: Ttl,
 }
 
 impl Call<'_> {
@@ -62,13 +64,14 @@ impl Call<'_> {
         out: &mut Vec<u8>,
     ) {
         let Acquisition { lock, ttl, fence } = new;
-        let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
+        let [mut locks, mut millis, mut first, mut counters_ttl, mut front] = [[0; 20]; 5];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
+        let front = decimal(self.reservation.as_millis(), &mut front);
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
         let (value, waiter) = (value_of(lock), name_of(waiter));
-        let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
+        let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter, front];
         self.run(lock, counters, &arguments, out);
     }
 
@@ -89,10 +92,11 @@ impl Call<'_> {
     }
 
     /// Removes a lock, by the script that fits it.
-    pub(super) fn removal(self, removal: &Removal, reservation: Ttl, out: &mut Vec<u8>) {
+    pub(super) fn removal(self, removal: &Removal, out: &mut Vec<u8>) {
         let Removal { lock, linger, waiter, .. } = removal;
         let [mut linger_digits, mut digits] = [[0; 20]; 2];
-        let (value, reservation) = (value_of(lock), decimal(reservation.as_millis(), &mut digits));
+        let (value, reservation) =
+            (value_of(lock), decimal(self.reservation.as_millis(), &mut digits));
         match (linger, waiter) {
             (Some(linger), _) => {
                 let linger = decimal(linger.as_millis(), &mut linger_digits);

@@ -50,7 +50,13 @@ impl<W> Rounds<W> {
     /// votes that it would still give in them.
     fn withdraw_votes(&mut self, now: Time, node: Node, error: &NodeError, also_later: bool) {
         for slot in 0..self.entries.len() {
-            if self.entries[slot].withdraw_vote(node, error, also_later) {
+            let entry = &mut self.entries[slot];
+            let (ticket, has_voted) = (entry.ticket(slot), entry.tally.voted().contains(node));
+            if entry.withdraw_vote(node, error, also_later) {
+                // A request that is still to be written would be written after its removal.
+                if !has_voted && self.sessions[node.index()].cancel(ticket) {
+                    entry.unsent.insert(node);
+                }
                 self.settle(now, slot, false);
             }
         }

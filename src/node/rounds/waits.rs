@@ -2,7 +2,7 @@
 
 use super::Rounds;
 use crate::clock::Time;
-use crate::engine::{Node, NodeSet, Request, Verb, Vote};
+use crate::engine::{Node, NodeSet, Request, Verb, Vote, quorum};
 use crate::node::session::Session;
 
 impl<W> Rounds<W> {
@@ -52,6 +52,18 @@ impl<W> Rounds<W> {
     pub fn queue_load(&self) -> (usize, usize) {
         let bells = self.sessions.iter().map(Session::bells).sum();
         (self.reserved.len() + self.waits.len(), bells)
+    }
+
+    /// Ends the rounds of waiters of whom too few nodes would tell, because connections were lost:
+    /// they ask, on new connections.
+    pub(super) fn end_unheard_waits(&mut self, now: Time, node: Node) {
+        for waiter in self.sessions[node.index()].take_lost_bells() {
+            let Some(slot) = self.waits.get(&waiter).copied() else { continue };
+            let heard = self.sessions.iter().filter(|session| session.is_heard(&waiter)).count();
+            if heard < quorum(self.nodes()) {
+                self.settle(now, slot, true);
+            }
+        }
     }
 
     /// Ends all rounds that wait for reservations, now and from now on.

@@ -36,6 +36,8 @@ pub(super) struct Bells {
     heard: BTreeSet<Token>,
     /// The waiters whose bell rang.
     rings: VecDeque<Token>,
+    /// The waiters whose bell the server does not remember any more, although it did not ring.
+    lost: Vec<Token>,
     /// Why the node has no queue, and until when it is not asked again.
     refusal: Option<(ServerError, Time)>,
     /// Has a waiter been in the queue of this node on this connection?
@@ -55,7 +57,12 @@ enum Pushes {
 impl Bells {
     /// For a new connection. What was reported stays reported.
     pub(super) fn after(self) -> Self {
-        Self { reported: self.reported, ..Self::default() }
+        Self { reported: self.reported, lost: self.lost, ..Self::default() }
+    }
+
+    /// The server remembers no bell of this connection any more.
+    pub(super) fn lose(&mut self) {
+        self.lost.extend(std::mem::take(&mut self.heard));
     }
 
     /// Takes a push message. Reservations of a node whose grants do not count are of no use.
@@ -77,7 +84,7 @@ impl Bells {
                 }
             }
             // The database was emptied, and the server remembers no key any more.
-            Some(Reply::Null) => self.heard.clear(),
+            Some(Reply::Null) => self.lose(),
             _ => {}
         }
     }
@@ -97,6 +104,16 @@ impl Session {
     /// How many bells the server remembers for the connection, as far as is known.
     pub(in crate::node) fn bells(&self) -> usize {
         if self.is_down() { 0 } else { self.bells.heard.len() }
+    }
+
+    /// The waiters about whom the node tells nothing any more.
+    pub(in crate::node) fn take_lost_bells(&mut self) -> Vec<Token> {
+        std::mem::take(&mut self.bells.lost)
+    }
+
+    /// Does the node tell about reservations for this waiter?
+    pub(in crate::node) fn is_heard(&self, waiter: &Token) -> bool {
+        self.bells.heard.contains(waiter)
     }
 
     /// Whether clients can wait in a queue on this node, once that is known.

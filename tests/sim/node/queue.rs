@@ -137,7 +137,7 @@ impl Node {
     /// No key of a queue and no reservation lives longer than clients ask for.
     pub(super) fn check_lives(&self, context: &mut Context, key: &[u8], waiter: &[u8]) {
         let now = self.clock.read(context.queue.now());
-        let longest = context.options.longest_lease_millis();
+        let longest = context.options.queueing.longest_lease_millis();
         let keys = [
             key.to_vec(),
             [key, b":redlatch:queue"].concat(),

@@ -36,6 +36,8 @@ impl Options {
                     (0, 1_000, 0);
                 (self.fault_pause, self.faults) = (100 * MILLIS, vec![Fault::Freeze]);
                 (self.faults_end_at, self.events_max, self.heals_least) = (SECONDS, 6_000, true);
+                // In the queue, votes are not split.
+                self.queueing.waiter_lease = None;
             }
             BrokenAssumption::NoneQuiet => self.focus_on_order(random),
             BrokenAssumption::Strays => {
@@ -78,19 +80,25 @@ impl Options {
 
     /// No faults, and locks that are released in time: waiters must be served in order, and soon.
     pub(super) fn focus_on_order(&mut self, random: &mut Random) {
-        (self.faults, self.is_quiet, self.twins) = (Vec::new(), true, None);
+        (self.faults, self.queueing.is_quiet, self.twins) = (Vec::new(), true, None);
         (self.tail_permille, self.window, self.restart_guard) = (0, 1 << 20, false);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 300 * MICROS]);
         self.delay = (fastest, fastest * random.between(1, 15));
         self.node_timeout = Duration::from_millis(100);
         let longest = random.pick(&[1_000, 3_000]);
-        (self.ttl, self.wait_max) = ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
-        self.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
-        self.abilities.fill(Ability::All);
+        (self.ttl, self.queueing.wait_max) =
+            ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
+        self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
+        let lacks = [Ability::All, Ability::Resp2, Ability::NoTracking, Ability::SmallTable];
+        if self.mistake.is_some() || random.chance(700) {
+            self.queueing.abilities.fill(Ability::All);
+        } else {
+            self.queueing.abilities.fill_with(|| random.pick(&lacks));
+        }
         (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
         self.resources = random.pick(&[1, 1, 2]);
         (self.several_permille, self.operator_permille) = (0, 0);
-        (self.unqueued_permille, self.greedy_permille) = (0, 0);
+        (self.queueing.unqueued_permille, self.greedy_permille) = (0, 0);
         self.patient_permille = random.pick(&[300, 800, 1_000]);
         (self.rest, self.is_lined) = (random.pick(&[MILLIS, 10 * MILLIS]), random.chance(500));
         (self.faults_end_at, self.events_max) = (5 * SECONDS, 10_000);
@@ -146,8 +154,8 @@ impl Options {
             Some(Mistake::QueueForgotten | Mistake::PushesLost) => self.focus_on_order(random),
             Some(Mistake::TurnAssumed) => {
                 (self.clients, self.resources, self.patient_permille) = (4, 1, 800);
-                self.waiter_lease = Ttl::from_duration(Duration::from_millis(100));
-                self.abilities.fill(Ability::All);
+                self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(100));
+                self.queueing.abilities.fill(Ability::All);
             }
             Some(Mistake::ClockStopsInSuspend) => {
                 self.resources = 1;

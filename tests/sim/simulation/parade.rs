@@ -3,6 +3,7 @@
 use super::Simulation;
 use crate::checker::Invariant;
 use crate::clock::{MICROS, SECONDS};
+use crate::node::Ability;
 use crate::options::{BrokenAssumption, Options};
 use crate::queue::Event;
 use crate::random::Random;
@@ -25,9 +26,10 @@ impl Simulation {
         let mut random = Random::new(seed);
         let mut options = Options::draw(&mut random, BrokenAssumption::NoneQuiet, None);
         (options.nodes, options.clients, options.workers) = (3, CLIENTS, 0);
-        (options.resources, options.is_lined, options.is_parade) = (1, false, true);
+        (options.resources, options.is_lined, options.queueing.is_parade) = (1, false, true);
         (options.fence_permille, options.patient_permille, options.extend_permille) = (0, 1_000, 0);
-        (options.split_permille, options.sweep) = (0, 5 * SECONDS);
+        options.queueing.abilities.fill(Ability::All);
+        (options.split_permille, options.queueing.sweep) = (0, 5 * SECONDS);
         (options.ttl, options.hides_info) = ((3_000, 3_000), false);
         options.delay = (20 * MICROS, 40 * MICROS);
         let mut simulation = Self::with(options, random, false);

@@ -43,7 +43,7 @@ impl Simulation {
             late + options.longest_life() + guard + reconnect + SECONDS + waiting * SECONDS;
         // Waiters that died, or whose late bytes brought them back, are before the others until
         // their leases have expired.
-        let budget = budget + 2 * options.front_lease();
+        let budget = budget + 2 * options.queueing.front_lease();
         let end = self.context.queue.now() + budget;
         if !self.run_until(end, |it| it.workers(|worker| !worker.is_done()) == 0) {
             let alive = self.clients.iter().filter(|client| client.is_alive);
@@ -75,7 +75,7 @@ impl Simulation {
             self.context.checker.report_violation(Invariant::Residue, text);
         }
         let later = self.context.queue.now() + self.context.options.longest_life();
-        let lease = self.context.options.longest_lease() + 2 * MILLIS;
+        let lease = self.context.options.queueing.longest_lease() + 2 * MILLIS;
         let no_waiter = self.context.queue.now() + lease;
         for node in healed {
             for key in self.nodes[*node].keys_of_queues(no_waiter) {
@@ -107,7 +107,7 @@ impl Simulation {
         // First unanswered commands time out, then their pending releases, then the connection.
         for _ in 0..3 {
             let options = &self.context.options;
-            let pause = options.longest_life().max(options.longest_lease()) + silence;
+            let pause = options.longest_life().max(options.queueing.longest_lease()) + silence;
             self.run_until(self.context.queue.now() + pause, |_| false);
             for client in self.clients.iter_mut().filter(|client| client.is_alive) {
                 client.settle(&mut self.context);

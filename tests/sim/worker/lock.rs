@@ -31,7 +31,7 @@ impl Worker {
         if context.is_over {
             return;
         }
-        if context.options.is_parade && self.called_at > 0 {
+        if context.options.queueing.is_parade && self.called_at > 0 {
             return;
         }
         if client.is_cancelled && !context.has_faults_ended {
@@ -52,7 +52,7 @@ impl Worker {
         let first = keys.next().expect("at least one is wanted");
         let attributes = self.attributes(context, keys.collect());
         let ttl = self.ttl(context);
-        let wait = Duration::from_millis(context.random.below(context.options.wait_max));
+        let wait = Duration::from_millis(context.random.below(context.options.queueing.wait_max));
         let round = round * if attributes.is_some() { ROUNDS_MAX } else { 1 };
         let (wait, limit) = if context.random.chance(context.options.patient_permille) {
             (Wait::Forever, None)
@@ -211,12 +211,12 @@ impl Worker {
         let now = context.queue.now();
         let Some(lease) = &self.lease else { return };
         let valid = client.clock.when(lease.valid_until).saturating_sub(now);
-        let work = if context.options.is_parade {
+        let work = if context.options.queueing.is_parade {
             // All others arrive meanwhile.
             if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
         } else if context.has_faults_ended {
             context.random.below(5 * MILLIS)
-        } else if context.options.is_quiet {
+        } else if context.options.queueing.is_quiet {
             context.random.below(valid / 4)
         } else if context.random.chance(context.options.greedy_permille) {
             valid + context.random.below(20 * MILLIS)

@@ -8,10 +8,10 @@ use super::*;
 use crate::engine::fixture::fenced_ballot;
 use crate::engine::{LockId, Node, QueueEntry, QueueState, Removal, Token};
 
-/// A lock for a second, of five nodes, for a client that queues.
+/// A lock for ten seconds, of five nodes, for a client that queues.
 fn waiting(wait: Wait) -> Acquire {
     let rules = Rules { waiter_lease: Some(ttl(1_500)), ..(*rules(5)).clone() };
-    Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl(1_000), wait)
+    Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl(10_000), wait)
 }
 
 fn ttl(millis: u64) -> Ttl {
@@ -78,7 +78,7 @@ fn a_refused_try_of_a_waiting_caller_joins_and_is_withdrawn_by_the_same_request(
         let first = draw(1).token;
         let expected = QueueEntry {
             lock: LockId { key: Arc::from(&b"key"[..]), token: first, attributes: None },
-            ttl: ttl(1_000),
+            ttl: ttl(10_000),
             waiter: first,
             number: 0,
             since: 5_000_000,
@@ -121,7 +121,7 @@ fn a_client_without_a_lease_for_waiters_and_a_set_of_keys_never_join() {
 
 #[test]
 fn a_try_that_too_few_nodes_answered_or_that_was_too_slow_does_not_join() {
-    for (now, votes) in [(1_005, "fff--"), (1_005, "ynfff"), (1_990, "yyyyy")] {
+    for (now, votes) in [(1_005, "fff--"), (1_005, "ynfff"), (10_990, "yyyyy")] {
         let mut script = Script::new(waiting(Wait::Forever));
         script.attempt(1_000, draw(1));
         assert_eq!(script.answer(now, ballot(votes)).undo().waiter(), None, "{votes}");

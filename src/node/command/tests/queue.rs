@@ -77,7 +77,8 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
 fn a_turn_sends_the_waiter_and_a_new_token() {
     let (turn, claim) = (script::TURN.sha1.as_bytes(), script::CLAIM.sha1.as_bytes());
     let plain = request(Verb::Turn, 7, at(0));
-    let expected: &[&[u8]] = &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"57"];
+    let expected: &[&[u8]] =
+        &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"1500", b"57"];
     assert_eq!(encoded(&plain, Form::Digest), words(expected));
     // With counters it is a claim in place of the waiter's reservation.
     let reserved = [RESERVED, OTHER].concat();
@@ -94,6 +95,7 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
         b"50",
         b"3600000",
         OTHER,
+        b"1500",
         b"57",
     ];
     assert_eq!(encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest), words(expected));

@@ -29,7 +29,7 @@ fn the_first_renewal_follows_after_two_thirds_of_the_lease_that_was_sent() {
 
 #[test]
 fn leases_and_pauses_are_longer_further_back() {
-    let table = [(0, 1), (3, 1), (4, 2), (7, 2), (8, 3), (27, 7), (28, 8), (1_000, 8)];
+    let table = [(0, 1), (7, 1), (8, 2), (15, 2), (16, 3), (55, 7), (56, 8), (1_000, 8)];
     for (place, step) in table {
         let (mut script, until) = renewed_at(|queue| queue.place = place);
         let (lease, next) = renew(&mut script, until, place);
@@ -40,7 +40,7 @@ fn leases_and_pauses_are_longer_further_back() {
 
 #[test]
 fn a_waiter_that_moves_to_the_front_renews_as_often_as_one_that_was_there() {
-    let (mut script, until) = renewed_at(|queue| queue.place = 28);
+    let (mut script, until) = renewed_at(|queue| queue.place = 56);
     let (lease, next) = renew(&mut script, until, 0);
     // It was kept for long this time, and has asked for less from the next time on.
     assert_eq!((lease, next), (ttl(12_000), until.after(Duration::from_secs(1))));

@@ -16,13 +16,36 @@ fn a_majority_of_reservations_leads_to_a_turn_with_a_fresh_token() {
     assert_eq!(script.wait(), at(1_500));
     let turn = script.attempt(1_501, draw(2));
     assert_eq!((turn.verb(), token_of(&turn)), (Verb::Turn, draw(2).token));
-    assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(1_000))));
+    assert_eq!((turn.waiter(), turn.ttl()), (Some(draw(1).token), Some(ttl(10_000))));
     assert_eq!((turn.started, turn.deadline), (at(1_501), at(1_551)));
     assert_eq!(turn.nodes, NodeSet::all(5), "a reservation is no vote");
     let Acquired::Held(lease) = script.answer(1_505, ballot("yyy--")).done() else { panic!() };
     assert_eq!((lease.token, lease.waiter), (draw(2).token, Some(draw(1).token)));
-    assert_eq!((lease.since, lease.valid_until), (at(1_501), at(1_501 + 988)));
+    assert_eq!((lease.since, lease.valid_until), (at(1_501), at(1_501 + 9_898)));
     assert_eq!(lease.nodes, NodeSet::all(5));
+}
+
+#[test]
+fn a_waiter_that_stood_far_back_or_wants_a_short_lock_asks_before_its_turn() {
+    let rules = || Arc::new(Rules { waiter_lease: Some(ttl(1_500)), ..(*rules(5)).clone() });
+    let short = |millis| Acquire::new(rules(), Arc::from(&b"key"[..]), ttl(millis), Wait::Forever);
+    for (acquire, place, asks) in [
+        (waiting(Wait::Forever), 0, false),
+        (waiting(Wait::Forever), 7, false),
+        (waiting(Wait::Forever), 8, true),
+        (short(1_501), 0, false),
+        (short(1_500), 0, true),
+    ] {
+        let (mut script, _) = joined(acquire, place);
+        script.answer(1_500, ballot("yyy--"));
+        if !asks {
+            assert_eq!(script.attempt(1_500, draw(2)).verb(), Verb::Turn, "{place}");
+            continue;
+        }
+        assert_eq!(script.request().verb(), Verb::Queue, "{place}");
+        assert_eq!(script.answer(1_505, reserved()).wait(), at(1_505), "{place}");
+        assert_eq!(script.attempt(1_505, draw(2)).verb(), Verb::Turn, "{place}");
+    }
 }
 
 #[test]
@@ -67,7 +90,7 @@ fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_num
 fn a_turn_that_comes_too_late_is_withdrawn_and_the_place_kept() {
     let mut script = called(waiting(Wait::Forever), "yyy--");
     script.attempt(1_500, draw(2));
-    let request = script.answer(1_500 + 988, ballot("yyyyy")).request();
+    let request = script.answer(1_500 + 9_898, ballot("yyyyy")).request();
     assert_eq!((token_of(&request), entry(&request).number), (draw(2).token, 7));
 }
 

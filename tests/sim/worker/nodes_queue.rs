@@ -1,0 +1,50 @@
+//! A thread in the nodes' queue: what the checker is told about its place, and how its wait is
+//! ended early.
+
+use super::{Running, Worker};
+use crate::checker::name;
+use crate::client::Client;
+use crate::context::Context;
+use redlatch::internal::engine::{Action, Ballot, Request, Verb, Verdict, quorum};
+
+/// Does this request only wait for reservations?
+pub(super) fn is_wait(request: &Request) -> bool {
+    request.verb() == Verb::Await
+}
+
+impl Worker {
+    /// A failed attempt's token is withdrawn by the request that enters the queue.
+    pub(super) fn note_place(&self, context: &mut Context, request: &Request) {
+        if let Action::Queue(entry) = &request.action {
+            context.checker.over(name(entry.lock.token.as_bytes()));
+        }
+    }
+
+    pub(super) fn note_asked(&mut self, request: &Request) {
+        self.is_awaiting = is_wait(request);
+        self.is_turn = request.verb() == Verb::Turn;
+        self.is_entering = None;
+        if let Action::Queue(entry) = &request.action {
+            self.waiter = Some(name(entry.waiter.as_bytes()));
+            self.is_entering = Some(entry.number == 0);
+        }
+    }
+
+    /// Has a majority of the nodes given the waiter its number?
+    pub(super) fn note_answered(&self, context: &mut Context, ballot: &Ballot) {
+        let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
+        let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
+        if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
+            let resource = self.wanted[0];
+            context.checker.order.joined(resource, waiter, context.queue.now());
+        }
+    }
+
+    /// The client's waits are cancelled: what is on the nodes is removed.
+    pub(super) fn abandon(&mut self, client: &mut Client, context: &mut Context) {
+        if let Some(Running::Acquire(acquire)) = &mut self.operation {
+            acquire.abandon(client.now(context));
+        }
+        self.advance(client, context);
+    }
+}
