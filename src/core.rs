@@ -120,7 +120,7 @@ impl Core {
                     // After the answer that decided it: a grant must not look younger than it is.
                     operation.handle(clock::now(), Input::Ballot(votes.ballot));
                 }
-                Step::Send(request) => self.net.post(request),
+                Step::Send(request) => self.post(request),
                 Step::Wait(until) => {
                     if !pause(&mut operation, &last, until) {
                         continue;
@@ -135,9 +135,12 @@ impl Core {
         }
     }
 
-    /// Sends a request without waiting for an answer.
+    /// Sends a request without waiting for an answer. In a child that a callback has forked, it
+    /// does nothing: the connections are the parent's.
     pub(crate) fn post(&self, request: Request) {
-        self.net.post(request);
+        if !self.is_known_forked() {
+            self.net.post(request);
+        }
     }
 
     /// The ttl in the nodes' unit, if the settings allow it and it leaves `least` of validity.

@@ -62,6 +62,8 @@ struct HeadEntry {
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
     key_expiry: Option<Time>,
+    /// Until when the nodes' word counts that another client holds the lock.
+    held_elsewhere_until: Time,
     /// The only thread that can give the lock up.
     bound_to: Option<ThreadId>,
 }
@@ -121,6 +123,8 @@ impl WaitQueues {
             let now = clock::now();
             let queue = queues.entry(Arc::clone(key)).or_default();
             let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
+            let is_held = expiry.is_some()
+                || queue.head.as_ref().is_some_and(|head| head.held_elsewhere_until > now);
             if self.is_cancelled() {
                 queue.remove(waiter);
                 return Joined::Cancelled;
@@ -136,18 +140,14 @@ impl WaitQueues {
             // able to report that. Before that, leaving would give up a place for nothing.
             let early = deadline.map(|deadline| deadline.before(round));
             let asked = queue.head.as_ref().map(|head| head.since.after(round));
-            let leave_at = match expiry {
-                Some(_) => deadline,
-                None => early.max(asked).min(latest),
-            };
+            let leave_at = if is_held { deadline } else { early.max(asked).min(latest) };
             if leave_at.is_some_and(|leave_at| leave_at <= now) {
                 queue.remove(waiter);
                 // At the deadline it is too late to ask the nodes because the head was replaced.
-                let is_held =
-                    expiry.is_some() || was_held && deadline.is_some_and(|end| end <= now);
-                return if is_held { Joined::TimedOut } else { Joined::NotQueued };
+                let was_held = was_held && deadline.is_some_and(|end| end <= now);
+                return if is_held || was_held { Joined::TimedOut } else { Joined::NotQueued };
             }
-            was_held = expiry.is_some();
+            was_held = is_held;
             let early = early.filter(|early| *early > now);
             let own_expiry = expiry.filter(|_| is_first);
             let wake_at = [leave_at, early, own_expiry].into_iter().flatten().min();
@@ -178,8 +178,13 @@ impl WaitQueue {
 
     fn next_head(&mut self) -> usize {
         let number = HEADS.fetch_add(1, Ordering::Relaxed);
-        self.head =
-            Some(HeadEntry { number, since: clock::now(), key_expiry: None, bound_to: None });
+        self.head = Some(HeadEntry {
+            number,
+            since: clock::now(),
+            key_expiry: None,
+            held_elsewhere_until: Time::ZERO,
+            bound_to: None,
+        });
         number
     }
 

@@ -1,5 +1,7 @@
 //! A callback may use the client that calls it, and may panic.
 
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
 use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

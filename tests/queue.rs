@@ -1,6 +1,8 @@
 //! Waiting in the nodes' queue: clients are served in the order in which they began to wait, and a
 //! release tells the next one.
 
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
 use crate::support;
 
 use std::sync::Mutex;
@@ -60,7 +62,7 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     let (holder, slow) = (holder(servers.urls()), pushed(urls(&relays)));
     let without = with_lease(servers.urls(), LONG_LEASE).queue(false).build().unwrap();
     let held = take(&holder, "name", LONG);
-    let waiting = spawn_waiter(move || slow.lock("name", LONG).map(|guard| guard.release()));
+    let waiting = spawn_waiter(move || slow.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 1);
     relays.iter().for_each(support::relay::Relay::hold);
     assert_eq!(held.release(), Ok(Released::InTime));
@@ -97,7 +99,13 @@ fn calls_that_do_not_wait_do_not_queue() {
 type Wait = fn(LockClient, &dyn Fn(&LockGuard));
 
 const WAITS: [Wait; 6] = [
-    |client, work| client.with_lock("name", LONG, |guard| Ok::<_, LockError>(work(guard))).unwrap(),
+    |client, work| {
+        let body = |guard: &LockGuard| {
+            work(guard);
+            Ok::<_, LockError>(())
+        };
+        client.with_lock("name", LONG, body).unwrap();
+    },
     |client, work| {
         let guard = client.request("name").ttl(LONG).fenced().lock().unwrap();
         assert!(guard.fencing_token().is_some());
@@ -213,7 +221,7 @@ fn clients_without_the_queue_exclude_each_other_as_before() {
     let waiting: Vec<_> = (0..3)
         .map(|_| {
             let client = without();
-            spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()))
+            spawn_waiter(move || client.lock("name", LONG).map(LockGuard::release))
         })
         .collect();
     thread::sleep(Duration::from_millis(200));

@@ -1,6 +1,8 @@
 //! Events about the nodes' queue: a place and a turn are reported once in a call, and a node where
 //! the queue does not work is reported once.
 
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
 use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

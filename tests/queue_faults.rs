@@ -1,5 +1,7 @@
 //! The nodes' queue while nodes stop, lose their data or forget connections.
 
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
 use crate::support;
 
 use std::time::{Duration, Instant};

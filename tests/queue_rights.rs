@@ -4,7 +4,7 @@ use crate::support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, QueueSupport, Released};
+use redlatch::{LockClient, LockGuard, QueueSupport, Released};
 use support::cli::Value;
 use support::fencing::scripts;
 use support::locks::{LIMIT, LONG, calls, take, with_long_timeout};
@@ -127,7 +127,7 @@ fn without_sorted_sets_clients_wait_as_without_a_queue() {
         .iter()
         .map(|client| {
             let client = client.clone();
-            spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()))
+            spawn_waiter(move || client.lock("name", LONG).map(LockGuard::release))
         })
         .collect();
     let knows = |client: &LockClient| {
@@ -155,7 +155,7 @@ fn a_queue_that_is_no_sorted_set_leaves_nothing_locked() {
     let client = || with_long_timeout(servers.urls()).build().unwrap();
     let held = take(&client(), "name", LONG);
     let other = client();
-    let waiting = spawn_waiter(move || other.lock("name", LONG).map(|guard| guard.release()));
+    let waiting = spawn_waiter(move || other.lock("name", LONG).map(LockGuard::release));
     assert!(held.release().is_ok());
     assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
     await_keys(&servers, &["name:redlatch:queue"]);

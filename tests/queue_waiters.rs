@@ -6,7 +6,7 @@ use crate::support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockError, Released};
+use redlatch::{LockError, LockGuard, Released};
 use support::locks::{LIMIT, LONG, holders, take};
 use support::queue::{finish, spawn_waiter};
 use support::servers::Servers;
@@ -38,7 +38,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     });
     await_queued(&servers, "name", 1);
     let client = pushed(servers.urls());
-    let next = spawn_waiter(move || client.lock("name", LONG).map(|guard| guard.release()));
+    let next = spawn_waiter(move || client.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 2);
     assert!(finish(leaving), "it does not get the lock");
     await_queued(&servers, "name", 1);

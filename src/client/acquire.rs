@@ -18,6 +18,10 @@ use std::time::Duration;
 /// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
+/// For how long the nodes' word counts that another client holds the lock. A waiter in front asks
+/// every second.
+const HELD_ELSEWHERE: Duration = Duration::from_secs(3);
+
 impl LockClient {
     /// Acquires the lock, and emits events if there is a listener.
     pub(super) fn acquire(
@@ -34,13 +38,17 @@ impl LockClient {
             return Err(LockError::Cancelled);
         }
         if !self.core.has_listener() {
-            let pause = |acquire: &mut Acquire, _: &LastRound, until| self.pause(acquire, until);
-            let run = |acquire| self.core.run_paused(acquire, pause);
+            let run = |acquire, head: Option<&QueueHead>| {
+                let pause =
+                    |acquire: &mut Acquire, _: &LastRound, until| self.pause(acquire, head, until);
+                self.core.run_paused(acquire, pause)
+            };
             return self.take(key, attributes, (settings, wait), run);
         }
         let mut recorder =
             EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self.take(key, attributes, (settings, wait), |acquire| recorder.run(acquire));
+        let result = self
+            .take(key, attributes, (settings, wait), |acquire, head| recorder.run(acquire, head));
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
@@ -49,7 +57,15 @@ impl LockClient {
 
     /// Pauses before the next attempt. If the call is cancelled, the attempt is not made, and this
     /// is `false`: the call returns [`LockError::Cancelled`] whatever the outcome.
-    pub(super) fn pause(&self, acquire: &mut Acquire, until: Time) -> bool {
+    pub(super) fn pause(
+        &self,
+        acquire: &mut Acquire,
+        head: Option<&QueueHead>,
+        until: Time,
+    ) -> bool {
+        if let Some(head) = head.filter(|_| acquire.place().is_some()) {
+            head.handle().set_held_elsewhere(clock::now().after(HELD_ELSEWHERE));
+        }
         let is_cancelled = self.core.cancellation.pause_until(until);
         if is_cancelled {
             acquire.abandon(clock::now());
@@ -62,7 +78,7 @@ impl LockClient {
         key: &Arc<[u8]>,
         attributes: Option<Arc<LockAttributes>>,
         (settings, wait): (&RequestSettings, Wait),
-        run: impl FnOnce(Acquire) -> (Acquired, LastRound),
+        run: impl FnOnce(Acquire, Option<&QueueHead>) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.core.rules;
         let least = settings.min_validity.unwrap_or(rules.min_validity);
@@ -83,7 +99,7 @@ impl LockClient {
         let Some((head, acquire)) = enqueued? else {
             return Ok(None);
         };
-        let (outcome, last) = run(acquire);
+        let (outcome, last) = run(acquire, head.as_ref());
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }

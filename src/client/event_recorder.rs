@@ -8,6 +8,7 @@ use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
 use crate::name::Name;
+use crate::wait_queue::QueueHead;
 use std::time::Duration;
 
 /// Emits the events of one call that acquires a lock.
@@ -46,7 +47,11 @@ impl<'a> EventRecorder<'a> {
         }
     }
 
-    pub(super) fn run(&mut self, acquire: Acquire) -> (Acquired, LastRound) {
+    pub(super) fn run(
+        &mut self,
+        acquire: Acquire,
+        head: Option<&QueueHead>,
+    ) -> (Acquired, LastRound) {
         let client = self.client;
         let recorded = RecordedAcquire { acquire, recorder: self, is_attempt: false };
         client.core.run_paused(recorded, |recorded, last, until| {
@@ -57,7 +62,7 @@ impl<'a> EventRecorder<'a> {
                 recorded.acquire.abandon(clock::now());
                 return false;
             }
-            client.pause(&mut recorded.acquire, until)
+            client.pause(&mut recorded.acquire, head, until)
         })
     }
 

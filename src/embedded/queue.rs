@@ -11,8 +11,7 @@ use super::script_steps::{
     remove, value, withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
-use super::sorted_set::{NUMBER_MAX, SortedSet};
-use crate::engine::WAITER_NUMBER_MAX;
+use super::sorted_set::{NUMBER_MAX, SortedSet, WAITER_NUMBER_MAX};
 use crate::node::script::SHOWN_MAX;
 
 /// How a value begins that reserves a key for a waiter.
@@ -163,7 +162,7 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let number = match (*wanted == b"0", before) {
         (false, _) => asked,
         (true, Some(before)) => before,
-        (true, None) => match read_set(call, &queue, 13, SortedSet::next_number)? {
+        (true, None) => match read_set(call, &queue, 14, SortedSet::next_number)? {
             number if number > WAITER_NUMBER_MAX => {
                 remove(call, &queue);
                 1
@@ -171,34 +170,34 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             number => number,
         },
     };
-    enter(call, &queue, (waiter, number), 19)?;
-    put(call, &lease_of(key, waiter), lease, lease_ms, 20)?;
+    enter(call, &queue, (waiter, number), 20)?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, 21)?;
     let ends = millis(words, 4)?;
     // Whether it expires or not: a queue that has just been made has no end yet.
     if remaining(call, &queue) < ends {
         let (now_ms, unconditional) = (call.now_ms, Conditions::default());
         set_remaining(call.database(), now_ms, &queue, ends, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 22))?;
+            .map_err(|failure| (failure, 23))?;
     }
-    let head = living(call, key, 0, 24)?.ok_or_else(malformed)?;
+    let head = living(call, key, 0, 25)?.ok_or_else(malformed)?;
     let (is_mine, wanted) = (head == **waiter, reservation(&head));
     let free = held.ok().filter(|held| held.as_deref().is_none_or(is_reservation));
     if let Some(held) = &free {
         let is_moved = held.as_ref() != Some(&wanted);
         if is_moved || is_mine {
-            put(call, key, &wanted, reservation_ms, 31)?;
+            put(call, key, &wanted, reservation_ms, 32)?;
         }
         if is_moved {
-            put(call, &bell_of(key, &head), b"", reservation_ms, 34)?;
+            put(call, &bell_of(key, &head), b"", reservation_ms, 35)?;
         }
     }
     let (left, lease) = (remaining(call, key), lease_of(key, &head));
     if free.is_some() && !is_mine && left > 0 && remaining(call, &lease) > left {
         let (now_ms, unconditional) = (call.now_ms, Conditions::default());
         set_remaining(call.database(), now_ms, &lease, left, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 39))?;
+            .map_err(|failure| (failure, 40))?;
     }
-    let (rank, len) = read_set(call, &queue, 42, |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, 43, |set| (set.rank(waiter), set.len()))?;
     let is_reserved = i64::from(free.is_some() && is_mine);
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));

@@ -86,6 +86,12 @@ impl Flight {
         })
     }
 
+    /// Is the removal of this waiter in flight?
+    pub(super) fn has_leave(&self, waiter: &Token) -> bool {
+        let mut requests = self.commands.iter().map(|command| &command.request);
+        requests.any(|it| it.verb().is_removal() && it.waiter() == Some(*waiter))
+    }
+
     /// Is a command in flight whose answer proves that it belongs to the command?
     pub(super) fn has_proof(&self) -> bool {
         self.commands.iter().any(|command| command::has_proof(&command.request))

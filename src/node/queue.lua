@@ -10,6 +10,7 @@ local number = redis.call('ZSCORE', queue, ARGV[1])
 if ARGV[2] ~= '0' then
   number = ARGV[2]
 elseif not number then
+  redis.call('ZREM', queue, '')
   number = (redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
   if number > 4503599627370496 then
     redis.call('DEL', queue)

@@ -26,6 +26,16 @@ impl HeadHandle {
         });
     }
 
+    /// A majority of the nodes has answered that another client holds the lock, and that counts
+    /// until then: waiters need not ask before they give up.
+    pub(crate) fn set_held_elsewhere(&self, until: Time) {
+        self.with_queue(|queue| {
+            if let Some(head) = self.entry(queue) {
+                head.held_elsewhere_until = until;
+            }
+        });
+    }
+
     /// Only this thread gives the lock up, and not before the work that it is about to do has
     /// ended: if that work waits for the lock, it waits for itself.
     pub(crate) fn bind_to_this_thread(&self) {

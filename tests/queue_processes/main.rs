@@ -3,6 +3,7 @@
 //!
 //! Each of these tests needs most of the machine, so they run one after another.
 
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
 #![cfg(target_os = "linux")]
 
 mod contender;
@@ -16,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use contender::{Contender, LEASE, TTL};
-use redlatch::LockClient;
+use redlatch::{LockClient, LockGuard};
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use support::cli::Value;
 use support::eventually;
@@ -53,7 +54,7 @@ fn a_killed_waiter_at_the_head_of_the_queue_costs_the_others_its_lease_at_most()
     let mut first = Contender::start(&servers.urls(), folder.path(), 0);
     await_queued(&servers, "name", 1);
     let client = client(&servers);
-    let next = thread::spawn(move || client.lock("name", LONG).map(|guard| guard.release()));
+    let next = thread::spawn(move || client.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 2);
     first.kill();
     let start = Instant::now();

@@ -228,8 +228,7 @@ impl Acquire {
         if place.entry.listens {
             place.state.reserved = place.state.reserved.union(ballot.tally.granted);
         }
-        let asks_first = self.asks_before_turn();
-        if self.is_called() && !asks_first {
+        if self.is_called() && !self.asks_before_turn() {
             let Some(place) = &mut self.place else { return };
             if place.failed_turns > PROMPT_TURNS {
                 // These hints were false before. Without a pause, false hints would cause turns
@@ -243,15 +242,6 @@ impl Acquire {
         } else {
             self.ask(now);
         }
-    }
-
-    /// Does a hint mean that it is time to ask, and not yet the turn? Nodes also ring for the
-    /// waiter that is next, if the lock may expire before it would ask: because it stood far back
-    /// when it last asked, or because of the lock's short ttl.
-    fn asks_before_turn(&self) -> bool {
-        let front = self.rules.reservation();
-        let is_far = self.place.as_ref().is_some_and(|place| place.entry.lease > front);
-        is_far || self.ttl <= front
     }
 
     /// Begins the turn, renews the entry, or goes on waiting, after a pause.

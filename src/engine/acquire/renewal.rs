@@ -56,6 +56,15 @@ impl Acquire {
         place.renew_at = now.after(pause);
     }
 
+    /// Does a hint mean that it is time to ask, and not yet the turn? Nodes also ring for the
+    /// waiter that is next, if the lock may expire before it would ask: because it stood far back
+    /// when it last asked, or because of the lock's short ttl.
+    pub(super) fn asks_before_turn(&self) -> bool {
+        let front = self.rules.reservation();
+        let is_far = self.place.as_ref().is_some_and(|place| place.entry.lease > front);
+        is_far || self.ttl <= front
+    }
+
     /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.
     pub(super) fn renew_after_quarantine(&mut self, now: Time, quarantine: Duration) {
         if let Some(place) = self.place.as_mut().filter(|_| !quarantine.is_zero()) {

@@ -173,10 +173,10 @@ impl Session {
     }
 
     /// Processes the reply to a step of [`listen`](Self::listen).
-    pub(super) fn listened(&mut self, step: Listen, meaning: Meaning) -> Result<(), NodeError> {
+    pub(super) fn listened(&mut self, meaning: Meaning) -> Result<(), NodeError> {
         match meaning {
             Meaning::Nonsense(problem) => Err(problem),
-            Meaning::Failed(_) | Meaning::UnknownScript if step != Listen::OptIn => {
+            Meaning::Failed(_) | Meaning::UnknownScript => {
                 self.bells.pushes = Pushes::Off;
                 self.bells.heard.clear();
                 Ok(())

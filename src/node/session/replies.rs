@@ -3,7 +3,7 @@
 use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Action, Request, Verb, Vote};
+use crate::engine::{Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::identity::Identity;
@@ -126,8 +126,8 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
-        if let Action::Listen { step, .. } = command.request.action {
-            return self.listened(step, meaning);
+        if command.request.verb() == Verb::Listen {
+            return self.listened(meaning);
         }
         self.learn_script(&command.request, &meaning);
         self.count(now, command, meaning, reply)
@@ -207,6 +207,11 @@ impl Session {
             self.fail(ticket, &NodeError::UnexpectedReply(text), true);
         }
         match command.form {
+            // The failed attempt that it would have withdrawn.
+            Form::Digest if command.request.verb() == Verb::Queue => {
+                let removal = removal_if_unanswered(command.request);
+                removal.into_iter().for_each(|it| self.remove_later(now, None, it));
+            }
             Form::Digest => self.remove_predecessor_later(now, command.request),
             // The server does not know the script whose source it was just sent.
             Form::Source => self.remove_again_later(now, command),
@@ -264,7 +269,10 @@ impl Session {
         let verb = command.request.verb();
         let takes = verb.is_acquisition() || matches!(verb, Verb::Restore | Verb::Queue);
         let lock = command.request.lock().filter(|_| takes);
+        // A waiter leaves with the token of its last attempt, and joined with that of its first.
+        let waiter = command.request.waiter().filter(|_| takes);
         lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
+            || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
     }
 
     fn greeted(&mut self, now: Time, identity: Identity) {
