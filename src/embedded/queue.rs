@@ -7,8 +7,8 @@ use super::command::{Call, integer};
 use super::expiry::{Conditions, set_remaining};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    count, enter, first, is_there, malformed, millis, no, number, proof, put, read_set, remaining,
-    remove, value, withdraw, yes, yes_if,
+    ENDLESS, count, enter, first, is_there, malformed, millis, no, number, proof, put, read_set,
+    remaining, remove, value, withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
 use super::sorted_set::{NUMBER_MAX, SortedSet, WAITER_NUMBER_MAX};
@@ -192,12 +192,13 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         }
     }
     let (left, lease) = (remaining(call, key), lease_of(key, &head));
-    if free.is_some() && !is_mine && left > 0 && remaining(call, &lease) > left {
+    let kept = remaining(call, &lease);
+    if free.is_some() && !is_mine && left > 0 && (kept == ENDLESS || kept > left) {
         let (now_ms, unconditional) = (call.now_ms, Conditions::default());
         set_remaining(call.database(), now_ms, &lease, left, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 40))?;
+            .map_err(|failure| (failure, 41))?;
     }
-    let (rank, len) = read_set(call, &queue, 43, |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, 44, |set| (set.rank(waiter), set.len()))?;
     let is_reserved = i64::from(free.is_some() && is_mine);
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));

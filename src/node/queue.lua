@@ -36,7 +36,8 @@ if is_free and held ~= reserved .. head then
 end
 local is_mine = is_free and head == ARGV[1]
 local left = redis.call('PTTL', KEYS[1])
-if is_free and not is_mine and left > 0 and redis.call('PTTL', lease .. head) > left then
+local kept = redis.call('PTTL', lease .. head)
+if is_free and not is_mine and left > 0 and (kept == -1 or kept > left) then
   redis.call('PEXPIRE', lease .. head, left)
 end
 return {

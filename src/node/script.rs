@@ -153,7 +153,7 @@ pub const RESTORE: Script = Script {
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script =
-    Script { source: include_str!("queue.lua"), sha1: "c1f0c7b47887436aea8dce2d4a0d72837d4ab51d" };
+    Script { source: include_str!("queue.lua"), sha1: "fcbcb45e837438566601771723166ee3ec998a60" };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl and `ARGV[4]` the lease of a waiter in

@@ -3,9 +3,6 @@
 //!
 //! Each of these tests needs most of the machine, so they run one after another.
 
-#![expect(clippy::unwrap_used, reason = "an error fails the test")]
-#![cfg(target_os = "linux")]
-
 mod contender;
 mod journal;
 #[path = "../support/mod.rs"]

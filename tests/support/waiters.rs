@@ -12,8 +12,8 @@ use super::locks::{LIMIT, LONG, without_restart_guard};
 use super::queue::finish;
 use super::redis::Server;
 
-/// A lease that no test outlasts: its waiters renew their entries after more than 13 seconds, so a
-/// waiter that is served earlier was told by the nodes.
+/// A lease that no test outlasts, so that no entry of a waiter that is gone ends by itself. Waiters
+/// in front renew their entries once a second even so.
 pub const LONG_LEASE: Duration = Duration::from_secs(20);
 
 /// Much less than the time between two renewals of a [`LONG_LEASE`].

@@ -207,9 +207,14 @@ impl Session {
             self.fail(ticket, &NodeError::UnexpectedReply(text), true);
         }
         match command.form {
-            // The failed attempt that it would have withdrawn.
+            // The failed attempt that it would have withdrawn, unless that removal is in flight.
             Form::Digest if command.request.verb() == Verb::Queue => {
-                let removal = removal_if_unanswered(command.request);
+                let flight = &self.flight;
+                let is_removed = command
+                    .request
+                    .lock()
+                    .is_some_and(|lock| flight.has(&lock.token, Verb::is_removal));
+                let removal = removal_if_unanswered(command.request).filter(|_| !is_removed);
                 removal.into_iter().for_each(|it| self.remove_later(now, None, it));
             }
             Form::Digest => self.remove_predecessor_later(now, command.request),

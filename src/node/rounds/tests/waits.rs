@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{Action, NodeSet, Removal, Request, Token, Verb};
 use crate::node::fixture::{lock, request, ttl};
-use crate::node::{RoundResult, Votes};
+use crate::node::{NodeError, RoundResult, Votes};
 
 const RESERVED: bool = true;
 
@@ -272,4 +272,17 @@ fn no_bell_is_remembered_of_a_waiter_that_left_or_was_handed_off() {
     predecessor.waiter = Some(Token::new([2; Token::LEN]));
     nodes.rounds.open(nodes.now, handoff, 2);
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
+}
+
+#[test]
+fn a_wait_ends_when_too_few_nodes_would_tell_about_a_reservation() {
+    let mut nodes = Nodes::ready(false);
+    enter(&mut nodes, 1, [false; 3]);
+    nodes.open(1, Verb::Await, 1);
+    let lost = || NodeError::Disconnected("the connection was lost".to_owned());
+    nodes.rounds.closed(nodes.now, super::node(0), lost());
+    assert!(!nodes.is_over(), "a majority would still tell");
+    // The second forgets what it was to tell.
+    nodes.receive(1, ">2\r\n$10\r\ninvalidate\r\n_\r\n");
+    assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
 }

@@ -197,3 +197,20 @@ fn a_waiter_whose_script_is_unknown_is_not_sent_again_behind_its_removal() {
     assert_eq!(talk.commands(), [""; 0], "it would stand in the queue until its lease ends");
     assert_eq!(talk.votes(), [(1, Vote::Failed)]);
 }
+
+#[test]
+fn a_waiter_whose_script_is_unknown_is_not_sent_again_behind_its_release() {
+    let mut talk = listening(1);
+    talk.send(2, Verb::Queue);
+    talk.commands();
+    // It has taken its turn with another token, and released the lock.
+    let waiter = Some(Token::new([2; Token::LEN]));
+    let mut undo = request(Verb::Undo, 9, talk.now);
+    let removal = Removal { lock: lock(9), ttl: ttl(1_000), linger: None, waiter };
+    undo.action = Action::Undo(removal);
+    talk.session.send(talk.now, None, &undo);
+    assert_eq!(talk.commands(), ["EVAL 9"]);
+    talk.hear("+OK\r\n:6\r\n-NOSCRIPT No matching script\r\n");
+    // Only the failed attempt is withdrawn.
+    assert_eq!(talk.commands(), ["EVAL 2"]);
+}
