@@ -218,7 +218,7 @@ fn the_last_drop_waits_longer_than_a_round_for_a_server_that_replies_slowly() {
             if words[0] == b"EVAL" {
                 thread::sleep(PAUSE);
             }
-            let Ok(reply) = server.try_raw(&encode(&words)) else { return };
+            let Ok(reply) = server.forward(&encode(&words)) else { return };
             if !conversation.send(&reply) {
                 return;
             }

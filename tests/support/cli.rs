@@ -103,6 +103,20 @@ impl Client {
         self.reply()
     }
 
+    /// The reply to a command, behind the push messages that came before it: for a peer that
+    /// forwards commands.
+    pub fn forward(&mut self, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+        self.send(bytes)?;
+        let mut all = Vec::new();
+        loop {
+            let next = self.reply()?;
+            all.extend_from_slice(&next);
+            if next.first() != Some(&b'>') {
+                return Ok(all);
+            }
+        }
+    }
+
     pub fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.stream.write_all(bytes)
     }
