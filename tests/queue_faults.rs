@@ -146,8 +146,10 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     let servers = Servers::start(3);
     let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
-    // They stay, so that what they owe to nodes that are away is not lost with them.
-    let waiters = [0; 3].map(|_| quick(servers.urls()).client_name("waiter").build().unwrap());
+    // A release waits for all nodes, also for one that is just being connected again: nobody makes
+    // another call that would send it later.
+    let builder = || quick(servers.urls()).client_name("waiter").wait_for_all(true);
+    let waiters = [0; 3].map(|_| builder().build().unwrap());
     waiters.iter().for_each(|client| line.join(&servers, client.clone()));
     for server in servers.iter() {
         let list = server.command(&["CLIENT", "LIST"]).text();
