@@ -12,7 +12,7 @@ pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl, Verb};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -29,10 +29,11 @@ pub enum Form {
 
 /// The scripts that a node has run on this connection, and therefore knows.
 ///
-/// A script that a node may not know is sent by its source, and a script that removes a lock always
-/// is. Sending a digest first works only while the client still reads the node's answer: a caller
-/// stops waiting when a majority has answered, and a node that answers later that it does not know
-/// the script would keep the key.
+/// A script that a node may not know is sent by its source, and so is a removal for whose answer no
+/// caller waits. Sending a digest first works only while the client still reads the node's answer:
+/// a node that answers later that it does not know the script would keep the key. A release waits
+/// for a majority; of the others, one that has forgotten the script keeps the key until the client's
+/// next call, or until its ttl has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u16);
 
@@ -46,9 +47,9 @@ impl KnownScripts {
     pub(super) fn form(self, request: &Request) -> Form {
         let bit = Self::bit(request);
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
-        // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
-        // no thread left that sends it again.
-        let is_known = !request.verb().is_removal() && self.0 & bit != 0;
+        // than 500 scripts that came by `EVAL`. An undo must work at once, because there may be no
+        // thread left that sends it again.
+        let is_known = request.verb() != Verb::Undo && self.0 & bit != 0;
         if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 

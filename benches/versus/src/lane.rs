@@ -34,7 +34,7 @@ impl Setup<'_> {
     /// Starts a lane and lets it connect.
     pub fn lane(&self, peer: Peer, label: &str) -> Lane {
         let before = self.servers.connections();
-        let prefix = format!("versus:{}:{label}", peer.word());
+        let prefix = format!("versus-{}:{label}", peer.word());
         let marker = format!("{}-{label}.marker", peer.word());
         let job = Job {
             peer,

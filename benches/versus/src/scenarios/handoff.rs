@@ -126,7 +126,7 @@ fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
     let servers = &context.servers;
     let is_redis = PEERS.contains(&peer);
     let mut contenders = Contender::start_all(case.clients, peer, urls);
-    let prefix = format!("versus:{}:handoff{}x{}", peer.word(), case.clients, nanos(case.hold));
+    let prefix = format!("versus-{}:handoff{}x{}", peer.word(), case.clients, nanos(case.hold));
     let mut order = Order {
         resource: format!("{prefix}:solo"),
         start: now(),

@@ -73,7 +73,7 @@ struct Costs {
 fn measure(context: &Context, peer: Peer, waiters: usize, counted: Duration) -> Costs {
     let servers = &context.servers;
     let mut contenders = Contender::start_all(waiters + 1, peer, &servers.urls());
-    let prefix = format!("versus:{}:waiting{waiters}", peer.word());
+    let prefix = format!("versus-{}:waiting{waiters}", peer.word());
     let start = now();
     let hold = ASKED + SETTLED + counted;
     let mut order = Order {
