@@ -32,8 +32,8 @@ pub enum Form {
 /// A script that a node may not know is sent by its source, and so is a removal for whose answer no
 /// caller waits. Sending a digest first works only while the client still reads the node's answer:
 /// a node that answers later that it does not know the script would keep the key. A release waits
-/// for a majority; of the others, one that has forgotten the script keeps the key until the client's
-/// next call, or until its ttl has passed.
+/// for a majority; of the others, one that has forgotten the script keeps the key until the
+/// client's next call, or until its ttl has passed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u16);
 

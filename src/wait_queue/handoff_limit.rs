@@ -14,5 +14,5 @@ pub(crate) struct HandoffLimit {
 
 impl HandoffLimit {
     pub(crate) const DEFAULT: Self =
-        Self { count: 1_000, time: Duration::from_secs(1), awaited: Duration::from_millis(20) };
+        Self { count: 1_000, time: Duration::from_secs(1), awaited: Duration::from_millis(10) };
 }
