@@ -29,11 +29,10 @@ pub enum Form {
 
 /// The scripts that a node has run on this connection, and therefore knows.
 ///
-/// A script that a node may not know is sent by its source, and so is a removal for whose answer no
-/// caller waits. Sending a digest first works only while the client still reads the node's answer:
-/// a node that answers later that it does not know the script would keep the key. A release waits
-/// for a majority; of the others, one that has forgotten the script keeps the key until the
-/// client's next call, or until its ttl has passed.
+/// A script that a node may not know is sent by its source, and a script that removes a lock always
+/// is. Sending a digest first works only while the client still reads the node's answer: a caller
+/// stops waiting when a majority has answered, and a node that answers later that it does not know
+/// the script would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownScripts(u16);
 
@@ -47,9 +46,9 @@ impl KnownScripts {
     pub(super) fn form(self, request: &Request) -> Form {
         let bit = Self::bit(request);
         // A server may forget a script at any time: since Redis 7.4 and Valkey 8.1 it keeps no more
-        // than 500 scripts that came by `EVAL`. An undo must work at once, because there may be no
-        // thread left that sends it again.
-        let is_known = request.verb() != Verb::Undo && self.0 & bit != 0;
+        // than 500 scripts that came by `EVAL`. A removal must work at once, because there may be
+        // no thread left that sends it again.
+        let is_known = !request.verb().is_removal() && self.0 & bit != 0;
         if is_known || bit == 0 { Form::Digest } else { Form::Source }
     }
 

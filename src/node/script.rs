@@ -2,8 +2,8 @@
 //!
 //! A node caches each script under the SHA-1 of its source, so a request names the script by its
 //! digest (`EVALSHA`). It sends the source (`EVAL`) only if the node has not run the script on this
-//! connection, or answers that it does not know it; or if the request is an undo, because there may
-//! be no thread left that sends it again. A test checks the digests against the sources.
+//! connection, or answers that it does not know it; or if the request removes a lock, because there
+//! may be no thread left that sends it again. A test checks the digests against the sources.
 //!
 //! The last argument of every script is a number that no other command of this client to this node
 //! has, and the answer repeats it: `n` for yes, `-n` for no, or a list that begins with `n`. So a

@@ -17,7 +17,7 @@ use redlatch::internal::engine::{Acquire, Lease};
 use std::time::Duration;
 
 /// How long a client may keep a lock for which another client waits.
-const AWAITED: Duration = Duration::from_millis(20);
+const AWAITED: Duration = Duration::from_millis(10);
 
 /// The longest pause of a thread that is called because the client has kept the lock for so long.
 const PAUSE: u64 = 20 * MILLIS;
