@@ -12,7 +12,7 @@ pub use several::COUNTER_SUFFIX;
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl, Verb};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;

@@ -173,10 +173,11 @@ impl Session {
     }
 
     /// Processes the reply to a step of [`listen`](Self::listen).
-    pub(super) fn listened(&mut self, meaning: Meaning) -> Result<(), NodeError> {
+    /// `+OK` in doubt, behind half a push message for instance, is no refusal.
+    pub(super) fn listened(&mut self, meaning: Meaning, is_error: bool) -> Result<(), NodeError> {
         match meaning {
             Meaning::Nonsense(problem) => Err(problem),
-            Meaning::Failed(_) | Meaning::UnknownScript => {
+            Meaning::Failed(_) | Meaning::UnknownScript if is_error => {
                 self.bells.pushes = Pushes::Off;
                 self.bells.heard.clear();
                 Ok(())

@@ -127,7 +127,7 @@ impl Session {
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
         if command.request.verb() == Verb::Listen {
-            return self.listened(meaning);
+            return self.listened(meaning, matches!(reply, Reply::Error(_)));
         }
         self.learn_script(&command.request, &meaning);
         self.count(now, command, meaning, reply)
