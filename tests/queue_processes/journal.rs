@@ -21,7 +21,7 @@ pub(crate) struct Hold {
 }
 
 fn now() -> u64 {
-    let time = clock_gettime(ClockId::Boottime);
+    let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec * 1_000_000_000 + time.tv_nsec).expect("it counts up from zero")
 }
 
