@@ -155,7 +155,7 @@ impl Acquire {
 
     /// Handles the answers about the queue.
     pub(super) fn asked(&mut self, now: Time, request: &Request, ballot: &Ballot) {
-        let (quorum, front) = (quorum(self.rules.nodes), self.rules.reservation().as_duration());
+        let quorum = quorum(self.rules.nodes);
         let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
         self.failure = Some(match is_answered {
             _ if ballot.same_server => Acquired::SameServer,
@@ -193,10 +193,6 @@ impl Acquire {
         }
         let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
         place.renewals = if place_before == ballot.queue.place { place.renewals + 1 } else { 0 };
-        if place.state.place <= 1 && place.state.left.is_some_and(|left| left <= front) {
-            // The holder's ttl is short, so the nodes rang for the next waiter: no false hint.
-            place.failed_turns = 0;
-        }
         self.schedule(now);
         self.renew_after_quarantine(now, ballot.quarantine);
         self.proceed(now);

@@ -108,10 +108,11 @@ fn every_turn_has_a_token_of_its_own() {
     }
 }
 
-/// The answers of nodes that all reserve the lock for the waiter.
+/// The answers of nodes that all reserve the lock for the waiter, for as long as they do.
 fn reserved() -> Ballot {
     let mut answers = placed(0);
     answers.queue.reserved = nodes("yyyyy");
+    answers.queue.left = Some(Duration::from_millis(1_500));
     answers
 }
 
