@@ -96,6 +96,13 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     }
 }
 
+/// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
+fn predecessor_of(lease: &Lease) -> Predecessor {
+    let mut predecessor = Predecessor::new(lease.token);
+    predecessor.waiter = lease.waiter;
+    predecessor
+}
+
 impl Attempts {
     /// One step. Returns whether there will be another.
     fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
@@ -140,8 +147,7 @@ impl Attempts {
         let before = self.predecessor.as_ref();
         let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
         assert_eq!(request.verb(), verb);
-        let expected = before.map(|lease| Predecessor::new(lease.token));
-        assert_eq!(request.predecessor(), expected.as_ref());
+        assert_eq!(request.predecessor(), before.map(predecessor_of).as_ref());
         if let (Action::Handoff { ttl_longest, .. }, Some(lease)) = (&request.action, before) {
             assert!(*ttl_longest >= lease.ttl_longest && *ttl_longest >= self.ttl);
         }
