@@ -6,7 +6,8 @@
 //!   is held;
 //! - a waiter stays the same until it has left, tells the largest number that it was given, and
 //!   takes its turn only after a majority of the nodes reserved the lock for it;
-//! - after the end no waiter is left in a queue, unless its name is in the lease;
+//! - after the end no waiter is left in a queue, unless its name is in the lease, nor that of a
+//!   lock that was handed off;
 //! - a single attempt never queues, and no round continues beyond the caller's deadline;
 //! - it ends once no node answers any more.
 
@@ -35,6 +36,8 @@ struct Waiter {
     /// The nodes that reserve the lock, as far as they have told.
     reserved: NodeSet,
     predecessor: Option<Token>,
+    /// The waiter of the predecessor, if the attempt is a handoff: it may still be queued.
+    inherited: Option<Token>,
 }
 
 pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
@@ -61,6 +64,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         name: None,
         reserved: NodeSet::EMPTY,
         predecessor: predecessor.map(|lease| lease.token),
+        inherited: None,
     };
     let mut steps_left = 8 * client.input.0.len() + 64;
     while waiter.step(client, &mut machine) {
@@ -161,6 +165,7 @@ impl Waiter {
         assert_eq!((token_of(request), ttl_of(request)), (draw.token, self.ttl));
         assert!(self.sent.is_empty(), "the attempt before was not withdrawn");
         self.sent.insert(draw.token);
+        self.inherited = request.predecessor().and_then(|before| before.waiter);
     }
 
     fn queued(&mut self, entry: &QueueEntry) {
@@ -248,7 +253,8 @@ impl Waiter {
     fn check_end(&mut self, client: &mut Client<'_>, outcome: Acquired) {
         if let Acquired::Held(lease) = outcome {
             assert!(self.sent.remove(&lease.token), "a token that was not sent");
-            assert_eq!(lease.waiter, self.name.take().map(|(name, _)| name));
+            let name = self.name.take().map(|(name, _)| name);
+            assert_eq!(lease.waiter, name.or(self.inherited));
             let valid_until = client.valid_until(lease.since, self.ttl);
             assert_eq!(lease.valid_until, valid_until);
             let left = valid_until.since(client.now);
