@@ -34,7 +34,7 @@ pub enum Form {
 /// stops waiting when a majority has answered, and a node that answers later that it does not know
 /// the script would keep the key.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct KnownScripts(u16);
+pub(super) struct KnownScripts(u32);
 
 impl KnownScripts {
     /// The node has carried out this request, by a script if it needs one.
@@ -53,7 +53,7 @@ impl KnownScripts {
     }
 
     /// The bit of the script that carries out this request. Zero if the request needs no script.
-    fn bit(request: &Request) -> u16 {
+    fn bit(request: &Request) -> u32 {
         let Some(script) = script(request) else { return 0 };
         script::ALL.iter().position(|known| *known == script).map_or(0, |index| 1 << index)
     }

@@ -1,6 +1,10 @@
 local locks, found = tonumber(ARGV[1]), {}
 for i = 1, locks do
-  if redis.call('GET', KEYS[i]) ~= ARGV[2] then
+  local held = redis.call('GET', KEYS[i])
+  if held == 'redlatch:shared' then
+    held = redis.call('ZSCORE', KEYS[i] .. ':redlatch:holders', ARGV[2]) and ARGV[2]
+  end
+  if held ~= ARGV[2] then
     return -ARGV[5]
   end
 end

@@ -12,6 +12,16 @@ for i = 1, #first do
   waiters[#waiters + 1] = lease and first[i] or nil
   waiters[#waiters + 1] = lease and string.sub(lease, 1, 1024) or nil
 end
+local shown = {}
+if value == 'redlatch:shared' then
+  local clock = redis.call('TIME')
+  local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+  local holders, from = KEYS[1] .. ':redlatch:holders', '(' .. string.format('%.0f', now)
+  local found = redis.pcall('ZRANGEBYSCORE', holders, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
+  for i = 1, #found, 2 do
+    shown[i], shown[i + 1] = string.sub(found[i], 1, 1024), found[i + 1] - now
+  end
+end
 return {
-  ARGV[1] + 0, value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1]), waiters
+  ARGV[1] + 0, value and string.sub(value, 1, 1024), redis.call('PTTL', KEYS[1]), waiters, shown
 }

@@ -1,17 +1,28 @@
-local queue = KEYS[1] .. ':redlatch:queue'
-local lease, bell = KEYS[1] .. ':redlatch:lease:', KEYS[1] .. ':redlatch:bell:'
-local reserved = 'redlatch:reserved:'
-local held = redis.pcall('GET', KEYS[1])
+local held = redis.pcall('GET', key)
+local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
+local is_shared = permits and held == shared
+local now, withdrawn = is_shared and time(), nil
 if held == ARGV[3] then
-  redis.call('DEL', KEYS[1])
+  redis.call('DEL', key)
   held = false
+elseif is_shared then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
+  withdrawn = find_holder(ARGV[3], permits)
+  if withdrawn then
+    redis.call('ZREM', holders, withdrawn)
+  end
+  if redis.call('ZCARD', holders) == 0 then
+    redis.call('DEL', key)
+    held, is_shared = false, false
+  end
 end
 local number = redis.call('ZSCORE', queue, ARGV[1])
 if ARGV[2] ~= '0' then
   number = ARGV[2]
 elseif not number then
   redis.call('ZREM', queue, '')
-  number = (redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0) + 1
+  local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
+  number = math.max(last, redis.call('GET', key .. ':redlatch:floor') or 0) + 1
   if number > 4503599627370496 then
     redis.call('DEL', queue)
     number = 1
@@ -29,16 +40,25 @@ while redis.call('EXISTS', lease .. head) == 0 do
 end
 local is_free = not held or type(held) == 'string' and string.sub(held, 1, 18) == reserved
 if is_free and (held ~= reserved .. head or head == ARGV[1]) then
-  redis.call('SET', KEYS[1], reserved .. head, 'PX', ARGV[6])
+  redis.call('SET', key, reserved .. head, 'PX', ARGV[6])
 end
 if is_free and held ~= reserved .. head then
   redis.call('SET', bell .. head, '', 'PX', ARGV[6])
 end
 local is_mine = is_free and head == ARGV[1]
-local left = redis.call('PTTL', KEYS[1])
+local left = redis.call('PTTL', key)
 local kept = redis.call('PTTL', lease .. head)
 if is_free and not is_mine and left > 0 and (kept == -1 or kept > left) then
   redis.call('PEXPIRE', lease .. head, left)
+end
+if is_shared then
+  if withdrawn then
+    set_expiry(now)
+    ring(ARGV[6])
+  end
+  local _, slots = called(32)
+  is_mine = slots[ARGV[1]]
+  left = permits > 0 and redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')[2] - now or left
 end
 return {
   ARGV[7] + 0, number + 0, redis.call('ZRANK', queue, ARGV[1]), is_mine and 1 or 0,

@@ -1,13 +1,16 @@
-local value, number = redis.call('GET', KEYS[1]), ARGV[#ARGV] + 0
+local held, seen = redis.call('GET', key), false
+local now = held == shared and time()
+if now then
+  redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
+end
 for i = 2, #ARGV - 1 do
-  if value == ARGV[i] then
-    redis.call('DEL', KEYS[1])
-    local head = redis.pcall('ZRANGE', KEYS[1] .. ':redlatch:queue', 0, 0)[1]
-    if head then
-      redis.call('SET', KEYS[1], 'redlatch:reserved:' .. head, 'PX', ARGV[1])
-      redis.pcall('SET', KEYS[1] .. ':redlatch:bell:' .. head, '', 'PX', ARGV[1])
-    end
-    return number
+  if held == shared then
+    seen = redis.call('ZREM', holders, ARGV[i]) == 1 or seen
+  else
+    seen = seen or held == ARGV[i]
   end
 end
-return -number
+if seen then
+  settle(held, now, ARGV[1])
+end
+return seen and ARGV[#ARGV] + 0 or -ARGV[#ARGV]

@@ -94,7 +94,7 @@ pub const CLAIM: Script =
 /// a counter is above the fencing token: another client may then have been granted this token. A
 /// counter that is no number is an error.
 pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "2a3bdeb7f64a44f5e73e52128eaa08d7c981e569" };
+    Script { source: include_str!("fence.lua"), sha1: "b4fddad6a9b0d0f3773647c464cff65179bfd4bf" };
 
 /// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
@@ -113,13 +113,15 @@ pub const EXTEND_ALL: Script = Script {
 /// value that is no string is answered as an empty one: any value blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "f14a575cf1234282d4442eecd656dba491b004f4",
+    sha1: "bc4d69a0171301657ef6da0c8d3e6703c4becfae",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
-pub const REMOVE: Script =
-    Script { source: include_str!("remove.lua"), sha1: "db742f9af8529efd331e23cbcd4d5efa168cea5a" };
+pub const REMOVE: Script = Script {
+    source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
+    sha1: "2d346486e47f63b298ca559e4d51945b4702588b",
+};
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
 /// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
@@ -152,8 +154,10 @@ pub const RESTORE: Script = Script {
 ///
 /// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
-pub const QUEUE: Script =
-    Script { source: include_str!("queue.lua"), sha1: "fcbcb45e837438566601771723166ee3ec998a60" };
+pub const QUEUE: Script = Script {
+    source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
+    sha1: "9880a7a45b83539087a1d278b27dee39079663bc",
+};
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
 /// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl and `ARGV[4]` the lease of a waiter in
@@ -176,7 +180,7 @@ pub const TURN: Script =
 /// token.
 pub const LEAVE_QUEUE: Script = Script {
     source: include_str!("leave_queue.lua"),
-    sha1: "301340ebba3ee649e461fab81eda6c6446a786ca",
+    sha1: "f0205f743943b4a58afec9df83b356c63e4dd213",
 };
 
 /// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
@@ -184,8 +188,51 @@ pub const LEAVE_QUEUE: Script = Script {
 pub const LISTEN: Script =
     Script { source: include_str!("listen.lua"), sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4" };
 
+/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its counter's
+/// key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
+/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first, `ARGV[5]`
+/// a waiter or nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least
+/// value of the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
+///
+/// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
+/// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
+/// it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
+/// one. The bells of the first waiters that can have a share now ring.
+///
+/// A permit raises the counter, as [`CLAIM`] does. A reader only reads it.
+/// Answers a list of four: the number, 1, the counter, and the permit or -1.
+pub const SHARE: Script = Script {
+    source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
+    sha1: "b2aad6ac76acdb31ae7f04162b0ac989d53cfdb2",
+};
+
+/// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
+/// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
+pub const EXTEND_SHARED: Script = Script {
+    source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
+    sha1: "950173beffff5c68cf79f9db2e6bf3147b5b4203",
+};
+
+/// Gives a share of a lock again on a node that lost it, or gave another permit: the words are those
+/// of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
+pub const RESTORE_SHARED: Script = Script {
+    source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
+    sha1: "8c6b06474778c9930e8226609a26cade429cac68",
+};
+
+/// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
+/// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took it,
+/// which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or nothing to
+/// remove it, `ARGV[5]` the ttl of a reservation in milliseconds, `ARGV[6]` the number. After the
+/// last share, the lock is reserved for the first waiter. While there are others, the bell of a first
+/// waiter that can have a permit rings. Answers yes if we had a share.
+pub const RELEASE_SHARED: Script = Script {
+    source: include_str!("release_shared.lua"),
+    sha1: "7a2b0f32cb3e69d76d55f6aef82a2ccbabfa62a5",
+};
+
 /// Every script of this library.
-pub const ALL: [Script; 15] = [
+pub const ALL: [Script; 19] = [
     RELEASE,
     EXTEND,
     HANDOFF,
@@ -201,6 +248,10 @@ pub const ALL: [Script; 15] = [
     TURN,
     LEAVE_QUEUE,
     LISTEN,
+    SHARE,
+    EXTEND_SHARED,
+    RESTORE_SHARED,
+    RELEASE_SHARED,
 ];
 
 #[cfg(test)]
