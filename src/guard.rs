@@ -116,6 +116,22 @@ impl LockGuard {
         self.lease.granted().fence.map(FencingToken::new)
     }
 
+    /// Which [permit](crate::LockRequest::permits) this is, from 0, if the request is for one.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let licence = client.request("licence").permits(3).lock()?;
+    /// assert!(licence.permit().is_some_and(|number| number < 3));
+    /// # drop(licence);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn permit(&self) -> Option<u32> {
+        self.lease.granted().id().share()?.permit()
+    }
+
     /// The time left in which work under the lock may go on: zero when the lock is lost.
     ///
     /// It is measured by the clock of this machine, which also counts suspended time. Clock drift

@@ -1,12 +1,13 @@
 //! What the nodes hold for a resource, read without locking it.
 
+mod shares;
 mod waiters;
 
 pub use waiters::QueuedWaiter;
 
 use crate::engine::{Token, quorum};
 use crate::name::Name;
-use crate::node::command::is_reservation;
+use crate::node::command::{SHARED, is_reservation};
 use crate::node::script::SHOWN_MAX;
 use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,6 +68,9 @@ impl Seen {
         for (snapshot, report) in snapshots.iter().zip(reports) {
             match snapshot {
                 Some(snapshot) if is_reserved(snapshot) => {}
+                Some(snapshot) if shares::is_shared(snapshot) => {
+                    locks.extend(shares::members(snapshot));
+                }
                 Some(snapshot) if is_lock(snapshot) => locks.extend(snapshot.value.clone()),
                 Some(KeySnapshot { value: Some(_), .. }) => others.push(Arc::clone(&report.url)),
                 _ => {}
@@ -96,6 +100,10 @@ pub enum LockState {
     Free,
     /// A majority holds the same value.
     Held(Holder),
+    /// A majority has it shared, between [readers](crate::LockRequest::shared) or by
+    /// [permits](crate::LockRequest::permits): these holders, as far as a majority knows each.
+    /// Permits come in their order, readers before them. Each node reports up to a hundred.
+    Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
     /// reservation or no key, and no majority is without a key. As long as the first waiter is
     /// alive, it acquires the lock within about a round; other attempts are refused.
@@ -114,6 +122,8 @@ pub struct Holder {
     /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl; every
     /// lock of this library has one.
     pub remaining: Option<Duration>,
+    /// Its [permit](crate::LockRequest::permits), if it has one.
+    pub permit: Option<u32>,
 }
 
 impl Holder {
@@ -161,6 +171,8 @@ pub struct NodeView {
     pub url: Arc<str>,
     /// The lock's holder on this node, if there is one, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
+    /// Who has a share of the lock on this node. Then it has no single holder.
+    pub shares: Vec<Holder>,
     /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
     pub is_reserved: bool,
     /// Whether it has the value that a majority has.
@@ -188,9 +200,11 @@ impl Inspection {
         let free = snapshots.iter().flatten().filter(|snapshot| snapshot.value.is_none()).count();
         let reserved = snapshots.iter().flatten().filter(|snapshot| is_reserved(snapshot)).count();
         let state = match &most {
+            Some((value, _)) if *value == SHARED => shares::state(snapshots, needed),
             Some((value, holders)) => LockState::Held(Holder {
                 owner: label(value),
                 remaining: remaining_of_majority(holders, needed),
+                permit: None,
             }),
             None if free >= needed => LockState::Free,
             None if free + reserved >= needed => LockState::Reserved,
@@ -212,12 +226,14 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
     };
     let agrees = value.is_some() && snapshot.is_some_and(|snapshot| snapshot.value == *value);
     let is_reserved = snapshot.is_some_and(is_reserved);
-    NodeView { url: report.url, holder, is_reserved, agrees }
+    let shares = snapshot.map(shares::on_node).unwrap_or_default();
+    NodeView { url: report.url, holder, shares, is_reserved, agrees }
 }
 
 fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
-    let value = snapshot.value.as_ref().filter(|_| !is_reserved(snapshot))?;
-    Some(Holder { owner: label(value), remaining: remaining(snapshot) })
+    let is_single = !is_reserved(snapshot) && !shares::is_shared(snapshot);
+    let value = snapshot.value.as_ref().filter(|_| is_single)?;
+    Some(Holder { owner: label(value), remaining: remaining(snapshot), permit: None })
 }
 
 /// The bytes that follow the token in a value.

@@ -105,6 +105,11 @@ impl WaitQueues {
         self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
     }
 
+    /// Does this thread hold the lock, and can no other thread give it up?
+    pub(crate) fn is_held_by_this_thread(&self, key: &Arc<[u8]>) -> bool {
+        self.lock().get(key).is_some_and(WaitQueue::is_bound_to_this_thread)
+    }
+
     fn wait_for_promotion(
         self: &Arc<Self>,
         mut queues: MutexGuard<'_, HashMap<Arc<[u8]>, WaitQueue>>,

@@ -143,6 +143,13 @@ impl LockClient {
             return Ok(Some((None, acquire)));
         }
         let node_timeout = self.core.rules.node_timeout;
+        if acquire.is_shared() {
+            if wait != Wait::No && wait_queues.is_held_by_this_thread(key) {
+                return Err(LockError::HeldByThisThread);
+            }
+            // Threads of this client can have shares at the same time.
+            return Ok(Some((None, acquire)));
+        }
         let (head, lease) = match wait_queues.join(key, wait, node_timeout) {
             Joined::Head(head, lease) => (head, lease),
             Joined::NotQueued => return Ok(Some((None, acquire))),

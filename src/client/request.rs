@@ -1,6 +1,7 @@
 //! A request for a lock: its settings, beyond a resource and a ttl.
 
 use super::LockClient;
+use crate::engine::Share;
 #[cfg(doc)]
 use crate::error::LockError;
 use crate::error::ResourceError;
@@ -64,6 +65,8 @@ pub(super) struct RequestSettings {
     pub(super) keep_alive: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) hold_at_least: Duration,
+    /// The share that is requested, if it is not the whole lock.
+    pub(super) share: Option<Share>,
 }
 
 impl<'a> LockRequest<'a> {
@@ -76,6 +79,7 @@ impl<'a> LockRequest<'a> {
             keep_alive: false,
             max_hold: None,
             hold_at_least: Duration::ZERO,
+            share: None,
         };
         Self { client, keys, settings }
     }
@@ -133,6 +137,92 @@ impl<'a> LockRequest<'a> {
     /// ```
     pub fn fenced(mut self) -> Self {
         self.settings.is_fenced = true;
+        self
+    }
+
+    /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
+    /// else. A request without this is a writer's: the plain lock of the resource, for one holder.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn read_the_catalog() {}
+    /// # fn write_the_catalog() {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
+    /// read_the_catalog();
+    /// drop(reading);
+    /// let writing = client.request("catalog").lock()?; // no other reader or writer
+    /// write_the_catalog();
+    /// # drop(writing);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A reader needs a majority of the nodes like any holder, has a ttl of its own, and is
+    /// extended, kept alive and released like any other. A reader that dies delays a writer until
+    /// its ttl has passed. Readers and writers wait in one queue: a reader that comes after a
+    /// waiting writer is served after it, and readers that stand next to each other are served
+    /// together. [`try_lock`](Self::try_lock) is refused while a writer waits. A program that takes
+    /// the resource's key by a plain `SET NX` is refused while there are readers, and refuses them.
+    ///
+    /// With [`fenced`](Self::fenced) a reader gets the number of the last fenced writer, or one
+    /// between that and the next writer's. So what it reads is at least as new as that number says,
+    /// and a later writer has a larger one. [`fencing_token`](LockGuard::fencing_token) is `None`
+    /// if there was no fenced writer within
+    /// [`fencing_expiry`](crate::Builder::fencing_expiry).
+    ///
+    /// Threads of one client that request shares do not wait for each other within the process:
+    /// each has a place of its own in the nodes' queue. A thread that holds a share and waits for
+    /// the whole lock waits for itself.
+    ///
+    /// The nodes need the rights to sorted sets and to `TIME`, besides those of the queue; they
+    /// must be Redis 5 or later. The idea is the readers-writer lock of operating systems; each
+    /// reader's own ttl is that of Redisson's `RReadWriteLock`, on one server there.
+    ///
+    /// # Errors
+    ///
+    /// For a set of resources, acquiring the lock fails with
+    /// [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet).
+    pub fn shared(mut self) -> Self {
+        self.settings.share = Some(Share::Reader);
+        self
+    }
+
+    /// Requests one of `count` permits, 1 to 1024: at most so many holders at a time, each with a
+    /// number of its own from 0, which [`LockGuard::permit`] tells.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn render_on(gpu: u32) {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let gpu = client.request("gpu").permits(4).lock()?;
+    /// render_on(gpu.permit().expect("it was requested with permits"));
+    /// # drop(gpu);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A permit is a lock with a number: a majority of the nodes has to grant the same one. (If each
+    /// node only counted its grants, five nodes that each give 3 permits would give 15 in all, which
+    /// makes five holders of three nodes each.) A permit that becomes free goes to the client that
+    /// has waited longest. It is extended, kept alive and released like any other lock, and one whose
+    /// holder dies is free when its ttl has passed.
+    ///
+    /// All clients should name the same count. A client that names a smaller one is granted only
+    /// permits below it, while others may hold those above. The whole lock of the resource, requested
+    /// without this, excludes all permits, and waits until they have been given back; a
+    /// [reader](Self::shared) takes no permit.
+    ///
+    /// With [`fenced`](Self::fenced) the numbers grow with every grant of each permit, and are
+    /// compared for each permit. Waiting, rights and sets are as for [`shared`](Self::shared).
+    ///
+    /// # Errors
+    ///
+    /// Acquiring the lock fails with
+    /// [`ResourceError::Permits`](crate::error::ResourceError::Permits) if `count` is not within its
+    /// limits.
+    pub fn permits(mut self, count: u32) -> Self {
+        self.settings.share = Some(Share::Permit { of: count, number: None });
         self
     }
 

@@ -4,9 +4,10 @@
 use super::LockRequest;
 use super::request::OWNER_MAX;
 use crate::clock;
-use crate::engine::{LockAttributes, Wait};
+use crate::engine::{LockAttributes, Share, Wait};
 use crate::error::{LockError, ResourceError};
 use crate::guard::LockGuard;
+use crate::node::command::PERMITS_MAX;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -235,9 +236,21 @@ impl LockRequest<'_> {
         if length > most {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
+        let share = self.settings.share;
+        if share.is_some() && !keys.more.is_empty() {
+            return Err(LockError::Resource(ResourceError::SharedSet));
+        }
+        if let Some(Share::Permit { of, .. }) = share.filter(|it| !is_count(*it)) {
+            let most = PERMITS_MAX;
+            return Err(LockError::Resource(ResourceError::Permits { count: of, most }));
+        }
         let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
-        let attributes =
-            LockAttributes { more_keys: keys.more, owner: self.settings.owner.clone(), fence };
+        let attributes = LockAttributes {
+            more_keys: keys.more,
+            owner: self.settings.owner.clone(),
+            fence,
+            share,
+        };
         let attributes = (attributes != LockAttributes::default()).then(|| Arc::new(attributes));
         self.client.acquire(&keys.first, attributes, &self.settings, wait)
     }
@@ -258,5 +271,13 @@ impl LockRequest<'_> {
         let value = body(&guard);
         drop(guard);
         value.map(Some)
+    }
+}
+
+/// Is there such a number of permits?
+fn is_count(share: Share) -> bool {
+    match share {
+        Share::Reader => true,
+        Share::Permit { of, .. } => (1..=PERMITS_MAX).contains(&of),
     }
 }

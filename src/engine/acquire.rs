@@ -115,6 +115,12 @@ impl Acquire {
         self
     }
 
+    /// Is it a share of the lock that is taken, and not all of it?
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        self.attributes.as_ref().is_some_and(|attributes| attributes.share.is_some())
+    }
+
     /// Takes the lock over from `predecessor`, which its holder has given up: in the first attempt,
     /// each node replaces the predecessor's token by the new one in one step. If that fails, the
     /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
@@ -197,6 +203,7 @@ impl Acquire {
             // On nodes that refused, the predecessor's waiter may still be queued.
             let before = self.predecessor.as_ref().and_then(|before| before.waiter);
             self.give_up_predecessor(now, ballot.sent);
+            let lock = lock.with_permit(ballot.permit);
             let lease = Lease {
                 key: Arc::clone(&lock.key),
                 token: lock.token,

@@ -1,4 +1,4 @@
-//! The optional parts of a lock: more keys, an owner's label, fencing counters.
+//! The optional parts of a lock: more keys, an owner's label, fencing counters, a share of it.
 
 use super::{Node, NodeSet, Token, Ttl};
 use std::sync::Arc;
@@ -27,6 +27,44 @@ pub struct LockAttributes {
     pub owner: Vec<u8>,
     /// The ttl of the counters that fencing tokens come from. `None` for a lock without fencing.
     pub fence: Option<Ttl>,
+    /// The share of the lock, if not all of it is taken.
+    pub share: Option<Share>,
+}
+
+/// A share of a lock, which other clients may hold shares of at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all kinds")]
+pub enum Share {
+    /// A reader's: any number at a time.
+    Reader,
+    /// One of so many permits.
+    Permit {
+        /// How many there are.
+        of: u32,
+        /// Which one it is, from 0. `None` before it is granted: each node chooses one that is
+        /// free.
+        number: Option<u32>,
+    },
+}
+
+impl Share {
+    /// How many permits there are. Zero for a reader.
+    #[must_use]
+    pub fn permits(self) -> u32 {
+        match self {
+            Self::Reader => 0,
+            Self::Permit { of, .. } => of,
+        }
+    }
+
+    /// Which permit it is, once it is granted.
+    #[must_use]
+    pub fn permit(self) -> Option<u32> {
+        match self {
+            Self::Reader => None,
+            Self::Permit { number, .. } => number,
+        }
+    }
 }
 
 /// A lock as the nodes know it.
@@ -57,6 +95,23 @@ impl LockId {
     #[must_use]
     pub fn counters_ttl(&self) -> Option<Ttl> {
         self.attributes.as_ref()?.fence
+    }
+
+    /// The share of the lock, if not all of it is taken.
+    #[must_use]
+    pub fn share(&self) -> Option<Share> {
+        self.attributes.as_ref()?.share
+    }
+
+    /// The same lock with the permit that was granted. Another lock stays as it is.
+    #[must_use]
+    pub fn with_permit(mut self, granted: Option<u32>) -> Self {
+        if let Some(Share::Permit { of, .. }) = self.share() {
+            let share = Some(Share::Permit { of, number: granted });
+            let attributes = self.attributes.as_deref().cloned().unwrap_or_default();
+            self.attributes = Some(Arc::new(LockAttributes { share, ..attributes }));
+        }
+        self
     }
 }
 

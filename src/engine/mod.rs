@@ -37,6 +37,7 @@ mod wait;
 
 pub use acquire::{Acquire, Acquired};
 pub use action::{Acquisition, Action, Listen, Removal};
+pub use attributes::Share;
 pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
@@ -118,6 +119,8 @@ pub struct Ballot {
     pub quarantine: Duration,
     /// What the nodes say about the lock's queue.
     pub queue: QueueState,
+    /// The permit that was granted: the one with the most votes. Grants of others count as refusals.
+    pub permit: Option<u32>,
 }
 
 impl Ballot {
@@ -127,7 +130,8 @@ impl Ballot {
         let (sent, hopeless, counters) = (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
         let quarantine = Duration::ZERO;
         let (same_server, queue) = (false, QueueState::default());
-        Self { tally, sent, hopeless, same_server, counters, quarantine, queue }
+        let permit = None;
+        Self { tally, sent, hopeless, same_server, counters, quarantine, queue, permit }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests to the nodes: each request is the same for every node.
 
 use super::{Acquisition, Action, LockAttributes, LockId, NodeSet, Predecessor, QueueEntry};
-use super::{Removal, Rules, Token, Ttl};
+use super::{Removal, Rules, Share, Token, Ttl};
 use crate::clock::Time;
 
 /// The kinds of request.
@@ -201,6 +201,20 @@ impl Request {
     pub fn key_bytes(&self) -> usize {
         let more = self.attributes().into_iter().flat_map(|attributes| &attributes.more_keys);
         self.key().len() + more.map(|key| key.len()).sum::<usize>()
+    }
+
+    /// The share of the lock, if the request is about one.
+    #[must_use]
+    pub fn share(&self) -> Option<Share> {
+        self.lock()?.share()
+    }
+
+    /// Is a lock restored on nodes that refuse this request, after a majority has granted it? After
+    /// an extension they may have lost it, and they may have given another permit.
+    #[must_use]
+    pub fn is_to_restore(&self) -> bool {
+        let is_permit = || self.share().is_some_and(|share| share.permits() > 0);
+        self.verb() == Verb::Extend || self.verb().is_acquisition() && is_permit()
     }
 
     /// Are there several keys?

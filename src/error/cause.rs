@@ -112,6 +112,15 @@ pub enum ResourceError {
         /// The most that it may have.
         most: usize,
     },
+    /// A set of resources can be locked only as a whole: there are no readers and no permits of it.
+    SharedSet,
+    /// There cannot be so many permits.
+    Permits {
+        /// How many were requested.
+        count: u32,
+        /// The most that there may be; the least is 1.
+        most: u32,
+    },
 }
 
 impl fmt::Display for ResourceError {
@@ -130,6 +139,12 @@ impl fmt::Display for ResourceError {
             }
             Self::OwnerTooLong { length, most } => {
                 write!(f, "the owner's label has {length} bytes, more than {most}")
+            }
+            Self::SharedSet => {
+                f.write_str("a set of resources cannot be shared: lock each of them by itself")
+            }
+            Self::Permits { count, most } => {
+                write!(f, "{count} permits are not between 1 and {most}")
             }
         }
     }

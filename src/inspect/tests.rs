@@ -24,23 +24,25 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
     let (value, left) = text.split_at(1);
     match value {
         "?" => None,
-        "." => Some(KeySnapshot { value: None, left: -2, waiters: Vec::new() }),
+        "." => {
+            Some(KeySnapshot { value: None, left: -2, waiters: Vec::new(), holders: Vec::new() })
+        }
         "!" => {
             let value = [RESERVED, &[left.as_bytes()[0]; Token::LEN]].concat();
             let left = left[1..].parse().unwrap();
-            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new() })
+            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new(), holders: Vec::new() })
         }
         _ => {
             let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
             let left = if left == "-" { -1 } else { left.parse().unwrap() };
-            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new() })
+            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new(), holders: Vec::new() })
         }
     }
 }
 
 fn held(owner: &str, left: Option<u64>) -> LockState {
     let owner = Some(Label(owner.as_bytes().to_vec()));
-    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis) })
+    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis), permit: None })
 }
 
 #[test]
@@ -92,7 +94,8 @@ fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() 
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
-    let snapshot = |value, left| KeySnapshot { value, left, waiters: Vec::new() };
+    let snapshot =
+        |value, left| KeySnapshot { value, left, waiters: Vec::new(), holders: Vec::new() };
     let lock = |length: usize, left| snapshot(Some(vec![b'x'; length]), left);
     assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
     assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");

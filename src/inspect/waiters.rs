@@ -12,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[non_exhaustive]
 pub struct QueuedWaiter {
     owner: Option<Label>,
+    is_for_share: bool,
     /// When it began to wait, by the wall clock of its own machine.
     pub since: WallTime,
     /// On how many of the nodes that answered it has a place. It has its place in the order once
@@ -27,10 +28,18 @@ impl QueuedWaiter {
         self.owner.as_ref().map(Label::name)
     }
 
+    /// Does it wait for a share, as a [reader](crate::LockRequest::shared) or for a
+    /// [permit](crate::LockRequest::permits), and not for the whole lock?
+    #[must_use]
+    pub fn is_for_share(&self) -> bool {
+        self.is_for_share
+    }
+
     fn new(waiter: &WaiterSnapshot, nodes: usize) -> Self {
         let owner = Some(&waiter.owner).filter(|owner| !owner.is_empty());
         let owner = owner.map(|owner| Label(owner.clone()));
-        Self { owner, since: wall_time(waiter.since), nodes }
+        let is_for_share = waiter.permits.is_some();
+        Self { owner, is_for_share, since: wall_time(waiter.since), nodes }
     }
 }
 

@@ -4,11 +4,13 @@
 mod meaning;
 mod queue;
 mod several;
+mod shares;
 
 pub use meaning::{Meaning, meaning};
 pub(super) use queue::waiter_of_bell;
 pub use queue::{RESERVED, is_reservation};
 pub use several::COUNTER_SUFFIX;
+pub use shares::{PERMITS_MAX, SHARED, read_member};
 
 use super::script::{self, Script};
 use super::server_error::quoted;
@@ -61,6 +63,9 @@ impl KnownScripts {
 
 /// The script that carries out this request, if it takes one.
 pub(super) fn script(request: &Request) -> Option<Script> {
+    if let Some(script) = request.share().and_then(|_| shares::script(request.verb())) {
+        return Some(script);
+    }
     match &request.action {
         Action::Acquire(new) => (!is_plain(&new.lock)).then_some(script::CLAIM),
         Action::Handoff { new, .. } if is_plain(&new.lock) => Some(script::HANDOFF),
@@ -94,9 +99,9 @@ fn script_of_removal(removal: &Removal) -> Script {
     }
 }
 
-/// Has the lock one key, and no counter?
+/// Has the lock one key, no counter, and one holder?
 fn is_plain(lock: &LockId) -> bool {
-    !lock.has_more_keys() && lock.counters_ttl().is_none()
+    !lock.has_more_keys() && lock.counters_ttl().is_none() && lock.share().is_none()
 }
 
 /// Appends `request` to `out`. A script repeats `number` in its answer, as proof that the answer
@@ -106,6 +111,9 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let proof = decimal(number, &mut proof);
     let reservation = request.reservation;
     let call = |script| several::Call { name: name(script, form), proof, reservation };
+    if let Some(script) = request.share().and_then(|_| shares::script(request.verb())) {
+        return encode_share(request, call(script), out);
+    }
     match &request.action {
         Action::Ping => encode_command(out, &[b"PING"]),
         Action::Await { .. } | Action::EndWaits => {} // never sent
@@ -160,6 +168,19 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             words.push(proof);
             encode_command(out, &words);
         }
+    }
+}
+
+/// Appends a request about a share of a lock to `out`.
+fn encode_share(request: &Request, call: several::Call<'_>, out: &mut Vec<u8>) {
+    match &request.action {
+        Action::Acquire(new) | Action::Handoff { new, .. } => call.share(new, None, out),
+        Action::Turn { new, waiter } => call.share(new, Some(waiter), out),
+        Action::Extend { lock, ttl } | Action::Restore { lock, ttl } => {
+            call.keep_share(lock, *ttl, out);
+        }
+        Action::Release(it) | Action::Undo(it) => call.release_share(it, out),
+        _ => unreachable!("no script for shares carries out {request:?}"),
     }
 }
 

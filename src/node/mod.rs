@@ -33,7 +33,9 @@ pub use identity::Identity;
 pub(crate) use node_error::OTHER_PROCESS;
 pub use node_error::{NodeError, OtherProtocol, Phase};
 pub use pending_releases::DEBTS_MAX;
-pub use report::{KeySnapshot, NodeAnswer, NodeReport, NodeStatus, QueueSupport, WaiterSnapshot};
+pub use report::{
+    HolderSnapshot, KeySnapshot, NodeAnswer, NodeReport, NodeStatus, QueueSupport, WaiterSnapshot,
+};
 pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};

@@ -61,6 +61,25 @@ pub struct KeySnapshot {
     pub left: i64,
     /// The first hundred waiters in the lock's queue, in its order.
     pub waiters: Vec<WaiterSnapshot>,
+    /// The first hundred holders of a lock that is shared, by the end of their ttl.
+    pub holders: Vec<HolderSnapshot>,
+}
+
+/// The holder of a share of a lock on one node.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HolderSnapshot {
+    /// Its member in the set of holders: the permit, if it has one, a colon, and the lock's value.
+    pub member: Vec<u8>,
+    /// The ttl in milliseconds.
+    pub left: i64,
+}
+
+/// Does not show the value: knowledge of the token in it is enough to release the share.
+impl fmt::Debug for HolderSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HolderSnapshot").field("left", &self.left).finish_non_exhaustive()
+    }
 }
 
 /// A waiter in a lock's queue on one node.
@@ -71,6 +90,9 @@ pub struct WaiterSnapshot {
     pub name: Token,
     /// When it began to wait, in microseconds since 1970 by its own wall clock.
     pub since: u64,
+    /// How many permits there are if it waits for one of them, 0 if it waits as a reader. `None` if
+    /// it waits for the whole lock.
+    pub permits: Option<u32>,
     /// The owner's label.
     pub owner: Vec<u8>,
 }
@@ -80,8 +102,13 @@ impl WaiterSnapshot {
     pub(super) fn read(name: &[u8], lease: &[u8]) -> Option<Self> {
         let name = Token::new(name.try_into().ok()?);
         let blank = lease.iter().position(|byte| *byte == b' ')?;
-        let since = std::str::from_utf8(&lease[..blank]).ok()?.parse().ok()?;
-        Some(Self { name, since, owner: lease[blank + 1..].to_vec() })
+        let head = std::str::from_utf8(&lease[..blank]).ok()?;
+        let (since, permits) = match head.split_once('s') {
+            Some((since, permits)) => (since, Some(permits.parse().ok()?)),
+            None => (head, None),
+        };
+        let since = since.parse().ok()?;
+        Some(Self { name, since, permits, owner: lease[blank + 1..].to_vec() })
     }
 }
 
@@ -93,6 +120,7 @@ impl fmt::Debug for KeySnapshot {
             .field("bytes", &length)
             .field("left", &self.left)
             .field("waiters", &self.waiters.len())
+            .field("holders", &self.holders.len())
             .finish()
     }
 }

@@ -34,7 +34,7 @@ pub struct Rounds<W> {
     sessions: Vec<Session>,
     entries: Vec<Entry<W>>,
     vacant: Vec<usize>,
-    /// The number of entries with a waiter, and of entries that are extensions.
+    /// The number of entries with a waiter, and of entries that are extensions or take permits.
     awaited: usize,
     extensions: usize,
     /// No entry with a waiter has a deadline before this.
@@ -90,7 +90,7 @@ impl<W> Rounds<W> {
         let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
         let slot = self.vacancy();
         self.await_until(request.deadline);
-        self.extensions += usize::from(request.verb() == Verb::Extend);
+        self.extensions += usize::from(request.is_to_restore());
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
@@ -271,7 +271,7 @@ impl<W> Rounds<W> {
     /// Removes a round from its entry.
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
-            self.extensions -= usize::from(request.verb() == Verb::Extend);
+            self.extensions -= usize::from(request.is_to_restore());
             if let Action::Await { waiter, .. } = &request.action {
                 self.waits.remove(waiter);
             }

@@ -156,7 +156,7 @@ fn talkative(words: &[Vec<u8>]) -> Vec<u8> {
     let number = words.last().filter(|_| words[0].starts_with(b"EVAL"));
     let yes = number.map(|number| [b":", number.as_slice(), b"\r\n"].concat());
     let looks = yes.is_some() && words.len() == 5;
-    let (before, behind) = if looks { ("*4\r\n", "_\r\n:-2\r\n*0\r\n") } else { ("", "") };
+    let (before, behind) = if looks { ("*5\r\n", "_\r\n:-2\r\n*0\r\n*0\r\n") } else { ("", "") };
     let yes = yes.unwrap_or_default();
     [plain.as_bytes(), before.as_bytes(), &yes, behind.as_bytes()].concat()
 }

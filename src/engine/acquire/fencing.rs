@@ -8,6 +8,11 @@
 //! round writes it to all nodes: each node takes it only if the lock's key still holds our token
 //! and the node's counter is not above it.
 //!
+//! A permit is counted like a lock: the numbers of all permits of a resource grow, so those of each
+//! do. A reader raises no counter. It gets the largest number that a majority knows, by the same
+//! two rounds: the last writer's, or one that was given to nobody. The next writer gets a larger
+//! one, because a majority knows this one.
+//!
 //! The wall clock makes tokens grow when nodes have lost their data, as long as there are fewer
 //! grants than microseconds; the counters make them grow when clients' wall clocks disagree.
 //! `tests/fencing_search` checks all histories of a certain size for both. Using the clock only
@@ -17,7 +22,7 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request,
+    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request, Share,
     Verdict, quorum,
 };
 use std::sync::Arc;
@@ -35,7 +40,8 @@ impl Acquire {
             token: entropy.token,
             attributes: self.attributes.clone(),
         };
-        let fence = if self.is_fenced() { seed(entropy.wall) } else { 0 };
+        let is_counted = self.is_fenced() && lock.share() != Some(Share::Reader);
+        let fence = if is_counted { seed(entropy.wall) } else { 0 };
         Acquisition { lock, ttl: self.ttl, fence }
     }
 
@@ -50,7 +56,9 @@ impl Acquire {
         }
         let Counters { largest, nodes } = ballot.counters;
         if nodes.len() >= quorum(self.rules.nodes) {
-            return State::Over(Some(Acquired::Held(Lease { fence: Some(largest), ..lease })));
+            // A reader before any writer sees no counter.
+            let fence = Some(largest).filter(|largest| *largest > 0);
+            return State::Over(Some(Acquired::Held(Lease { fence, ..lease })));
         }
         let request = Request {
             started: lease.since,

@@ -10,14 +10,17 @@ fn order(nodes: &str) -> Vec<String> {
     let waiter = |letter: u8| WaiterSnapshot {
         name: Token::new([letter; Token::LEN]),
         since: u64::from(letter) * 1_000_000,
+        permits: None,
         owner: vec![letter],
     };
     let node = |text: &str| match text {
         "?" => None,
-        "." => Some(KeySnapshot { value: None, left: -2, waiters: Vec::new() }),
+        "." => {
+            Some(KeySnapshot { value: None, left: -2, waiters: Vec::new(), holders: Vec::new() })
+        }
         _ => {
             let waiters = text.bytes().map(waiter).collect();
-            Some(KeySnapshot { value: None, left: -2, waiters })
+            Some(KeySnapshot { value: None, left: -2, waiters, holders: Vec::new() })
         }
     };
     let snapshots: Vec<_> = nodes.split(' ').map(node).collect();
@@ -71,11 +74,12 @@ fn a_waiter_is_shown_with_its_label_and_its_own_time() {
     let waiter = |since, owner: &[u8]| WaiterSnapshot {
         name: Token::new([1; Token::LEN]),
         since,
+        permits: None,
         owner: owner.to_vec(),
     };
     let shown = |waiter| {
         let waiters = vec![waiter];
-        let snapshots = [Some(KeySnapshot { value: None, left: -2, waiters })];
+        let snapshots = [Some(KeySnapshot { value: None, left: -2, waiters, holders: Vec::new() })];
         super::super::waiters::of(&snapshots).remove(0)
     };
     let named = shown(waiter(1_500_000, b"me"));

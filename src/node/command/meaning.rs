@@ -3,7 +3,7 @@
 use super::{describe, is_plain};
 use crate::engine::{Action, FENCE_MAX, Listen, QueueView, Request, Vote};
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeySnapshot, WaiterSnapshot};
+use crate::node::report::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
 use crate::node::server_error::{ServerError, ServerErrorKind};
 use crate::resp::{Elements, Reply};
 
@@ -24,6 +24,8 @@ pub enum Meaning {
         counter: u64,
         /// How many waiters of other clients wait for it.
         waiting: u64,
+        /// Which permit, if the request is for one.
+        permit: Option<u32>,
     },
     /// The waiter is in the queue, with this number.
     Queued(u64, QueueView),
@@ -51,6 +53,12 @@ pub fn meaning(
     }
     let number = i64::try_from(number).unwrap_or(i64::MAX);
     let found = match &request.action {
+        Action::Acquire(_) | Action::Turn { .. } | Action::Handoff { .. }
+            if request.share().is_some() =>
+        {
+            let granted = list(number, reply).and_then(|it| super::shares::granted(request, it));
+            granted.or_else(|| refusal(number, reply))
+        }
         Action::Ping => matches!(reply, Reply::Simple(b"PONG")).then(granted),
         Action::Acquire(new) if is_plain(&new.lock) => set_meaning(reply),
         Action::Acquire(_) => claim_meaning(number, reply),
@@ -107,25 +115,43 @@ fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     match list(number, reply) {
         Some([Some(Reply::Integer(is_new @ 0..=1)), Some(Reply::Integer(waiting)), None]) => {
             let waiting = u64::try_from(waiting).ok()?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter: 0, waiting })
+            Some(Meaning::Claimed { is_new: is_new == 1, counter: 0, waiting, permit: None })
         }
         _ => refusal(number, reply),
     }
 }
 
 fn inspect_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let [Some(value), Some(Reply::Integer(left)), Some(Reply::Array(waiters))] =
-        list(number, reply)?
+    let Reply::Array(list) = reply else { return None };
+    let elements: Vec<_> = list.iter().collect();
+    let [first, value, Reply::Integer(left), Reply::Array(waiters), Reply::Array(holders)] =
+        &elements[..]
     else {
         return None;
     };
+    if *first != Reply::Integer(number) {
+        return None;
+    }
     let value = match value {
         Reply::Null => None,
         Reply::Bulk(bytes) => Some(bytes.to_vec()),
         _ => return None,
     };
-    let waiters = snapshots(&waiters)?;
-    Some(Meaning::Seen(KeySnapshot { value, left, waiters }))
+    let (waiters, holders) = (snapshots(waiters)?, holders_of(holders)?);
+    Some(Meaning::Seen(KeySnapshot { value, left: *left, waiters, holders }))
+}
+
+/// The holders of a shared lock: members and their ttl, alternating.
+fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
+    let mut holders = Vec::new();
+    let mut elements = list.iter();
+    while let Some(member) = elements.next() {
+        let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
+            return None;
+        };
+        holders.push(HolderSnapshot { member: member.to_vec(), left });
+    }
+    Some(holders)
 }
 
 /// The waiters in a queue: names and the values of their leases, alternating.
@@ -165,7 +191,7 @@ fn claim_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         ) => {
             let counter = u64::try_from(counter).ok().filter(|counter| *counter <= FENCE_MAX)?;
             let waiting = u64::try_from(waiting).ok()?;
-            Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting })
+            Some(Meaning::Claimed { is_new: is_new == 1, counter, waiting, permit: None })
         }
         _ => refusal(number, reply),
     }

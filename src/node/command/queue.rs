@@ -1,6 +1,7 @@
 //! Requests about the queue of a lock, and the names that the scripts give to its keys.
 
 use super::several::Call;
+use super::shares::wish;
 use super::{decimal, value_of};
 use crate::engine::{Acquisition, Listen, QueueEntry, QueueView, Token, WAITER_NUMBER_MAX};
 use crate::resp::{Reply, encode_command};
@@ -36,7 +37,7 @@ impl Call<'_> {
     pub(super) fn queue(self, entry: &QueueEntry, out: &mut Vec<u8>) {
         let QueueEntry { lock, waiter, number, since, lease, .. } = entry;
         let owner = lock.attributes.as_ref().map_or(&[][..], |attributes| &attributes.owner);
-        let since = [since.to_string().as_bytes(), b" ", owner].concat();
+        let since = [since.to_string().as_bytes(), wish(lock).as_bytes(), b" ", owner].concat();
         let [mut number_digits, mut lease_digits, mut reservation_digits] = [[0; 20]; 3];
         let number = decimal(*number, &mut number_digits);
         let lease = decimal(lease.as_millis(), &mut lease_digits);

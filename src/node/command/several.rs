@@ -1,5 +1,6 @@
 //! Requests about locks that have counters or several keys.
 
+use super::shares::member_of;
 use super::{decimal, value_of};
 use crate::engine::{Acquisition, LockId, Removal, Token, Ttl};
 use crate::resp::encode_command;
@@ -81,7 +82,7 @@ impl Call<'_> {
         let locks = decimal(lock.keys().count() as u64, &mut locks);
         let first = decimal(fence, &mut first);
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
-        self.run(lock, &counters(lock), &[locks, &value_of(lock), first, counters_ttl], out);
+        self.run(lock, &counters(lock), &[locks, &member_of(lock), first, counters_ttl], out);
     }
 
     /// Extends the ttl of all keys.
@@ -144,7 +145,7 @@ fn name_of(waiter: Option<&Token>) -> &[u8] {
 }
 
 /// The counters' keys, if the lock is fenced.
-fn counters(lock: &LockId) -> Vec<Vec<u8>> {
+pub(super) fn counters(lock: &LockId) -> Vec<Vec<u8>> {
     let keys = lock.keys().filter(|_| lock.counters_ttl().is_some());
     keys.map(|key| [key, COUNTER_SUFFIX].concat()).collect()
 }

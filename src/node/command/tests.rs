@@ -71,7 +71,7 @@ fn a_release_with_linger_sends_the_rest_of_the_time() {
         it.linger = Some(ttl(29_000));
         let expected: &[&[u8]] =
             &[b"EVAL", leave.source.as_bytes(), b"1", b"key", token, b"29000", b"", b"57"];
-        assert_eq!(KnownScripts(u16::MAX).form(&release), Form::Source);
+        assert_eq!(KnownScripts(u32::MAX).form(&release), Form::Source);
         assert_eq!(encoded(&release, Form::Source), words(expected), "{verb:?}");
         for (reply, vote) in [(57, Vote::Granted), (-57, Vote::Refused)] {
             let reply = Reply::Integer(reply);
@@ -231,7 +231,7 @@ fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
     for (state, is_new) in [(0, false), (1, true)] {
         for waiting in [0, 1, 70] {
             let found = read(&format!("*3\r\n:57\r\n:{state}\r\n:{waiting}\r\n"));
-            assert_eq!(found, Meaning::Claimed { is_new, counter: 0, waiting });
+            assert_eq!(found, Meaning::Claimed { is_new, counter: 0, waiting, permit: None });
         }
     }
     assert_eq!(read(":-57\r\n"), Meaning::Vote(Vote::Refused));
@@ -256,7 +256,7 @@ fn a_handoff_distinguishes_our_key_from_a_missing_key_and_counts_the_waiters() {
 
 #[test]
 fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
-    let bytes = b"*4\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n";
+    let bytes = b"*5\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n*0\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
     assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));
@@ -294,7 +294,8 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
     }
     let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
     let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
-    let all = scripts.into_iter().chain(more).chain(["listen"]);
+    let shares = ["share", "extend_shared", "restore_shared", "release_shared"];
+    let all = scripts.into_iter().chain(more).chain(["listen"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
 }

@@ -8,6 +8,7 @@ use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) struct Entry<W> {
     snapshots: Vec<Option<KeySnapshot>>,
     views: Vec<Option<QueueView>>,
     is_awaited: bool,
+    /// The permit that each node granted, if the request is for one.
+    permits: Vec<Option<u32>>,
 }
 
 impl<W> Entry<W> {
@@ -47,6 +50,7 @@ impl<W> Entry<W> {
             snapshots: vec![None; nodes],
             views: vec![None; nodes],
             is_awaited: false,
+            permits: vec![None; nodes],
         }
     }
 
@@ -64,6 +68,7 @@ impl<W> Entry<W> {
         self.snapshots.fill(None);
         self.views.fill(None);
         self.is_awaited = false;
+        self.permits.fill(None);
     }
 
     pub(super) fn ticket(&self, slot: usize) -> Ticket {
@@ -74,9 +79,10 @@ impl<W> Entry<W> {
         self.request.as_ref().map(Request::verb)
     }
 
-    /// Must its key be restored on nodes that lost it?
+    /// Must its key be restored on nodes that lost it, or that granted another permit?
     pub(super) fn is_to_restore(&self) -> bool {
-        self.verb() == Some(Verb::Extend) && self.is_confirmed() && !self.is_forgotten
+        let is_lock = self.request.as_ref().is_some_and(Request::is_to_restore);
+        is_lock && self.is_confirmed() && !self.is_forgotten
     }
 
     pub(super) fn is_confirmed(&self) -> bool {
@@ -129,6 +135,10 @@ impl<W> Entry<W> {
         self.problems[node.index()] = answer.problem;
         self.views[node.index()] = answer.view;
         self.is_awaited |= answer.is_awaited;
+        if answer.permit.is_some() && answer.vote == Vote::Granted {
+            self.permits[node.index()] = answer.permit;
+            self.count_permits();
+        }
         // Of two nodes that are one server, only one has a snapshot.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
@@ -155,7 +165,28 @@ impl<W> Entry<W> {
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
+        self.permits[node.index()] = None;
+        self.count_permits();
         true
+    }
+
+    /// The permit that most nodes granted; of several, the first.
+    pub(super) fn permit(&self) -> Option<u32> {
+        let votes = |permit| self.permits.iter().filter(|it| **it == Some(permit)).count();
+        let most = |permit: &u32| (votes(*permit), Reverse(*permit));
+        self.permits.iter().flatten().copied().max_by_key(most)
+    }
+
+    /// Votes for different permits are not votes for the same lock: only those for one permit are
+    /// grants, the others are refusals.
+    fn count_permits(&mut self) {
+        let best = self.permit();
+        for (index, permit) in self.permits.iter().enumerate().filter(|(_, it)| it.is_some()) {
+            let (node, Tally { granted, refused, .. }) = (Node::new(index), &mut self.tally);
+            let (from, to) = if *permit == best { (refused, granted) } else { (granted, refused) };
+            from.remove(node);
+            to.insert(node);
+        }
     }
 
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.
@@ -206,6 +237,7 @@ impl<W> Entry<W> {
         if self.verb() == Some(Verb::Queue) {
             ballot.quarantine = self.quarantine();
         }
+        ballot.permit = self.permit();
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
         if ballot.same_server || !self.is_plain() {

@@ -1,19 +1,29 @@
-//! Restores the key of an extended lock on nodes that lost it.
+//! Restores the key of an extended lock on nodes that lost it, and a permit on nodes that granted
+//! another.
 
 use super::Rounds;
 use crate::clock::Time;
 use crate::engine::{Action, Node, Request};
 
 impl<W> Rounds<W> {
-    /// Restores the key of a confirmed extension on a node that answered that it has no such key.
+    /// Restores the key of a confirmed extension on a node that answered that it has no such key,
+    /// and a permit on a node that granted another.
     /// The request has no waiter and no vote: the next extension finds the key.
     pub(super) fn restore(&mut self, now: Time, slot: usize, node: Node) {
         let entry = &self.entries[slot];
         let Some(request) = entry.request.as_ref() else { return };
-        let Action::Extend { lock, ttl } = &request.action else { return };
+        let (true, Some(lock), Some(ttl)) =
+            (request.is_to_restore(), request.lock(), request.ttl())
+        else {
+            return;
+        };
         let Some(ttl) = ttl.left(request.started, now) else { return };
         if entry.tally.refused.contains(node) {
-            let action = Action::Restore { lock: lock.clone(), ttl };
+            let lock = match entry.permit() {
+                Some(permit) => lock.clone().with_permit(Some(permit)),
+                None => lock.clone(),
+            };
+            let action = Action::Restore { lock, ttl };
             let request = Request { action, ..request.clone() };
             self.sessions[node.index()].send(now, None, &request);
         }

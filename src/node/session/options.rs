@@ -68,6 +68,8 @@ pub struct Answer {
     pub view: Option<QueueView>,
     /// Does a waiter of another client wait for a lock that was granted?
     pub is_awaited: bool,
+    /// Which permit was granted, if the request is for one.
+    pub permit: Option<u32>,
 }
 
 impl Answer {
@@ -83,6 +85,7 @@ impl Answer {
             snapshot: None,
             view: None,
             is_awaited: false,
+            permit: None,
         }
     }
 

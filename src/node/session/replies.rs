@@ -151,12 +151,12 @@ impl Session {
                 let (vote, problem) = self.grant(now, true);
                 self.answers.extend(answer(vote, problem));
             }
-            Meaning::Claimed { is_new, counter, waiting } => {
+            Meaning::Claimed { is_new, counter, waiting, permit } => {
                 let (vote, problem) = self.grant(now, is_new);
                 // The counter is reported even if the vote does not count.
                 let (counter, is_awaited) = (Some(counter), waiting > 0);
                 let answer = answer(vote, problem);
-                self.answers.extend(answer.map(|it| Answer { counter, is_awaited, ..it }));
+                self.answers.extend(answer.map(|it| Answer { counter, is_awaited, permit, ..it }));
             }
             Meaning::Queued(number, view) => {
                 let problem = self.quarantine(now);

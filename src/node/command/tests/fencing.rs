@@ -83,7 +83,11 @@ fn a_claim_is_answered_with_the_former_state_and_the_counter() {
         for (state, is_new) in [(0, false), (1, true)] {
             for counter in [0, 1, 50, FENCE_MAX] {
                 let found = read(&claim, &format!("*4\r\n:57\r\n:{state}\r\n:{counter}\r\n:2\r\n"));
-                assert_eq!(found, Meaning::Claimed { is_new, counter, waiting: 2 }, "{verb:?}");
+                assert_eq!(
+                    found,
+                    Meaning::Claimed { is_new, counter, waiting: 2, permit: None },
+                    "{verb:?}"
+                );
             }
         }
         assert_eq!(read(&claim, ":-57\r\n"), Meaning::Vote(Vote::Refused));

@@ -107,7 +107,7 @@ fn a_waiter_leaves_with_the_removal_of_its_token() {
     for verb in [Verb::Release, Verb::Undo] {
         let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"1500", b"57"];
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
-            assert_eq!(KnownScripts(u16::MAX).form(&leave), Form::Source);
+            assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
             assert_eq!(read(&leave, ":57\r\n"), Meaning::Vote(Vote::Granted));
             assert_eq!(read(&leave, ":-57\r\n"), Meaning::Vote(Vote::Refused));
@@ -227,11 +227,11 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
 #[test]
 fn a_turn_is_answered_as_a_handoff_or_a_claim() {
     let plain = request(Verb::Turn, 7, at(0));
-    let expected = Meaning::Claimed { is_new: true, counter: 0, waiting: 3 };
+    let expected = Meaning::Claimed { is_new: true, counter: 0, waiting: 3, permit: None };
     assert_eq!(read(&plain, "*3\r\n:57\r\n:1\r\n:3\r\n"), expected);
     is_nonsense(&plain, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n");
     let fenced = fenced(Verb::Turn, 7, at(0));
-    let expected = Meaning::Claimed { is_new: true, counter: 9, waiting: 3 };
+    let expected = Meaning::Claimed { is_new: true, counter: 9, waiting: 3, permit: None };
     assert_eq!(read(&fenced, "*4\r\n:57\r\n:1\r\n:9\r\n:3\r\n"), expected);
     is_nonsense(&fenced, "*3\r\n:57\r\n:1\r\n:3\r\n");
     for turn in [plain, fenced] {
@@ -245,8 +245,8 @@ fn an_inspection_lists_the_waiters_of_clients() {
     let inspect = request(Verb::Inspect, 7, at(0));
     let name = "W".repeat(Token::LEN);
     let list = format!(
-        "*4\r\n:57\r\n_\r\n:-2\r\n*6\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
-         $5\r\n13 me\r\n$20\r\n{name}\r\n$3\r\n13 \r\n"
+        "*5\r\n:57\r\n_\r\n:-2\r\n*6\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
+         $5\r\n13 me\r\n$20\r\n{name}\r\n$3\r\n13 \r\n*0\r\n"
     );
     let Meaning::Seen(snapshot) = read(&inspect, &list) else { panic!("{list}") };
     let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));

@@ -91,7 +91,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
 
 #[test]
 fn an_inspection_contains_one_snapshot_for_each_server() {
-    const SEEN: &str = "*4\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n";
+    const SEEN: &str = "*5\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n";
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);
     (0..3).for_each(|index| nodes.connect(index));

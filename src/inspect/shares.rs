@@ -1,0 +1,45 @@
+//! Who has a share of a lock, from the sets of holders of all nodes.
+
+use super::{Holder, LockState, label};
+use crate::node::command::{SHARED, read_member};
+use crate::node::{HolderSnapshot, KeySnapshot};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Is the lock shared on this node? Then its key's value is the same for all holders.
+pub(super) fn is_shared(snapshot: &KeySnapshot) -> bool {
+    snapshot.value.as_deref() == Some(SHARED)
+}
+
+/// The holders of shares on one node.
+pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
+    let holders = snapshot.holders.iter().filter(|_| is_shared(snapshot));
+    holders.filter_map(|holder| read(&holder.member, holder.left)).collect()
+}
+
+/// The members that a release by force removes from the node's set of holders.
+pub(super) fn members(snapshot: &KeySnapshot) -> impl Iterator<Item = Vec<u8>> {
+    snapshot.holders.iter().map(|holder| holder.member.clone())
+}
+
+/// The state of a lock that a majority of the nodes shares: the holders that a majority has.
+pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockState {
+    let mut found: BTreeMap<&[u8], Vec<i64>> = BTreeMap::new();
+    let shared = snapshots.iter().flatten().filter(|snapshot| is_shared(snapshot));
+    for HolderSnapshot { member, left } in shared.flat_map(|snapshot| &snapshot.holders) {
+        found.entry(member).or_default().push(*left);
+    }
+    let of_majority = |(member, mut left): (&[u8], Vec<i64>)| {
+        left.sort_unstable_by(|one, other| other.cmp(one));
+        read(member, *left.get(needed - 1)?)
+    };
+    let mut holders: Vec<Holder> = found.into_iter().filter_map(of_majority).collect();
+    holders.sort_by_key(|holder| (holder.permit, holder.remaining));
+    if holders.is_empty() { LockState::Undecided } else { LockState::Shared(holders) }
+}
+
+fn read(member: &[u8], left: i64) -> Option<Holder> {
+    let (permit, value) = read_member(member)?;
+    let remaining = u64::try_from(left).ok().map(Duration::from_millis);
+    Some(Holder { owner: label(value), permit, remaining })
+}
