@@ -53,12 +53,14 @@ pub fn await_queued(servers: &[Server], key: &str, count: usize) {
     assert!(eventually(LIMIT, is_there), "{count} should be queued: {:?}", counts());
 }
 
-/// The names of all keys on the server, but the counters of fencing tokens.
+/// The names of all keys on the server, but the counters of fencing tokens, and the largest number
+/// of a waiter, which is kept for the lease of one.
 #[track_caller]
 pub fn keys(server: &Server) -> Vec<String> {
     let Value::Array(keys) = server.command(&["KEYS", "*"]) else { panic!("KEYS fails") };
     let names = keys.iter().map(Value::text);
-    names.filter(|name| !name.ends_with(":redlatch:fence")).collect()
+    let stays = [":redlatch:fence", ":redlatch:floor"];
+    names.filter(|name| !stays.iter().any(|end| name.ends_with(end))).collect()
 }
 
 /// Waits until the servers have these keys and no others, but not until a [`LONG_LEASE`] is over.

@@ -70,7 +70,11 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
         let is_looked = talk.commands() == ["EVAL", "SET 2"];
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
-        talk.hear(if is_looked { "*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n$-1\r\n" } else { "$-1\r\n" });
+        talk.hear(if is_looked {
+            "*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n$-1\r\n"
+        } else {
+            "$-1\r\n"
+        });
         assert_eq!(talk.votes(), [(2, Vote::Refused)], "cut at {cut}");
     }
 }

@@ -1,0 +1,202 @@
+//! Permits: at most so many holders at a time, each with a number of its own.
+
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
+use crate::support;
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use redlatch::error::ResourceError;
+use redlatch::{LockClient, LockError, LockGuard, LockState, Released};
+use support::fencing::token;
+use support::locks::{LONG, pause, resume, take, without_restart_guard};
+use support::queue::{finish, spawn_waiter};
+use support::servers::Servers;
+use support::waiters::{BY_PUSH, await_keys, await_queued, holder, pushed};
+
+fn permit(client: &LockClient, count: u32) -> Option<LockGuard> {
+    client.request("name").ttl(LONG).permits(count).try_lock().unwrap()
+}
+
+#[test]
+fn there_are_as_many_permits_as_requested_each_once() {
+    for nodes in [1, 2, 3, 5] {
+        let servers = Servers::start(nodes);
+        let clients = [holder(servers.urls()), holder(servers.urls())];
+        let held: Vec<_> = (0..4).map(|index| permit(&clients[index % 2], 4).unwrap()).collect();
+        let numbers: BTreeSet<_> = held.iter().map(|guard| guard.permit().unwrap()).collect();
+        assert_eq!(numbers, BTreeSet::from([0, 1, 2, 3]));
+        assert!(permit(&clients[0], 4).is_none());
+        assert!(clients[0].try_lock("name", LONG).unwrap().is_none(), "the whole lock");
+        let mut held = held;
+        let free = held.remove(2);
+        let number = free.permit();
+        assert_eq!(free.release(), Ok(Released::InTime));
+        let again = permit(&clients[1], 4).unwrap();
+        assert_eq!(again.permit(), number);
+        drop((held, again));
+        await_keys(&servers, &[]);
+    }
+}
+
+#[test]
+fn a_permit_that_is_given_back_goes_to_the_first_waiter() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let mut held: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
+    let served = std::sync::Arc::new(Mutex::new(Vec::new()));
+    let start = Instant::now();
+    let mut waiting = Vec::new();
+    for index in 0..4 {
+        let (client, served) = (pushed(servers.urls()), std::sync::Arc::clone(&served));
+        waiting.push(spawn_waiter(move || {
+            let guard = client.request("name").ttl(LONG).permits(2).lock().unwrap();
+            served.lock().unwrap().push(index);
+            guard.release()
+        }));
+        await_queued(&servers, "name", index + 1);
+    }
+    assert!(permit(&client, 2).is_none());
+    assert_eq!(held.remove(0).release(), Ok(Released::InTime));
+    for thread in waiting {
+        assert_eq!(finish(thread), Ok(Released::InTime));
+    }
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+    assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3]);
+    drop(held);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn the_whole_lock_waits_until_all_permits_are_given_back() {
+    let servers = Servers::start(3);
+    let (client, whole) = (holder(servers.urls()), pushed(servers.urls()));
+    let held: Vec<_> = (0..2).map(|_| permit(&client, 3).unwrap()).collect();
+    let waiting = spawn_waiter(move || whole.lock("name", LONG).map(LockGuard::release));
+    await_queued(&servers, "name", 1);
+    assert!(permit(&client, 3).is_none(), "a permit is free, and somebody waits");
+    let start = Instant::now();
+    held.into_iter().for_each(|guard| assert_eq!(guard.release(), Ok(Released::InTime)));
+    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+}
+
+/// Threads that use permits all the time never hold the same number at once.
+#[test]
+fn many_threads_of_several_clients_never_have_the_same_permit_at_once() {
+    const COUNT: u32 = 3;
+    let servers = Servers::start(3);
+    let in_use: Mutex<BTreeSet<u32>> = Mutex::default();
+    let (clients, ends) =
+        ([(); 4].map(|()| pushed(servers.urls())), Instant::now() + Duration::from_millis(1_500));
+    let grants = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..12)
+            .map(|index| {
+                let (client, in_use) = (&clients[index % 4], &in_use);
+                scope.spawn(move || {
+                    let mut grants = 0;
+                    while Instant::now() < ends {
+                        let guard = client.request("name").ttl(LONG).permits(COUNT).lock().unwrap();
+                        let number = guard.permit().unwrap();
+                        assert!(number < COUNT);
+                        assert!(in_use.lock().unwrap().insert(number), "{number} is in use");
+                        std::thread::sleep(Duration::from_millis(1));
+                        in_use.lock().unwrap().remove(&number);
+                        assert_eq!(guard.release(), Ok(Released::InTime));
+                        grants += 1;
+                    }
+                    grants
+                })
+            })
+            .collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<u32>>()
+    });
+    assert!(grants.iter().all(|grants| *grants > 0), "{grants:?}");
+    await_keys(&servers, &[]);
+}
+
+/// Two nodes give another permit than the other three: the lock has that of the three, also there
+/// as soon as the answers have come.
+#[test]
+fn a_permit_that_some_nodes_gave_with_another_number_moves_there() {
+    let servers = Servers::start(5);
+    let client = holder(servers.urls());
+    let held: Vec<_> = (0..3).map(|_| permit(&client, 3).unwrap()).collect();
+    // Two nodes lose the holders of two permits.
+    let mut held = held;
+    held.sort_by_key(LockGuard::permit);
+    for server in servers.iter().take(2) {
+        server.command(&["DEL", "name", "name:redlatch:holders"]);
+    }
+    assert_eq!(held.remove(2).release(), Ok(Released::InTime));
+    let moved = permit(&client, 3).unwrap();
+    assert_eq!(moved.permit(), Some(2));
+    let numbers = |holders: &[redlatch::Holder]| {
+        holders.iter().filter_map(|holder| holder.permit).collect::<Vec<_>>()
+    };
+    let is_moved = || {
+        let seen = client.inspect("name").unwrap();
+        seen.nodes.iter().take(2).all(|node| numbers(&node.shares) == [2])
+    };
+    assert!(support::eventually(BY_PUSH, is_moved), "{:?}", client.inspect("name"));
+    let LockState::Shared(holders) = client.inspect("name").unwrap().state else { panic!() };
+    assert_eq!(numbers(&holders), [0, 1, 2]);
+    drop((held, moved));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn permits_survive_a_minority_of_frozen_nodes() {
+    let servers = Servers::start(5);
+    let client = pushed(servers.urls());
+    pause(&servers, 2);
+    let held: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
+    assert!(permit(&client, 2).is_none());
+    resume(&servers, 2);
+    drop(held);
+    await_keys(&servers, &[]);
+    drop(take(&client, "name", LONG));
+}
+
+#[test]
+fn the_numbers_of_fenced_permits_grow() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let request = || client.request("name").ttl(LONG).permits(2).fenced();
+    let mut last = 0;
+    for _ in 0..5 {
+        let guard = request().lock().unwrap();
+        assert!(token(&guard) > last);
+        last = token(&guard);
+    }
+}
+
+#[test]
+fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let held: Vec<_> = (0..4).map(|_| permit(&client, 4).unwrap()).collect();
+    assert!(permit(&client, 2).is_none());
+    drop(held);
+    await_keys(&servers, &[]);
+    let few: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
+    let more = [permit(&client, 4).unwrap(), permit(&client, 4).unwrap()];
+    assert!(permit(&client, 4).is_none());
+    assert!(few.iter().all(|guard| guard.permit() < Some(2)));
+    assert!(more.iter().all(|guard| guard.permit() >= Some(2)));
+}
+
+#[test]
+fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
+    let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
+    for count in [0, 1025, u32::MAX] {
+        let refused = client.request("name").permits(count).lock();
+        let Err(LockError::Resource(ResourceError::Permits { count: named, most })) = refused
+        else {
+            panic!("{refused:?}")
+        };
+        assert_eq!((named, most), (count, 1024));
+    }
+}
