@@ -22,7 +22,7 @@
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 
 #[cfg(feature = "embedded")]
-pub(crate) use crate::engine::FENCE_MAX;
+pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
 pub const SHOWN_MAX: usize = 1024;
