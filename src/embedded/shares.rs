@@ -29,7 +29,7 @@ pub(super) fn floor(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<u64, R
 /// `share.lua`
 pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let [key, ..] = *words.keys else { return Err(malformed()) };
-    let [ours, _, _, _, waiter, front, _, _, _] = *words.argv else { return Err(malformed()) };
+    let [ours, _, _, first, waiter, front, _, _, _] = *words.argv else { return Err(malformed()) };
     let (proof, ttl) = (proof(words)?, millis(words, 1)?);
     let sharing = Sharing::of(key);
     let held = value(call, key, behind(1))?;
@@ -47,7 +47,16 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let slot = match place {
         Some(_) => {
             let mut called = sharing.called(call, WALKED_MAX)?.into_iter();
-            called.find(|(name, _)| name == waiter).map(|(_, slot)| slot)
+            match called.find(|(name, _)| name == waiter) {
+                Some((_, slot)) if !first.is_empty() => {
+                    let (permits, first) = (number(words, 2)?, number(words, 3)?);
+                    match permits {
+                        0 => None,
+                        _ => free_slot(&sharing.slots_in_use(call)?, permits, first),
+                    }
+                }
+                found => found.map(|(_, slot)| slot),
+            }
         }
         None => untaken_slot(call, &sharing, words)?,
     };
@@ -59,16 +68,16 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             Err(error) => return Ok(error),
         },
     };
-    sharing.hold(call, (&member(&slot, ours), ttl), behind(48))?;
+    sharing.hold(call, (&member(&slot, ours), ttl), behind(51))?;
     sharing.set_expiry(call)?;
     if !waiter.is_empty() {
         if let Some(place) = place {
-            if place > floor(call, key, 52)? {
+            if place > floor(call, key, 55)? {
                 let place = place.to_string();
-                put(call, &floor_of(key), place.as_bytes(), front, behind(54))?;
+                put(call, &floor_of(key), place.as_bytes(), front, behind(57))?;
             }
         }
-        withdraw(call, &sharing.queue, waiter, behind(56))?;
+        withdraw(call, &sharing.queue, waiter, behind(59))?;
         remove(call, &lease_of(key, waiter));
         remove(call, &bell_of(key, waiter));
         sharing.ring(call, front)?;
@@ -86,10 +95,10 @@ fn untaken_slot(
     words: Words<'_>,
 ) -> Result<Option<Vec<u8>>, Raised> {
     let (permits, first) = (number(words, 2)?, number(words, 3)?);
-    for name in first_names(call, &sharing.queue, behind(16))? {
-        match value(call, &lease_of(sharing.key, &name), behind(17))? {
+    for name in first_names(call, &sharing.queue, behind(19))? {
+        match value(call, &lease_of(sharing.key, &name), behind(20))? {
             None => {
-                withdraw(call, &sharing.queue, &name, behind(19))?;
+                withdraw(call, &sharing.queue, &name, behind(22))?;
             }
             Some(lease) if lease.is_empty() => {}
             Some(_) => return Ok(None),
@@ -122,7 +131,7 @@ fn raise_for_share(
     };
     if fence > 0 || remaining(call, key) == ENDLESS {
         let token = fence.to_string();
-        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(45))?;
+        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(48))?;
     }
     Ok(Ok(fence))
 }

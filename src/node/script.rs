@@ -194,7 +194,8 @@ pub const LISTEN: Script =
 
 /// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its counter's
 /// key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
-/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first, `ARGV[5]`
+/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first (in a waiter's turn also nothing:
+/// the node has one for the waiter), `ARGV[5]`
 /// a waiter or nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least
 /// value of the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
 ///
@@ -207,7 +208,7 @@ pub const LISTEN: Script =
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "c96cbece23678998fc5ce0469a375940b5276030",
+    sha1: "737a689ffe60bc4cbd6afe74a11dd55e4baef879",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or

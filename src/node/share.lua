@@ -12,6 +12,9 @@ local number, slot = waiter ~= '' and redis.call('ZSCORE', queue, waiter), nil
 if number then
   local _, slots = called(32)
   slot = slots[waiter]
+  if slot and ARGV[4] ~= '' then
+    slot = free_slot(slots_in_use(), permits, tonumber(ARGV[4]))
+  end
 else
   for _, name in ipairs(redis.call('ZRANGE', queue, 0, 31)) do
     local value = redis.call('GET', lease .. name)
