@@ -170,7 +170,7 @@ impl<'a> Sharing<'a> {
     /// The first waiters that can have a share, and the permit of each, which is empty for a
     /// reader. Removes waiters without a lease from the front of the queue.
     pub(super) fn called(&self, call: &mut Call<'_>, most: usize) -> Result<Vec<Called>, Raised> {
-        let (mut called, mut used) = (Vec::new(), None);
+        let (mut called, mut used, mut from) = (Vec::new(), None, 0);
         for name in first_names(call, &self.queue, 47)? {
             let Some(lease) = value(call, &lease_of(self.key, &name), 48)? else {
                 withdraw(call, &self.queue, &name, 51)?;
@@ -189,8 +189,10 @@ impl<'a> Sharing<'a> {
                         None => self.slots_in_use(call)?,
                     };
                     let used = used.insert(before);
-                    let Some(slot) = free_slot(used, permits, 0) else { break };
+                    let Some(slot) = free_slot(used, permits, from) else { break };
                     used.insert(slot.clone());
+                    // All permits below are used by now.
+                    from = digits(&slot).map_or(0, |slot| slot.saturating_add(1));
                     slot
                 }
             };

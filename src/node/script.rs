@@ -120,7 +120,7 @@ pub const INSPECT: Script = Script {
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
-    sha1: "2d346486e47f63b298ca559e4d51945b4702588b",
+    sha1: "23766df9e0cc28a036022a6bb13787468dcfb3c5",
 };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
@@ -156,7 +156,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "fca91778988566aa81dab2fe4d2baddf9d21226b",
+    sha1: "7b7e9452f7a37b24e14022252122b084a9c44b03",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -203,21 +203,21 @@ pub const LISTEN: Script =
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "c96cbece23678998fc5ce0469a375940b5276030",
+    sha1: "a4d3c36450cb42a655046b6013b5911e09d051a4",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
-    sha1: "950173beffff5c68cf79f9db2e6bf3147b5b4203",
+    sha1: "bbc2c4fb2d20ab0da385489a3e652bcc97fe6acb",
 };
 
 /// Gives a share of a lock again on a node that lost it, or gave another permit: the words are those
 /// of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
-    sha1: "8c6b06474778c9930e8226609a26cade429cac68",
+    sha1: "98f2806ecd0cab879df62579e73c6a0aed1a63ba",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,

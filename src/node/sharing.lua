@@ -43,7 +43,7 @@ local function set_expiry(now)
 end
 
 local function called(most)
-  local names, slots, used = {}, {}, nil
+  local names, slots, used, from = {}, {}, nil, 0
   for _, name in ipairs(redis.call('ZRANGE', queue, 0, 31)) do
     local value = redis.call('GET', lease .. name)
     local permits = tonumber(string.match(value or '', '^%d+s(%d+) '))
@@ -51,13 +51,13 @@ local function called(most)
       redis.call('ZREM', queue, name)
     elseif value ~= '' then
       used = used or permits and permits > 0 and slots_in_use()
-      local slot = permits == 0 and '' or permits and free_slot(used, permits, 0)
+      local slot = permits == 0 and '' or permits and free_slot(used, permits, from)
       if not slot or #names == most then
         break
       end
       names[#names + 1], slots[name] = name, slot
       if slot ~= '' then
-        used[slot] = true
+        used[slot], from = true, slot + 1
       end
     end
   end
