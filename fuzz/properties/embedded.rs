@@ -2,9 +2,9 @@
 //!
 //! Properties: nothing panics; each reply is valid RESP in both versions of the protocol; a refused
 //! command changes nothing, unless it is a script that fails on its way; the passage of time only
-//! makes keys expire when they are due; `NX` never changes an existing key; a connection that is not
-//! authenticated cannot access keys; and only a connection that exists is told of changed keys, in
-//! valid RESP.
+//! makes keys expire when they are due; `NX` never changes an existing key; a connection that is
+//! not authenticated cannot access keys; and only a connection that exists is told of changed keys,
+//! in valid RESP.
 
 use super::input::Input;
 use redlatch::internal::Time;
