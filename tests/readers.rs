@@ -181,10 +181,11 @@ fn a_readers_number_is_that_of_the_last_writer_and_below_the_next() {
     let servers = Servers::start(5);
     let client = holder(servers.urls());
     let reader = || client.request("name").ttl(LONG).shared().fenced().lock().unwrap();
-    assert!(reader().fencing_token().is_none(), "nobody has written yet");
+    let first = token(&reader());
     let before = token(&fenced(&client, "name"));
+    assert!(before > first, "a writer after the reader");
     let reading = reader();
-    assert_eq!(token(&reading), before);
+    assert!(token(&reading) >= before);
     // Numbers of which only a minority knows.
     servers[0].command(&["SET", "name:redlatch:fence", &(before + 9).to_string()]);
     let confused = token(&reader());
@@ -233,4 +234,65 @@ fn without_a_queue_readers_and_writers_try_again_after_pauses() {
 
 fn take_if_free(client: &LockClient) -> bool {
     client.try_lock("name", LONG).unwrap().is_some()
+}
+
+/// A list in a reply has at most 64 elements.
+#[test]
+fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
+    const COUNT: usize = 70;
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let writer = take(&client, "name", LONG);
+    let threads: Vec<_> = (0..COUNT)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                client.request("name").owner("a reader").ttl(LONG).shared().lock().unwrap()
+            })
+        })
+        .collect();
+    await_queued(&servers, "name", COUNT);
+    let seen = client.inspect("name").unwrap();
+    assert_eq!(seen.waiters.len(), COUNT);
+    assert!(seen.waiters.iter().all(redlatch::QueuedWaiter::is_for_share));
+    drop(writer);
+    let readers: Vec<_> = threads.into_iter().map(finish).collect();
+    let seen = client.inspect("name").unwrap();
+    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+    assert_eq!(holders.len(), COUNT);
+    assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes() == b"a reader"));
+    drop(readers);
+    await_keys(&servers, &[]);
+}
+
+/// Waiters that stood far back ask rarely. One that has moved up must not go on like that.
+#[test]
+fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let short_lease = || without_restart_guard(servers.urls()).build().unwrap();
+    let before = take(&client, "name", LONG);
+    let readers: Vec<_> = (0..40)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                let request = client.request("name").ttl(Duration::from_secs(3)).shared();
+                std::mem::forget(request.lock().unwrap());
+            })
+        })
+        .collect();
+    await_queued(&servers, "name", 40);
+    let writer = short_lease();
+    let waiting = spawn_waiter(move || {
+        let guard = writer.lock("name", LONG).unwrap();
+        (Instant::now(), guard.release())
+    });
+    await_queued(&servers, "name", 41);
+    drop(before);
+    readers.into_iter().for_each(finish);
+    let expired = Instant::now() + Duration::from_secs(3);
+    let (served, released) = finish(waiting);
+    assert_eq!(released, Ok(Released::InTime));
+    // Far back it would ask every six seconds.
+    assert!(served < expired + Duration::from_millis(1_500), "{:?}", served - expired);
 }

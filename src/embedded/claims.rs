@@ -127,11 +127,14 @@ pub(super) fn no_counter(complaint: &str) -> OwnedReply {
 pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (locks, counters) = split(words)?;
     let [_, ours, token, life, _] = *words.argv else { return Err(malformed()) };
-    let proof = proof(words)?;
+    let (proof, mut is_shared) = (proof(words)?, false);
     for key in locks {
         let held = value(call, key, 3)?;
         let is_ours = match held.as_deref() {
-            Some(SHARED) => read_set(call, &holders_of(key), 5, |set| set.number(ours).is_some())?,
+            Some(SHARED) => {
+                is_shared = true;
+                read_set(call, &holders_of(key), 6, |set| set.number(ours).is_some())?
+            }
             held => held == Some(ours),
         };
         if !is_ours {
@@ -141,15 +144,23 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let mut found = Vec::new();
     for key in counters {
         let counter = counter(call, key);
-        found.push(!matches!(counter, Counter::None));
-        match counter {
-            Counter::Number(found) if found > number(words, 2)? => return Ok(no(proof)),
-            Counter::None | Counter::Number(_) => {}
+        found.push(match counter {
+            Counter::Number(found) if found > number(words, 2)? => {
+                if !is_shared {
+                    return Ok(no(proof));
+                }
+                Some(Some(found))
+            }
+            Counter::Number(_) => Some(None),
+            Counter::None => None,
             Counter::Other => return Ok(no_counter("is no number")),
-        }
+        });
     }
-    for (key, is_found) in counters.iter().zip(found) {
-        raise(call, (key, is_found), token, life, 27)?;
+    for (key, found) in counters.iter().zip(found) {
+        // The counter of a lock with shares may be above the token already.
+        let above = found.flatten().map(|above| above.to_string());
+        let token = above.as_ref().map_or(token, |above| above.as_bytes());
+        raise(call, (key, found.is_some()), token, life, 32)?;
     }
     Ok(yes(proof))
 }

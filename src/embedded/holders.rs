@@ -11,6 +11,7 @@ use super::scripts::{Outcome, Words};
 use super::sharing::{SHARED, Sharing, behind, holders_of, moment};
 use super::sorted_set::SortedSet;
 use crate::node::script::SHOWN_MAX;
+use crate::resp::ELEMENTS_MAX;
 
 /// How many shares `inspect.lua` looks at.
 const SHOWN_SHARES_MAX: usize = 100;
@@ -126,11 +127,21 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         // The key is not a lock's.
         Err(_) => OwnedReply::bulk([]),
     };
-    let waiters = OwnedReply::Array(shown_waiters(call, key)?);
+    let waiters = in_parts(shown_waiters(call, key)?);
     let left = OwnedReply::Integer(remaining(call, key));
     let shown = if is_shared { shown_shares(call, key) } else { Vec::new() };
-    let shown = OwnedReply::Array(shown);
+    let shown = in_parts(shown);
     Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), found, left, waiters, shown]))
+}
+
+/// Lists of up to as many elements as clients accept.
+fn in_parts(list: Vec<OwnedReply>) -> OwnedReply {
+    let mut parts = Vec::new();
+    let mut list = list.into_iter().peekable();
+    while list.peek().is_some() {
+        parts.push(OwnedReply::Array(list.by_ref().take(ELEMENTS_MAX).collect()));
+    }
+    OwnedReply::Array(parts)
 }
 
 /// The first shares to end that have not expired, and how long each has left. The script ignores an

@@ -38,8 +38,8 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let held = withdraw_try(call, &sharing, (withdrawn, permits))?;
     let number = place_in_queue(call, key, words)?;
     let queue = queue_of(key);
-    enter(call, &queue, (waiter, number), behind(31))?;
-    put(call, &lease_of(key, waiter), lease, lease_ms, behind(32))?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, behind(31))?;
+    enter(call, &queue, (waiter, number), behind(32))?;
     // Whether it expires or not: a queue that has just been made has no end yet.
     if remaining(call, &queue) < ends {
         expire(call, &queue, ends, behind(34))?;
@@ -60,13 +60,14 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         if is_changed {
             sharing.set_expiry(call)?;
             sharing.ring(call, reservation_ms)?;
+            left = remaining(call, key);
         }
         is_mine = sharing.called(call, WALKED_MAX)?.first.iter().any(|(name, _)| name == waiter);
         if permits > Some(0) {
-            left = sharing.remaining(call, behind(62))?.ok_or_else(malformed)?.0;
+            left = sharing.remaining(call, behind(63))?.ok_or_else(malformed)?.0;
         }
     }
-    let (rank, len) = read_set(call, &queue, behind(66), |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, behind(67), |set| (set.rank(waiter), set.len()))?;
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));
     let answer = [proof, number, place, i64::from(is_mine), left, count(len)];

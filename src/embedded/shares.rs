@@ -10,9 +10,10 @@ use super::script_steps::{
 };
 use super::scripts::{Outcome, Raised, Words};
 use super::sharing::{
-    SHARED, Sharing, WALKED_MAX, behind, find_value, first_names, free_slot, member, moment, parts,
-    wants_share,
+    SHARED, Sharing, WALKED_MAX, behind, first_names, free_slot, member, moment, parts,
+    wanted_permits,
 };
+use super::sorted_set::SortedSet;
 use crate::node::script::{FENCE_MAX, WAITER_NUMBER_MAX};
 
 pub(super) fn floor_of(key: &[u8]) -> Vec<u8> {
@@ -34,23 +35,24 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let sharing = Sharing::of(key);
     let held = value(call, key, behind(1))?;
     match held.as_deref() {
-        Some(SHARED) => sharing.purge(call, behind(7))?,
+        Some(SHARED) => {}
         Some(held) if waiter.is_empty() || held != reservation(waiter) => return Ok(no(proof)),
         _ => {
             remove(call, &sharing.holders);
         }
     }
+    sharing.purge(call, behind(9))?;
     let found = sharing.find_holder(call, ours, number(words, 2)?)?;
     let place = match waiter.is_empty() {
         true => None,
         false => {
-            read_set(call, &sharing.queue, behind(12), |set| set.number(waiter)).unwrap_or(None)
+            read_set(call, &sharing.queue, behind(11), |set| set.number(waiter)).unwrap_or(None)
         }
     };
     let mut ends = moment(call.now_ms.saturating_add(ttl));
     let slot = match (&found, place) {
         (Some(found), _) => {
-            let before = read_set(call, &sharing.holders, behind(16), |set| set.number(found))?;
+            let before = read_set(call, &sharing.holders, behind(15), |set| set.number(found))?;
             ends = ends.max(before.unwrap_or(0));
             parts(found).map(|(slot, _)| slot.to_vec())
         }
@@ -65,17 +67,17 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             Err(error) => return Ok(error),
         },
     };
-    enter(call, &sharing.holders, (&member(&slot, ours), ends), behind(59))?;
+    enter(call, &sharing.holders, (&member(&slot, ours), ends), behind(56))?;
     sharing.set_expiry(call)?;
     if !waiter.is_empty() {
         if let Some(place) = place {
             if place > floor(call, key) {
                 let place = place.to_string();
-                put(call, &floor_of(key), place.as_bytes(), front, behind(63))?;
+                put(call, &floor_of(key), place.as_bytes(), front, behind(60))?;
             }
         }
         // The script ignores an error of this step.
-        let _ = withdraw(call, &sharing.queue, waiter, behind(65));
+        let _ = withdraw(call, &sharing.queue, waiter, behind(62));
         remove(call, &lease_of(key, waiter));
         remove(call, &bell_of(key, waiter));
         sharing.ring(call, front)?;
@@ -118,9 +120,9 @@ fn untaken_slot(
     words: Words<'_>,
 ) -> Result<Option<Vec<u8>>, Raised> {
     for name in first_names(call, &sharing.queue) {
-        match value(call, &lease_of(sharing.key, &name), behind(25))? {
+        match value(call, &lease_of(sharing.key, &name), behind(24))? {
             None => {
-                withdraw(call, &sharing.queue, &name, behind(27))?;
+                withdraw(call, &sharing.queue, &name, behind(26))?;
             }
             Some(lease) if lease.is_empty() => {}
             Some(_) => return Ok(None),
@@ -151,29 +153,26 @@ fn raise_for_share(
             return Ok(Err(no_counter("is no number that can be raised")));
         }
     };
-    let fence = match permits {
-        0 => found.unwrap_or(0),
-        _ => least.max(found.map_or(0, |found| found + 1)),
-    };
-    if fence > 0 || remaining(call, key) == ENDLESS {
-        let token = fence.to_string();
-        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(56))?;
-    }
+    let step = u64::from(permits > 0);
+    let fence = least.max(found.map_or(0, |found| found + step));
+    let token = fence.to_string();
+    raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(53))?;
     Ok(Ok(fence))
 }
 
 /// `extend_shared.lua`
 pub(super) fn extend_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [slot, ours, _, _]) = (words.keys, words.argv) else { return Err(malformed()) };
-    let (proof, ttl, now) = (proof(words)?, millis(words, 2)?, moment(call.now_ms));
+    let (proof, ttl) = (proof(words)?, millis(words, 2)?);
     let (sharing, member) = (Sharing::of(key), member(slot, ours));
-    if value(call, key, behind(2))?.as_deref() != Some(SHARED) {
+    if value(call, key, behind(1))?.as_deref() != Some(SHARED) {
         return Ok(no(proof));
     }
-    let ends = read_set(call, &sharing.holders, behind(2), |set| set.number(&member))?;
-    let Some(ends) = ends.filter(|ends| *ends > now) else { return Ok(no(proof)) };
+    sharing.purge(call, behind(5))?;
+    let ends = read_set(call, &sharing.holders, behind(6), |set| set.number(&member))?;
+    let Some(ends) = ends else { return Ok(no(proof)) };
     if ends < moment(call.now_ms.saturating_add(ttl)) {
-        sharing.hold(call, (&member, ttl), behind(7))?;
+        sharing.hold(call, (&member, ttl), behind(11))?;
         sharing.set_expiry(call)?;
     }
     Ok(yes(proof))
@@ -221,12 +220,13 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let sharing = Sharing::of(key);
     // A value that is no string belongs to another program.
     let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));
+    let mut is_left = false;
     if !waiter.is_empty() {
-        let _ = withdraw(call, &sharing.queue, waiter, 6);
+        is_left = withdraw(call, &sharing.queue, waiter, 6).unwrap_or(false);
         remove(call, &lease_of(key, waiter));
         put(call, &bell_of(key, waiter), b"", b"1", 8)?;
     }
-    let (mut found, mut is_shared, mut is_free) = (false, false, held.is_none());
+    let (mut found, mut is_shared, mut is_free) = (None, false, held.is_none());
     if held.as_deref() == Some(SHARED) {
         (found, is_shared) = give_back(call, &sharing, words)?;
         is_free = !is_shared;
@@ -234,39 +234,45 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         remove(call, key);
         is_free = true;
     }
-    // A queue that is no sorted set is nobody's.
-    let Some(head) = first(call, &sharing.queue, 35).unwrap_or(None) else {
-        return Ok(yes_if(found, proof));
-    };
-    let lease = lease_of(key, &head);
-    if is_free {
-        put(call, key, &reservation(&head), reservation_ms, 37)?;
+    let mut names = first_names(call, &sharing.queue);
+    names.truncate(if is_left { 8 } else { 1 });
+    if let (true, Some(head)) = (is_free, names.first()) {
+        put(call, key, &reservation(head), reservation_ms, 37)?;
+        put(call, &bell_of(key, head), b"", reservation_ms, 38)?;
     }
-    let is_called = is_shared
-        && (!linger.is_empty()
-            || *permits != b"0"
-                && value(call, &lease, 40)?.is_some_and(|lease| wants_share(&lease)));
-    if is_free || is_called {
-        put(call, &bell_of(key, &head), b"", reservation_ms, 42)?;
-        if remaining(call, &lease) > ttl {
-            expire(call, &lease, ttl, 44)?;
+    let slot = found.as_deref().and_then(|found| digits(parts(found)?.0));
+    for name in names.iter().filter(|_| is_shared && (found.is_some() || is_left)) {
+        let permits = value(call, &lease_of(key, name), 42)?.and_then(|it| wanted_permits(&it));
+        let has_one = |permits| is_left || slot.is_some_and(|slot| slot < permits);
+        if !linger.is_empty() || permits.is_some_and(has_one) {
+            put(call, &bell_of(key, name), b"", reservation_ms, 44)?;
+            if remaining(call, &lease_of(key, name)) > ttl {
+                expire(call, &lease_of(key, name), ttl, 46)?;
+            }
         }
     }
-    Ok(yes_if(found, proof))
+    Ok(yes_if(found.is_some(), proof))
 }
 
-/// Removes a share, or keeps it for a while. Returns whether there was one, and whether there are
-/// any now.
+/// The first permit with a value.
+fn find_permit(set: &SortedSet, value: &[u8]) -> Option<Vec<u8>> {
+    let is_its =
+        |it: &&[u8]| parts(it).is_some_and(|(slot, other)| !slot.is_empty() && other == value);
+    set.members().find(is_its).map(<[u8]>::to_vec)
+}
+
+/// Removes a share, or keeps it for a while. Returns its member, if there was one, and whether there
+/// are any now.
 fn give_back(
     call: &mut Call<'_>,
     sharing: &Sharing<'_>,
     words: Words<'_>,
-) -> Result<(bool, bool), Raised> {
+) -> Result<(Option<Vec<u8>>, bool), Raised> {
     let [ours, permits, _, linger, ..] = *words.argv else { return Err(malformed()) };
     sharing.purge(call, 13)?;
     let mut found = match permits {
         b"0" => Some(member(b"", ours)),
-        _ => read_set(call, &sharing.holders, 15, |set| find_value(set, ours))?,
+        _ => read_set(call, &sharing.holders, 15, |set| find_permit(set, ours))?,
     };
     if let Some(member) = &found {
         let was_there = withdraw(call, &sharing.holders, member, 18)?;
@@ -278,12 +284,12 @@ fn give_back(
     let left = sharing.remaining(call, 22)?;
     match left {
         Some((_, left)) => {
-            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 25)?;
-            expire(call, &sharing.holders, left, 26)?;
+            expire(call, &sharing.holders, left, 25)?;
+            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 26)?;
         }
         None => {
             remove(call, sharing.key);
         }
     }
-    Ok((found.is_some(), left.is_some()))
+    Ok((found, left.is_some()))
 }

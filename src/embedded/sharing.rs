@@ -177,8 +177,8 @@ impl<'a> Sharing<'a> {
     /// The key lives as long as the share that ends last.
     pub(super) fn set_expiry(&self, call: &mut Call<'_>) -> Result<(), Raised> {
         let (_, left) = self.remaining(call, 54)?.ok_or_else(malformed)?;
-        put(call, self.key, SHARED, left.to_string().as_bytes(), 55)?;
-        expire(call, &self.holders, left, 56)
+        expire(call, &self.holders, left, 55)?;
+        put(call, self.key, SHARED, left.to_string().as_bytes(), 56)
     }
 
     /// The first waiters that can have a share, and the permit of each, which is empty for a
@@ -304,7 +304,7 @@ mod tests {
 
     #[test]
     fn the_search_for_a_free_permit_begins_where_the_client_says_and_wraps() {
-        let used = |slots: &[&str]| slots.iter().map(|slot| slot.as_bytes().to_vec()).collect();
+        let used = |slots: &[u64]| slots.iter().copied().collect();
         assert_eq!(free_slot(&used(&[1]), 3, 1), Some(2));
         assert_eq!(free_slot(&used(&[1, 2]), 3, 1), Some(0));
         assert_eq!(free_slot(&used(&[0, 1, 2]), 3, 1), None);

@@ -1,6 +1,10 @@
+if redis.call('GET', key) ~= shared then
+  return -ARGV[4]
+end
 local now, member = time(), ARGV[1] .. ':' .. ARGV[2]
-local ends = redis.call('GET', key) == shared and redis.call('ZSCORE', holders, member)
-if not ends or tonumber(ends) <= now then
+redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
+local ends = redis.call('ZSCORE', holders, member)
+if not ends then
   return -ARGV[4]
 end
 if tonumber(ends) < now + ARGV[3] then

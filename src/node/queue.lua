@@ -28,8 +28,8 @@ elseif not number then
     number = 1
   end
 end
-redis.call('ZADD', queue, number, ARGV[1])
 redis.call('SET', lease .. ARGV[1], ARGV[4], 'PX', ARGV[5])
+redis.call('ZADD', queue, number, ARGV[1])
 if redis.call('PTTL', queue) < tonumber(ARGV[5]) then
   redis.call('PEXPIRE', queue, ARGV[5])
 end
@@ -55,6 +55,7 @@ if is_shared then
   if withdrawn then
     set_expiry(now)
     ring(ARGV[6])
+    left = redis.call('PTTL', key)
   end
   local _, slots = called(32)
   is_mine = slots[ARGV[1]]

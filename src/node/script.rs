@@ -98,7 +98,7 @@ pub const CLAIM: Script =
 /// a counter is above the fencing token: another client may then have been granted this token. A
 /// counter that is no number is an error.
 pub const FENCE: Script =
-    Script { source: include_str!("fence.lua"), sha1: "b4fddad6a9b0d0f3773647c464cff65179bfd4bf" };
+    Script { source: include_str!("fence.lua"), sha1: "40101b8d7279a14bb930a5c59e87f2170f50db97" };
 
 /// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
@@ -113,18 +113,20 @@ pub const EXTEND_ALL: Script = Script {
 };
 
 /// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
-/// value, and its ttl in milliseconds. A value that is longer than any of ours is cut off, and a
+/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, and the
+/// members and remaining milliseconds of the first hundred holders of shares. The last two are lists
+/// of lists of up to 64 elements, the most that a client accepts. A value that is longer than any of ours is cut off, and a
 /// value that is no string is answered as an empty one: any value blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "96f877d6ee6b14e13421707068a0cb03b33ccfc4",
+    sha1: "6fdd234804b258be6ec7e3b04709e892accf3a35",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
-    sha1: "5e363f9d2e00abab28c8758811988efa845dbaa8",
+    sha1: "edd93c6d065b3b43601e8d0e5da6660f7ef7924e",
 };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
@@ -160,7 +162,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "220e27d3acff311ee62144ae12fafaddbd8e66a0",
+    sha1: "69d144ddc693755d44066beb6fc79088e2f96592",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -184,7 +186,7 @@ pub const TURN: Script =
 /// token.
 pub const LEAVE_QUEUE: Script = Script {
     source: include_str!("leave_queue.lua"),
-    sha1: "f0205f743943b4a58afec9df83b356c63e4dd213",
+    sha1: "befc6718716e06f5bc21cf0a31c9444034609ba2",
 };
 
 /// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
@@ -208,21 +210,21 @@ pub const LISTEN: Script =
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "d713df2d16f967bca02609c607016393ecec5ded",
+    sha1: "a9aac5861c644179a282b09a89f6271eba422469",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
-    sha1: "c0fe41cb18f316bc69d0990cf61a19706cb7360c",
+    sha1: "ecc354d291af757bcb5171d725969b5e046fe76d",
 };
 
 /// Gives a share of a lock again on a node that lost it, or gave another permit: the words are those
 /// of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
-    sha1: "e2389b8153fd5afc603ccace2a363ca867057348",
+    sha1: "95bcd523f9c9cdbfe228d74aee102155231d66c3",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
@@ -233,7 +235,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "d99f3f57fbc00adafafd87b91d7fcb0beb3f0f92",
+    sha1: "0d1cbc53e0b1e91ff3e8e15a1f26372eb6d5cd53",
 };
 
 /// Every script of this library.

@@ -3,11 +3,10 @@ local permits, waiter, ends = tonumber(ARGV[3]), ARGV[5], now + ARGV[2]
 if held and held ~= shared and (waiter == '' or held ~= reserved .. waiter) then
   return -ARGV[9]
 end
-if held == shared then
-  redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
-else
+if held ~= shared then
   redis.call('DEL', holders)
 end
+redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
 local found, slot = find_holder(ARGV[1], permits), nil
 local number = waiter ~= '' and redis.pcall('ZSCORE', queue, waiter)
 number = type(number) == 'string' and tonumber(number)
@@ -44,15 +43,13 @@ if KEYS[2] then
   if counter and not (digits and tonumber(digits) < 2^52 + 2^40) then
     return redis.error_reply('FENCE a counter of this lock is no number that can be raised')
   end
-  fence = counter and tonumber(digits) or 0
-  if permits > 0 then
-    fence = math.max(tonumber(ARGV[7]), counter and fence + 1 or 0)
-  end
+  fence = counter and tonumber(digits) + (permits > 0 and 1 or 0) or 0
+  fence = math.max(tonumber(ARGV[7]), fence)
   local left = counter and redis.call('PTTL', KEYS[2]) or -2
   local token = string.format('%.0f', fence)
   if left == -1 then
     redis.call('SET', KEYS[2], token)
-  elseif fence > 0 then
+  else
     redis.call('SET', KEYS[2], token, 'PX', math.max(left, tonumber(ARGV[8])))
   end
 end

@@ -52,8 +52,8 @@ end
 
 local function set_expiry(now)
   local left = left_until(redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2], now)
-  redis.call('SET', key, shared, 'PX', left)
   redis.call('PEXPIRE', holders, left)
+  redis.call('SET', key, shared, 'PX', left)
 end
 
 local function called(most)

@@ -227,7 +227,12 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
     if place == 2 {
         let shares = [&mut real, &mut other].map(Vec::pop);
         let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else { return false };
-        if !near_shares(&shares, &others) {
+        let mut parts = shares.iter().zip(&others);
+        let near_parts = |(real, other): (&Value, &Value)| match (real, other) {
+            (Value::Array(real), Value::Array(other)) => near_shares(real, other),
+            _ => false,
+        };
+        if shares.len() != others.len() || !parts.all(near_parts) {
             return false;
         }
     }

@@ -9,9 +9,11 @@
 //! and the node's counter is not above it.
 //!
 //! A permit is counted like a lock: the numbers of all permits of a resource grow, so those of each
-//! do. A reader raises no counter. It gets the largest number that a majority knows, by the same
-//! two rounds: the last writer's, or one that was given to nobody. The next writer gets a larger
-//! one, because a majority knows this one.
+//! do. Two permits that are granted at the same time may have the same number. A reader raises no
+//! counter by one, but to its wall clock, and gets the largest number that a majority knows, by the
+//! same two rounds: at least the last writer's, and less than the next writer's, because a majority
+//! knows it. While a lock is shared, a counter above a token is no refusal: it is raised by others
+//! that hold shares too, and the next holder of this one gets a larger number all the same.
 //!
 //! The wall clock makes tokens grow when nodes have lost their data, as long as there are fewer
 //! grants than microseconds; the counters make them grow when clients' wall clocks disagree.
@@ -22,7 +24,7 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request, Share,
+    Acquisition, Action, Ballot, Counters, Entropy, FENCE_SEED_MAX, Lease, LockId, Request,
     Verdict, quorum,
 };
 use std::sync::Arc;
@@ -40,8 +42,7 @@ impl Acquire {
             token: entropy.token,
             attributes: self.attributes.clone(),
         };
-        let is_counted = self.is_fenced() && lock.share() != Some(Share::Reader);
-        let fence = if is_counted { seed(entropy.wall) } else { 0 };
+        let fence = if self.is_fenced() { seed(entropy.wall) } else { 0 };
         Acquisition { lock, ttl: self.ttl, fence }
     }
 
@@ -56,9 +57,7 @@ impl Acquire {
         }
         let Counters { largest, nodes } = ballot.counters;
         if nodes.len() >= quorum(self.rules.nodes) {
-            // A reader before any writer sees no counter.
-            let fence = Some(largest).filter(|largest| *largest > 0);
-            return State::Over(Some(Acquired::Held(Lease { fence, ..lease })));
+            return State::Over(Some(Acquired::Held(Lease { fence: Some(largest), ..lease })));
         }
         let request = Request {
             started: lease.since,

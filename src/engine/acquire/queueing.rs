@@ -86,7 +86,9 @@ impl Acquire {
         match &mut self.place {
             Some(place) => {
                 place.failed_turns += 1;
-                place.entry.listens = place.failed_turns < BELIEVED_TURNS;
+                // A permit that the nodes told about may have gone to a client with another count.
+                let is_shared = lock.share().is_some();
+                place.entry.listens = place.failed_turns < BELIEVED_TURNS || is_shared;
                 let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
                 let delay = match &mut self.backoff {
                     Some(backoff) if !is_prompt => backoff.next_delay(round),
@@ -186,7 +188,10 @@ impl Acquire {
                 return self.ask(now);
             }
         }
+        // What nodes told that have not answered in this round still counts.
+        let told = place.state.reserved.without(ballot.tally.voted());
         let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
+        place.state.reserved = place.state.reserved.union(told);
         place.renewals = if place_before == ballot.queue.place { place.renewals + 1 } else { 0 };
         self.schedule(now);
         self.renew_after_quarantine(now, ballot.quarantine);

@@ -50,7 +50,10 @@ impl Acquire {
         if listening.len() < quorum || !entry.listens {
             let doubled = 2_u32.saturating_pow(place.renewals);
             let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
-            let places = u32::try_from(before + 1).unwrap_or(u32::MAX);
+            // All waiters for shares before it may be served together with it.
+            let ahead =
+                if entry.lock.share().is_some() { before.min(PLACES_IN_FRONT) } else { before };
+            let places = u32::try_from(ahead + 1).unwrap_or(u32::MAX);
             pause = pause.min(first.saturating_mul(places));
         }
         place.renew_at = now.after(pause);

@@ -141,10 +141,21 @@ fn inspect_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     Some(Meaning::Seen(KeySnapshot { value, left: *left, waiters, holders }))
 }
 
+/// The elements of a list that comes in parts, none of which is longer than a list may be.
+fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
+    let mut elements = Vec::new();
+    for part in parts.iter() {
+        let Reply::Array(part) = part else { return None };
+        elements.extend(part.iter());
+    }
+    Some(elements)
+}
+
 /// The holders of a shared lock: members and their ttl, alternating.
 fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
     let mut holders = Vec::new();
-    let mut elements = list.iter();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
     while let Some(member) = elements.next() {
         let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
             return None;
@@ -157,7 +168,8 @@ fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
 /// The waiters in a queue: names and the values of their leases, alternating.
 fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
     let mut waiters = Vec::new();
-    let mut elements = list.iter();
+    let elements = elements_of_parts(list)?;
+    let mut elements = elements.into_iter();
     while let Some(name) = elements.next() {
         let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
             return None;

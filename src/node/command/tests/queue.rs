@@ -245,8 +245,8 @@ fn an_inspection_lists_the_waiters_of_clients() {
     let inspect = request(Verb::Inspect, 7, at(0));
     let name = "W".repeat(Token::LEN);
     let list = format!(
-        "*5\r\n:57\r\n_\r\n:-2\r\n*6\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
-         $5\r\n13 me\r\n$20\r\n{name}\r\n$3\r\n13 \r\n*0\r\n"
+        "*5\r\n:57\r\n_\r\n:-2\r\n*2\r\n*4\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
+         $5\r\n13 me\r\n*2\r\n$20\r\n{name}\r\n$3\r\n13 \r\n*0\r\n"
     );
     let Meaning::Seen(snapshot) = read(&inspect, &list) else { panic!("{list}") };
     let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));
