@@ -11,11 +11,9 @@ use super::script_steps::{
     remaining, remove, value, withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
-use super::sorted_set::{NUMBER_MAX, SortedSet, WAITER_NUMBER_MAX};
-use crate::node::script::SHOWN_MAX;
-
-/// How a value begins that reserves a key for a waiter.
-const RESERVED: &[u8] = b"redlatch:reserved:";
+use super::sorted_set::{NUMBER_MAX, SortedSet};
+use crate::node::command::RESERVED;
+use crate::node::script::{SHOWN_MAX, WAITER_NUMBER_MAX};
 
 /// How many waiters `inspect.lua` looks at.
 const SHOWN_WAITERS_MAX: usize = 100;
@@ -24,6 +22,7 @@ fn reservation(waiter: &[u8]) -> Vec<u8> {
     [RESERVED, waiter].concat()
 }
 
+/// The scripts look at the prefix alone.
 pub(super) fn is_reservation(value: &[u8]) -> bool {
     value.starts_with(RESERVED)
 }

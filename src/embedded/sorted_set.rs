@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The largest number of a member. Redis has floating-point numbers, which count exactly up to it.
 pub(super) const NUMBER_MAX: u64 = 1 << 53;
 
-/// `queue.lua` empties a queue with a number above this.
-pub(super) const WAITER_NUMBER_MAX: u64 = 1 << 52;
-
 /// Members ordered by number, and members with equal numbers by their bytes, as in Redis.
 #[derive(Debug, Default)]
 pub(super) struct SortedSet {
