@@ -12,7 +12,9 @@ use crate::node::{NodeAnswer, NodeError};
 const PERMITS: u32 = 4;
 
 fn open_share(nodes: &mut Nodes, verb: Verb, owner: u8, of: Share) {
-    nodes.rounds.open(nodes.now, about(verb, share(owner, of), nodes.now), 1);
+    let mut request = about(verb, share(owner, of), nodes.now);
+    request.nodes = NodeSet::all(nodes.sent.len());
+    nodes.rounds.open(nodes.now, request, 1);
 }
 
 /// Requests any permit.
