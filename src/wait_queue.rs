@@ -105,9 +105,10 @@ impl WaitQueues {
         self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
     }
 
-    /// Does this thread hold the lock, and can no other thread give it up?
-    pub(crate) fn is_held_by_this_thread(&self, key: &Arc<[u8]>) -> bool {
-        self.lock().get(key).is_some_and(WaitQueue::is_bound_to_this_thread)
+    /// Would this thread wait for a lock that it holds itself, and that no other can give up?
+    pub(crate) fn waits_for_itself(&self, key: &Arc<[u8]>, wait: Wait) -> bool {
+        let is_over = wait.deadline().is_some_and(|deadline| deadline <= clock::now());
+        !is_over && self.lock().get(key).is_some_and(WaitQueue::is_bound_to_this_thread)
     }
 
     fn wait_for_promotion(

@@ -202,6 +202,10 @@ fn a_thread_that_waits_for_itself_is_told_so() {
         .with_lock("name", LONG, |_| {
             let again = client.request("name").shared().lock();
             assert!(matches!(again, Err(LockError::HeldByThisThread)), "{again:?}");
+            // It does not wait, whichever way it says so.
+            let request = client.request("name").shared();
+            assert!(matches!(request.clone().try_lock(), Ok(None)));
+            assert!(matches!(request.try_lock_for(Duration::ZERO), Ok(None)));
             Ok::<_, LockError>(())
         })
         .unwrap();

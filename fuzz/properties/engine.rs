@@ -10,6 +10,8 @@ mod acquire;
 mod ballot;
 #[path = "engine/extend.rs"]
 mod extend;
+#[path = "engine/outcome.rs"]
+mod outcome;
 #[path = "engine/queueing.rs"]
 mod queueing;
 #[path = "engine/release.rs"]
@@ -17,7 +19,7 @@ mod release;
 
 use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Drift, Entropy, Lease, Rules, Token, Ttl};
+use redlatch::internal::engine::{Drift, Entropy, Lease, LockAttributes, Rules, Share, Token, Ttl};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -105,6 +107,28 @@ impl<'a> Client<'a> {
         assert!((longest - rounding..=longest).contains(&validity), "{validity} for {longest}");
         started.after(Duration::from_nanos(validity as u64))
     }
+}
+
+/// What an operation with this byte takes: all of the lock, or a share of it.
+fn wanted(what: u8) -> Option<Share> {
+    match what >> 4 & 3 {
+        2 => Some(Share::Reader),
+        3 => Some(Share::Permit { of: 1 + u32::from(what >> 6), number: None }),
+        _ => None,
+    }
+}
+
+/// The lock to hand off, if an operation with this byte does that. Shares are not handed off.
+fn predecessor(what: u8, lease: Option<Lease>) -> Option<Lease> {
+    let is_whole = |lease: &Lease| wanted(what).is_none() && lease.id().share().is_none();
+    lease.filter(|lease| what & 4 != 0 && is_whole(lease))
+}
+
+/// The attributes of a lock of which this share is taken, and nothing else.
+fn attributes(share: Option<Share>) -> Option<Arc<LockAttributes>> {
+    let mut attributes = LockAttributes::default();
+    attributes.share = Some(share?);
+    Some(Arc::new(attributes))
 }
 
 /// The duration that a byte stands for: zero, from about a nanosecond to two years, or infinite.

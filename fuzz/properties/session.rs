@@ -13,8 +13,9 @@ mod rounds;
 
 use super::input::Input;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquisition, Action, Drift, LockId, NodeSet, Predecessor};
-use redlatch::internal::engine::{QueueEntry, Removal, Request, Rules, Token, Ttl};
+use redlatch::internal::engine::Ttl;
+use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
+use redlatch::internal::engine::{Predecessor, QueueEntry, Removal, Request, Rules, Share, Token};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -50,6 +51,18 @@ const QUEUE_REPLIES: [&str; 7] = [
     "-OOM command not allowed when used memory > 'maxmemory'.\r\n",
 ];
 
+/// Replies about a share, valid or not: of a reader, and of three permits, the last of which does
+/// not exist.
+const SHARE_REPLIES: [&str; 4] = [
+    "*4\r\n:Y\r\n:1\r\n:0\r\n:-1\r\n",
+    "*4\r\n:Y\r\n:1\r\n:9\r\n:0\r\n",
+    "*4\r\n:Y\r\n:1\r\n:0\r\n:1\r\n",
+    "*4\r\n:Y\r\n:1\r\n:0\r\n:3\r\n",
+];
+
+/// How many permits there are.
+const PERMITS: u32 = 3;
+
 /// Messages that a node may send at any time.
 const PUSHES: [&str; 2] = [">2\r\n+invalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"];
 
@@ -78,16 +91,32 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
+/// The share that a request of this kind is about, if it is not about the whole lock.
+fn share(kind: u8) -> Option<Share> {
+    // Before it is granted, a permit has no number.
+    let number = matches!(kind % 6, 1 | 4).then_some(1);
+    match kind / 6 % 10 {
+        4 => Some(Share::Reader),
+        9 => Some(Share::Permit { of: PERMITS, number }),
+        _ => None,
+    }
+}
+
 /// A request with `serial` in its token.
 fn request(kind: u8, serial: u64, now: Time) -> Request {
     let rules = Rules::new(3, Drift::from_factor(0.01).expect("a usual factor"));
     let ttl = [1, 40, 1_000, 60_000][usize::from(kind / 6) % 4];
     let ttl = Ttl::from_duration(Duration::from_millis(ttl)).expect("a usual ttl");
     let key = Arc::clone(&KEYS[usize::from(kind / 64)]);
-    let lock = LockId { key, token: token(serial), attributes: None };
+    let mut attributes = LockAttributes::default();
+    attributes.share = share(kind);
+    let attributes = attributes.share.is_some().then(|| Arc::new(attributes));
+    let is_shared = attributes.is_some();
+    let lock = LockId { key, token: token(serial), attributes };
     let leaver = (kind / 64 == 1).then(|| waiter(serial));
     let action = match kind % 6 {
-        0 if kind / 64 == 1 => Action::Handoff {
+        // Shares are not handed off.
+        0 if kind / 64 == 1 && !is_shared => Action::Handoff {
             new: Acquisition { lock, ttl, fence: 0 },
             predecessor: Predecessor::new(token(serial.wrapping_sub(1))),
             ttl_longest: ttl,

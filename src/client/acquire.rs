@@ -140,7 +140,7 @@ impl LockClient {
         }
         let node_timeout = self.core.rules.node_timeout;
         if acquire.is_shared() {
-            if wait != Wait::No && wait_queues.is_held_by_this_thread(key) {
+            if wait_queues.waits_for_itself(key, wait) {
                 return Err(LockError::HeldByThisThread);
             }
             // Threads of this client can have shares at the same time.

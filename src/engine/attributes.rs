@@ -166,3 +166,33 @@ impl Counters {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(attributes: Option<LockAttributes>) -> LockId {
+        let (key, token) = (Arc::from(&b"key"[..]), Token::new([7; Token::LEN]));
+        LockId { key, token, attributes: attributes.map(Arc::new) }
+    }
+
+    #[test]
+    fn only_a_permit_gets_a_number_and_only_that_allocates() {
+        let ttl = Some(Ttl::SHORTEST);
+        let of = |share| LockAttributes { share, fence: ttl, ..LockAttributes::default() };
+        for attributes in [None, Some(of(None)), Some(of(Some(Share::Reader)))] {
+            let before = lock(attributes);
+            let after = before.clone().with_permit(Some(3));
+            assert_eq!(before, after);
+            let pair = before.attributes.zip(after.attributes);
+            assert!(pair.is_none_or(|(before, after)| Arc::ptr_eq(&before, &after)));
+        }
+        let any = Share::Permit { of: 4, number: None };
+        let third = Share::Permit { of: 4, number: Some(2) };
+        let held = lock(Some(of(Some(any)))).with_permit(Some(2));
+        assert_eq!(held, lock(Some(of(Some(third)))), "the rest stays");
+        assert_eq!(held.with_permit(None), lock(Some(of(Some(any)))));
+        assert_eq!((third.permits(), third.permit()), (4, Some(2)));
+        assert_eq!((Share::Reader.permits(), Share::Reader.permit()), (0, None));
+    }
+}

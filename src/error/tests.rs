@@ -66,6 +66,8 @@ fn locking() -> Vec<Box<dyn Error>> {
     vec![
         Box::new(ResourceError::Empty),
         Box::new(LockError::Resource(ResourceError::Reserved)),
+        Box::new(LockError::Resource(ResourceError::SharedSet)),
+        Box::new(ResourceError::Permits { count: 1_025, most: 1_024 }),
         Box::new(TtlError::TooLong { ttl, max_ttl: ttl }),
         Box::new(LockError::Ttl(TtlError::TooShort { ttl, shortest: ttl })),
         Box::new(no_quorum()),

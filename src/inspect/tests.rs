@@ -1,5 +1,6 @@
 //! What a majority sees, from what each node says.
 
+mod shares;
 mod waiters;
 
 use super::*;

@@ -4,7 +4,7 @@
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor};
-use crate::engine::{Listen, QueueEntry, Removal, Request, Rules, Token, Ttl, Verb, Vote};
+use crate::engine::{Listen, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,12 @@ pub(super) fn request(verb: Verb, owner: u8, now: Time) -> Request {
 /// The lock `key` of the token that is made of twenty times `owner`.
 pub(super) fn lock(owner: u8) -> LockId {
     LockId { key: Arc::from(&b"key"[..]), token: Token::new([owner; Token::LEN]), attributes: None }
+}
+
+/// This share of the lock `key`.
+pub(super) fn share(owner: u8, share: Share) -> LockId {
+    let attributes = LockAttributes { share: Some(share), ..LockAttributes::default() };
+    LockId { attributes: Some(Arc::new(attributes)), ..lock(owner) }
 }
 
 /// A request about this lock, to three nodes, with a ttl of a second. A handoff is from a lock of

@@ -5,18 +5,20 @@
 //! - each attempt has the token that was drawn for it;
 //! - after a failed attempt, its undo comes first, to each node that it was sent to; the same for a
 //!   lock that was to be handed off;
+//! - a permit is held only with a majority for the same one, and that is the one in the lease;
 //! - no pause is longer than the settings allow, and none ends after the caller's deadline; no
 //!   second attempt begins after it, and no round continues beyond it;
 //! - a request for one attempt gets another only after a split vote, and no more than fit in one
 //!   round;
 //! - the outcome is that of the last ballot, and the operation ends: see [`Attempts::check_end`].
 
-use super::ballot::{ballot, is_majority, token_of, ttl_of};
-use super::{Client, duration};
+use super::ballot::{ballot, is_like, is_majority, predecessor_of, share_of, token_of, ttl_of};
+use super::outcome::Outcome;
+use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Predecessor,
-    Request, Step, Token, Ttl, Verb, Wait,
+    Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, NodeSet, Operation, Request, Share,
+    Step, Token, Ttl, Verb, Wait,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ struct Attempts {
     key: Arc<[u8]>,
     ttl: Ttl,
     wait: Wait,
+    /// The share that is wanted, if it is not all of the lock.
+    share: Option<Share>,
     /// The lock that is to be handed off, until that was tried.
     predecessor: Option<Lease>,
     /// The random numbers of the attempt that has begun, and its time.
@@ -35,24 +39,13 @@ struct Attempts {
     first: Option<Time>,
     count: u32,
     /// Undos that must come before anything else.
-    owed: VecDeque<(Token, NodeSet, Ttl)>,
+    owed: VecDeque<(Token, NodeSet, Ttl, Option<Share>)>,
     /// The outcome if it ends now.
     outcome: Option<Outcome>,
     /// Must it end now? May it?
     must_end: bool,
     may_end: bool,
     has_failed: bool,
-}
-
-/// The expected end.
-#[derive(Debug, PartialEq)]
-enum Outcome {
-    Held { token: Token, since: Time, valid_until: Time, nodes: NodeSet },
-    Contended,
-    Unanswered,
-    TooLate(Duration),
-    SameServer,
-    NoEntropy,
 }
 
 pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
@@ -64,8 +57,10 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         _ => Wait::Until(client.now.after(duration(client.byte()))),
     };
     let key: Arc<[u8]> = Arc::from(&b"key"[..]);
-    let mut machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, wait);
-    let predecessor = lease.filter(|_| what & 4 != 0);
+    let share = wanted(what);
+    let machine = Acquire::new(Arc::clone(&client.rules), Arc::clone(&key), ttl, wait);
+    let mut machine = machine.with(attributes(share));
+    let predecessor = predecessor(what, lease);
     if let Some(lease) = &predecessor {
         machine = machine.succeeding(lease.clone());
     }
@@ -78,6 +73,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         key,
         ttl,
         wait,
+        share,
         predecessor,
         begun: None,
         first: None,
@@ -96,23 +92,17 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     }
 }
 
-/// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
-fn predecessor_of(lease: &Lease) -> Predecessor {
-    let mut predecessor = Predecessor::new(lease.token);
-    predecessor.waiter = lease.waiter;
-    predecessor
-}
-
 impl Attempts {
     /// One step. Returns whether there will be another.
     fn step(&mut self, client: &mut Client<'_>, machine: &mut Acquire) -> bool {
         let step = machine.poll();
-        if let Some((token, nodes, ttl)) = self.owed.pop_front() {
+        if let Some((token, nodes, ttl, share)) = self.owed.pop_front() {
             let Step::Send(undo) = step else {
                 panic!("{step:?} instead of the undo of {token:?}")
             };
             assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, token, nodes));
             assert_eq!((undo.key(), ttl_of(&undo)), (&*self.key, ttl));
+            assert!(is_like(share_of(&undo), share), "nodes may have granted any permit");
             return true;
         }
         match step {
@@ -144,6 +134,7 @@ impl Attempts {
         assert_eq!((token_of(request), request.started), (draw.token, started));
         assert_eq!((request.key(), ttl_of(request)), (&*self.key, self.ttl));
         assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
+        assert_eq!(share_of(request), self.share);
         let before = self.predecessor.as_ref();
         let verb = if before.is_some() { Verb::Handoff } else { Verb::Acquire };
         assert_eq!(request.verb(), verb);
@@ -214,12 +205,13 @@ impl Attempts {
         let is_granted = is_majority(ballot.tally.granted, rules.nodes);
         if is_granted && is_worth_it && !ballot.same_server {
             let (token, since, nodes) = (token_of(request), request.started, ballot.sent);
-            self.outcome = Some(Outcome::Held { token, since, valid_until, nodes });
+            let permit = ballot.permit;
+            self.outcome = Some(Outcome::Held { token, since, valid_until, nodes, permit });
             self.must_end = true;
             self.owe_predecessor(ballot.sent);
             return;
         }
-        self.owed.push_back((token_of(request), ballot.sent, ttl_of(request)));
+        self.owed.push_back((token_of(request), ballot.sent, ttl_of(request), self.share));
         self.owe_predecessor(NodeSet::EMPTY);
 
         let took = now.since(request.started);
@@ -273,7 +265,7 @@ impl Attempts {
         let Some(lease) = self.predecessor.take() else { return };
         let nodes = lease.nodes.without(handed_off);
         if !nodes.is_empty() {
-            self.owed.push_back((lease.token, nodes, lease.ttl_longest));
+            self.owed.push_back((lease.token, nodes, lease.ttl_longest, None));
         }
     }
 
@@ -284,11 +276,13 @@ impl Attempts {
         let outcome = match acquired {
             Acquired::Held(lease) => {
                 let (token, since, valid_until) = (lease.token, lease.since, lease.valid_until);
-                let nodes = lease.nodes;
+                let (nodes, share) = (lease.nodes, lease.id().share());
+                assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
+                let permit = share.and_then(Share::permit);
                 assert_eq!((&lease.key, lease.ttl), (&self.key, self.ttl));
                 assert_eq!(lease.ttl_longest, self.ttl);
                 client.lease = Some(lease);
-                Outcome::Held { token, since, valid_until, nodes }
+                Outcome::Held { token, since, valid_until, nodes, permit }
             }
             Acquired::Contended => Outcome::Contended,
             Acquired::Unanswered => Outcome::Unanswered,

@@ -1,19 +1,29 @@
 //! The nodes' replies to one request.
 
 use super::Client;
-use redlatch::internal::engine::{Ballot, Node, NodeSet, Request, Tally, Token, Ttl, Vote};
+use redlatch::internal::engine::{Ballot, Lease, Node, NodeSet, Predecessor, Request, Share};
+use redlatch::internal::engine::{Tally, Token, Ttl, Vote};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 /// The fuzzer's votes on `request`. Without more bytes, no node replies.
+///
+/// If it is for a permit, each node that grants it names one. The votes for the permit with the
+/// most of them are grants, and the others refusals.
 pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
     let nodes = client.rules.nodes;
     let mut ballot = Ballot::new(Tally::new(nodes));
+    let permits = share_of(request).map_or(0, Share::permits);
+    let is_for_permit = permits > 0 && request.verb().is_acquisition();
+    let mut named: BTreeMap<u32, Vec<Node>> = BTreeMap::new();
     for node in (0..nodes).map(Node::new) {
         if !request.nodes.contains(node) {
             // Nothing was ever written to it, so it gets no request.
             ballot.tally.cast(node, Vote::Refused);
             continue;
         }
-        let (vote, is_sent, is_hopeless) = match client.input.byte().map(|byte| byte % 8) {
+        let byte = client.input.byte();
+        let (vote, is_sent, is_hopeless) = match byte.map(|byte| byte % 8) {
             Some(0..=2) => (Some(Vote::Granted), true, false),
             Some(3) => (Some(Vote::Refused), true, false),
             Some(4) => (Some(Vote::Failed), true, false),
@@ -22,7 +32,10 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
             Some(_) => (Some(Vote::Failed), true, true),
             None => (Some(Vote::Failed), false, true),
         };
-        if let Some(vote) = vote {
+        if vote == Some(Vote::Granted) && is_for_permit {
+            let permit = u32::from(byte.unwrap_or(0) / 8) % permits;
+            named.entry(permit).or_default().push(node);
+        } else if let Some(vote) = vote {
             assert!(ballot.tally.cast(node, vote), "a first vote counts");
         }
         if is_sent {
@@ -32,6 +45,13 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
             ballot.hopeless.insert(node);
         }
     }
+    let best = named.iter().max_by_key(|(permit, nodes)| (nodes.len(), Reverse(**permit)));
+    ballot.permit = best.map(|(permit, _)| *permit);
+    for (permit, nodes) in named {
+        let is_best = Some(permit) == ballot.permit;
+        let vote = if is_best { Vote::Granted } else { Vote::Refused };
+        assert!(nodes.iter().all(|node| ballot.tally.cast(*node, vote)), "a first vote counts");
+    }
     ballot.same_server = client.byte() == 255;
     ballot
 }
@@ -39,6 +59,23 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
 /// Whose lock a request is about.
 pub(super) fn token_of(request: &Request) -> Token {
     request.lock().expect("it is about a lock").token
+}
+
+/// What is taken, extended or given back: a share of the lock, or all of it.
+pub(super) fn share_of(request: &Request) -> Option<Share> {
+    request.lock().expect("it is about a lock").share()
+}
+
+/// Is this the same share, whichever permit it is?
+pub(super) fn is_like(one: Option<Share>, other: Option<Share>) -> bool {
+    one.map(Share::permits) == other.map(Share::permits)
+}
+
+/// What a handoff replaces: a lock that was taken from the nodes' queue leaves it.
+pub(super) fn predecessor_of(lease: &Lease) -> Predecessor {
+    let mut predecessor = Predecessor::new(lease.token);
+    predecessor.waiter = lease.waiter;
+    predecessor
 }
 
 /// For how long.

@@ -49,6 +49,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Lease) {
 fn check_request(client: &Client<'_>, request: &Request, lease: &Lease, ttl: Ttl) {
     assert_eq!((request.verb(), token_of(request)), (Verb::Extend, lease.token));
     assert_eq!((request.key(), request.predecessor()), (&*lease.key, None));
+    assert_eq!(request.lock(), Some(&lease.id()), "a permit is extended by its number");
     assert_eq!(ttl_of(request), ttl);
     assert_eq!(request.nodes, NodeSet::all(client.rules.nodes));
     assert_eq!(request.started, client.now);
@@ -88,7 +89,7 @@ fn after(
         }
         Extended::HeldTooLong(held) => panic!("{held:?}, after the nodes were asked"),
     };
-    assert_eq!((lease.token, lease.since), (old.token, old.since));
+    assert_eq!((lease.id(), lease.since), (old.id(), old.since));
     assert_eq!(lease.nodes, old.nodes.union(ballot.sent));
     assert_eq!(lease.ttl_longest, old.ttl_longest.max(ttl_of(request)));
     check_undo(client, &lease, now);
@@ -100,4 +101,5 @@ fn check_undo(client: &Client<'_>, lease: &Lease, now: Time) {
     let undo = lease.undo(now, &client.rules);
     assert_eq!((undo.verb(), token_of(&undo), undo.nodes), (Verb::Undo, lease.token, lease.nodes));
     assert_eq!((undo.key(), ttl_of(&undo)), (&*lease.key, lease.ttl_longest));
+    assert_eq!(undo.lock(), Some(&lease.id()));
 }

@@ -6,17 +6,19 @@
 //!   is held;
 //! - a waiter stays the same until it has left, tells the largest number that it was given, and
 //!   takes its turn only after a majority of the nodes reserved the lock for it;
+//! - every request is about the share that is wanted, and the lease has the permit for which a
+//!   majority voted;
 //! - after the end no waiter is left in a queue, unless its name is in the lease, nor that of a
 //!   lock that was handed off;
 //! - a single attempt never queues, and no round continues beyond the caller's deadline;
 //! - it ends once no node answers any more.
 
-use super::ballot::{ballot, is_majority, token_of, ttl_of};
-use super::{Client, duration};
+use super::ballot::{ballot, is_like, is_majority, share_of, token_of, ttl_of};
+use super::{Client, attributes, duration, predecessor, wanted};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{
     Acquire, Acquired, Action, Ballot, Entropy, Input, Lease, Node, NodeSet, Operation, QueueEntry,
-    Request, Step, Tally, Token, Ttl, Verb, Vote, Wait,
+    Request, Share, Step, Tally, Token, Ttl, Verb, Vote, Wait,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,6 +28,9 @@ struct Waiter {
     wait: Wait,
     ttl: Ttl,
     end: Time,
+    /// The share that is wanted, if it is not all of the lock, and the permit in the last votes.
+    share: Option<Share>,
+    permit: Option<u32>,
     /// The random numbers of the attempt that has begun.
     begun: Option<Entropy>,
     has_begun: bool,
@@ -49,8 +54,10 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         1 | 2 => Wait::Forever,
         _ => Wait::Until(client.now.after(duration(client.byte()))),
     };
-    let mut machine = Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl, wait);
-    let predecessor = lease.filter(|_| what & 4 != 0);
+    let share = wanted(what);
+    let machine = Acquire::new(Arc::new(rules), Arc::from(&b"key"[..]), ttl, wait);
+    let mut machine = machine.with(attributes(share));
+    let predecessor = predecessor(what, lease);
     if let Some(lease) = &predecessor {
         machine = machine.succeeding(lease.clone());
     }
@@ -58,6 +65,8 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
         wait,
         ttl,
         end: Time::MAX,
+        share,
+        permit: None,
         begun: None,
         has_begun: false,
         sent: BTreeSet::new(),
@@ -152,6 +161,7 @@ impl Waiter {
         }
         client.pass_time();
         let mut ballot = ballot(client, request);
+        self.permit = ballot.permit;
         if verb == Verb::Queue {
             self.answered(client, request, &mut ballot);
         }
@@ -163,6 +173,7 @@ impl Waiter {
     fn drawn(&mut self, request: &Request) {
         let draw = self.begun.take().expect("no attempt has begun");
         assert_eq!((token_of(request), ttl_of(request)), (draw.token, self.ttl));
+        assert_eq!(share_of(request), self.share);
         assert!(self.sent.is_empty(), "the attempt before was not withdrawn");
         self.sent.insert(draw.token);
         self.inherited = request.predecessor().and_then(|before| before.waiter);
@@ -170,6 +181,7 @@ impl Waiter {
 
     fn queued(&mut self, entry: &QueueEntry) {
         assert!(self.wait != Wait::No, "a single attempt queues");
+        assert_eq!(entry.lock.share(), self.share, "nodes may have granted any permit");
         let withdrawn = entry.lock.token;
         self.sent.remove(&withdrawn);
         assert!(self.sent.is_empty(), "another attempt is not withdrawn");
@@ -242,6 +254,7 @@ impl Waiter {
             self.predecessor = None;
             return;
         }
+        assert!(is_like(share_of(undo), self.share), "{undo:?}");
         self.sent.remove(&token);
         if let Some(waiter) = undo.waiter() {
             assert_eq!(self.name.take().map(|(name, _)| name), Some(waiter), "who leaves?");
@@ -255,6 +268,9 @@ impl Waiter {
             assert!(self.sent.remove(&lease.token), "a token that was not sent");
             let name = self.name.take().map(|(name, _)| name);
             assert_eq!(lease.waiter, name.or(self.inherited));
+            let share = lease.id().share();
+            assert!(is_like(share, self.share), "{share:?} instead of {:?}", self.share);
+            assert_eq!(share.and_then(Share::permit), self.permit);
             let valid_until = client.valid_until(lease.since, self.ttl);
             assert_eq!(lease.valid_until, valid_until);
             let left = valid_until.since(client.now);

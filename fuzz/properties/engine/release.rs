@@ -14,7 +14,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: &Lease) {
     let mut machine = Release::new(&client.rules, lease, started);
     let Step::Send(request) = machine.poll() else { panic!("no node is asked") };
     assert_eq!((request.verb(), token_of(&request)), (Verb::Release, lease.token));
-    assert_eq!((request.key(), request.nodes), (&*lease.key, lease.nodes));
+    assert_eq!((request.lock(), request.nodes), (Some(&lease.id()), lease.nodes));
     assert_eq!((ttl_of(&request), request.started), (lease.ttl_longest, started));
     assert_eq!(request.deadline, started.after(client.rules.node_timeout));
     client.pass_time();

@@ -1,6 +1,7 @@
 //! One session.
 
-use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, is_token, pause, reply, request, ring};
+use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
+use super::{is_token, pause, reply, request, ring};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Vote;
 use redlatch::internal::node::{
@@ -75,7 +76,11 @@ impl Conversation {
             7 => self.cancel(usize::from(what / 9)),
             _ => match what / 9 % 3 {
                 0 => self.hear_push(PUSHES[usize::from(what / 27) % PUSHES.len()].as_bytes()),
-                1 => self.hear_reply(QUEUE_REPLIES[usize::from(what / 27) % QUEUE_REPLIES.len()]),
+                1 => {
+                    let which = usize::from(what / 27);
+                    let replies = QUEUE_REPLIES.iter().chain(&SHARE_REPLIES);
+                    self.hear_reply(replies.copied().nth(which).expect("there are eleven"));
+                }
                 _ => self.hear_push(&ring(self.serial.saturating_sub(u64::from(what / 27)))),
             },
         }

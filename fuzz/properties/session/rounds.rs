@@ -1,6 +1,7 @@
 //! Rounds over three sessions.
 
-use super::{Input, PUSHES, QUEUE_REPLIES, REPLIES, pause, reply, request, ring, waiter};
+use super::{Input, PERMITS, PUSHES, QUEUE_REPLIES, REPLIES, SHARE_REPLIES};
+use super::{pause, reply, request, ring, waiter};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Action, Node, Request};
 use redlatch::internal::node::{
@@ -70,6 +71,10 @@ pub(super) fn check(mut input: Input<'_>) {
                     end.action = Action::EndWaits;
                     rounds.post(now, &end);
                     are_waits_over = true;
+                }
+                9 => {
+                    let text = numbered(&SHARE_REPLIES, input.byte().unwrap_or(0));
+                    rounds.received(now, node, text.as_bytes());
                 }
                 _ => rounds.received(now, node, PUSHES[usize::from(detail) % 2].as_bytes()),
             },
@@ -143,6 +148,9 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         let count = tally.granted.len() + tally.refused.len() + tally.failed.len();
         assert_eq!(count, tally.voted().len(), "a node has one vote");
         assert!(tally.granted.without(votes.ballot.sent).is_empty(), "granted without being asked");
+        let permit = votes.ballot.permit;
+        assert!(permit.is_none_or(|permit| permit < PERMITS), "there is no such permit");
+        assert!(permit.is_none() || !tally.granted.is_empty(), "nobody granted it");
         assert!(votes.reports.is_empty() || votes.reports.len() == NODES);
     }
     for index in 0..NODES {

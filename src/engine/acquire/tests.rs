@@ -4,6 +4,7 @@ mod fencing;
 mod leases;
 mod quarantine;
 mod queueing;
+mod shares;
 mod split;
 
 use super::super::Verb;
@@ -164,9 +165,8 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
 #[test]
 fn a_lock_is_handed_off_in_one_round() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
-    let key = Arc::from(&b"key"[..]);
-    let acquire = Acquire::new(rules(5), key, ttl, Wait::No).succeeding(lease(0, 500));
-    let mut script = Script::new(acquire);
+    let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
+    let mut script = Script::new(acquire.succeeding(lease(0, 500)));
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
     let before = request.predecessor().expect("a handoff names its predecessor");

@@ -39,7 +39,9 @@ pub(super) fn member_of(lock: &LockId) -> Vec<u8> {
 pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     let colon = member.iter().position(|byte| *byte == b':')?;
     let (digits, value) = (&member[..colon], &member[colon + 1..]);
-    let number = || std::str::from_utf8(digits).ok()?.parse().ok();
+    // `parse` would also accept a sign.
+    let is_number = digits.iter().all(u8::is_ascii_digit);
+    let number = || std::str::from_utf8(digits).ok()?.parse().ok().filter(|_| is_number);
     let permit = if digits.is_empty() { None } else { Some(number()?) };
     Some((permit, value))
 }

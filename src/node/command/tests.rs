@@ -2,6 +2,7 @@
 
 mod fencing;
 mod queue;
+mod shares;
 
 use super::*;
 use crate::engine::{Verb, Vote};

@@ -3,6 +3,7 @@
 mod deadlines;
 mod fencing;
 mod leftovers;
+mod permits;
 mod quarantine;
 mod same_server;
 mod silent;
@@ -95,8 +96,7 @@ impl Nodes {
     }
 
     fn is_over(&mut self) -> bool {
-        let over = self.rounds.poll();
-        over.is_some()
+        self.rounds.poll().is_some()
     }
 }
 

@@ -8,6 +8,7 @@ mod limits;
 mod quarantine;
 mod refusals;
 mod several;
+mod shares;
 mod silence;
 mod stray;
 

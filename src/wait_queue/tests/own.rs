@@ -27,6 +27,27 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
 }
 
 #[test]
+fn a_caller_that_does_not_queue_is_told_that_it_waits_for_itself() {
+    let queues = queues(10, LONG);
+    let waits = |wait| queues.waits_for_itself(&key(), wait);
+    assert!(!waits(Forever));
+    assert!(queues.lock().is_empty(), "a look leaves nothing behind");
+    let head = alone(&queues);
+    head.handle().bind_to_this_thread();
+    assert!(!waits(Forever), "it holds no lock yet");
+    head.set_key_expiry(from_now(LONG));
+    assert!(waits(Forever) && waits(Wait::Until(from_now(LONG))));
+    // As in the queue: a time that has come means that it does not wait.
+    assert!(!waits(Wait::No) && !waits(Wait::Until(Time::ZERO)));
+    assert!(!waits(Wait::Until(clock::now())));
+    assert!(!queues.waits_for_itself(&Arc::from(&b"other"[..]), Forever));
+    thread::scope(|scope| assert!(!scope.spawn(|| waits(Forever)).join().unwrap()));
+    assert!(queues.lock()[&key()].waiters.is_empty());
+    head.set_key_expiry(clock::now());
+    assert!(!waits(Forever), "the lock may be taken again");
+}
+
+#[test]
 fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     let queues = queues(10, LONG);
     let first = alone(&queues);

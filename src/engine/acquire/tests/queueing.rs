@@ -2,6 +2,7 @@
 
 mod leaving;
 mod renewals;
+mod shares;
 mod turns;
 
 use super::*;

@@ -1,0 +1,16 @@
+//! The expected end of an operation that acquires a lock.
+
+use redlatch::internal::Time;
+use redlatch::internal::engine::{NodeSet, Token};
+use std::time::Duration;
+
+/// The expected end.
+#[derive(Debug, PartialEq)]
+pub(super) enum Outcome {
+    Held { token: Token, since: Time, valid_until: Time, nodes: NodeSet, permit: Option<u32> },
+    Contended,
+    Unanswered,
+    TooLate(Duration),
+    SameServer,
+    NoEntropy,
+}

@@ -1,0 +1,97 @@
+//! Waiting for a share of a lock.
+
+use super::*;
+use crate::engine::Share;
+
+const ANY: Share = Share::Permit { of: 4, number: None };
+
+fn waiting_for(share: Share) -> Acquire {
+    let attributes = LockAttributes { share: Some(share), ..LockAttributes::default() };
+    waiting(Wait::Forever).with(Some(Arc::new(attributes)))
+}
+
+/// A waiter for this share whose turn begins at 1,500, and the request of its turn.
+fn in_turn(share: Share) -> (Script<Acquire>, Request) {
+    let (mut script, _) = joined(waiting_for(share), 3);
+    script.answer(1_500, ballot("yyy--"));
+    assert!(script.operation().is_called(), "whoever stands before it");
+    let turn = script.attempt(1_500, draw(2));
+    (script, turn)
+}
+
+fn share_of(request: &Request) -> Option<Share> {
+    request.lock().expect("it is about a lock").share()
+}
+
+#[test]
+fn a_share_is_waited_for_in_the_nodes_queue_and_taken_in_turn() {
+    for (share, permit) in [(Share::Reader, None), (ANY, Some(3))] {
+        let (_, request) = refused(waiting_for(share));
+        assert_eq!((entry(&request).number, share_of(&request)), (0, Some(share)));
+        let (mut script, turn) = in_turn(share);
+        assert_eq!((turn.verb(), turn.waiter()), (Verb::Turn, Some(draw(1).token)));
+        assert_eq!((token_of(&turn), share_of(&turn)), (draw(2).token, Some(share)));
+        let answers = Ballot { permit, ..ballot("yyynn") };
+        let Acquired::Held(lease) = script.answer(1_505, answers).done() else { panic!() };
+        assert_eq!(lease.id().share().and_then(Share::permit), permit, "{share:?}");
+        assert_eq!(lease.waiter, Some(draw(1).token), "it may still stand in some queues");
+        let undo = lease.undo(at(1_600), &rules(5));
+        assert_eq!((undo.waiter(), undo.lock()), (lease.waiter, Some(&lease.id())));
+    }
+}
+
+#[test]
+fn a_permit_that_some_nodes_gave_is_withdrawn_by_the_request_to_join() {
+    let mut script = Script::new(waiting_for(ANY));
+    script.attempt(1_000, draw(1).at(5_000_000));
+    let request = script.answer(1_005, Ballot { permit: Some(1), ..ballot("yynnn") }).request();
+    let QueueEntry { lock, waiter, .. } = entry(&request);
+    assert_eq!((lock.token, *waiter), (draw(1).token, draw(1).token));
+    assert_eq!(lock.share(), Some(ANY), "whatever they gave");
+    assert_eq!(request.nodes, NodeSet::all(5));
+}
+
+#[test]
+fn a_failed_turn_for_a_share_is_withdrawn_and_the_place_kept() {
+    for (share, permit) in [(Share::Reader, None), (ANY, Some(3))] {
+        for votes in ["yynnn", "nnn--", "fff--"] {
+            let (mut script, _) = in_turn(share);
+            let answers = Ballot { permit, ..ballot(votes) };
+            let request = script.answer(1_510, answers).request();
+            let QueueEntry { lock, waiter, number, .. } = entry(&request);
+            assert_eq!((*waiter, *number), (draw(1).token, 7), "{votes}");
+            assert_eq!((lock.token, lock.share()), (draw(2).token, Some(share)), "{votes}");
+            assert_eq!(request.nodes, NodeSet::all(5), "{votes}");
+            assert_eq!(script.answer(1_520, placed(1)).request().verb(), Verb::Await);
+        }
+    }
+}
+
+#[test]
+fn a_turn_whose_number_is_not_confirmed_is_withdrawn_for_any_permit() {
+    let attributes =
+        LockAttributes { share: Some(ANY), fence: Some(ttl(9_000)), ..LockAttributes::default() };
+    let acquire = waiting(Wait::Forever).with(Some(Arc::new(attributes)));
+    let (mut script, _) = joined(acquire, 0);
+    script.answer(1_500, ballot("yyy--"));
+    script.attempt(1_500, draw(2));
+    let answers = fenced_ballot("yyy--", [7, 9, 7, 0, 0]);
+    let request = script.answer(1_505, Ballot { permit: Some(3), ..answers }).request();
+    assert_eq!(request.verb(), Verb::Fence);
+    let request = script.answer(1_510, ballot("ynn--")).request();
+    let QueueEntry { lock, waiter, .. } = entry(&request);
+    assert_eq!((lock.token, *waiter), (draw(2).token, draw(1).token));
+    assert_eq!(lock.share().map(Share::permits), Some(4));
+}
+
+#[test]
+fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
+    let (mut script, _) = in_turn(ANY);
+    script.answer(1_510, Ballot { permit: Some(3), ..ballot("yynnn") }).request();
+    script.answer(1_515, placed(0)).request();
+    script.operation().abandon(at(1_600));
+    let undo = script.undo();
+    assert_eq!((undo.waiter(), share_of(&undo)), (Some(draw(1).token), Some(ANY)));
+    assert_eq!((token_of(&undo), undo.nodes), (draw(2).token, NodeSet::all(5)));
+    assert!(matches!(script.done(), Acquired::Contended));
+}

@@ -1,0 +1,183 @@
+//! The meaning of answers about shares.
+
+use super::*;
+use crate::engine::FENCE_MAX;
+
+fn read(request: &Request, bytes: &str) -> Meaning {
+    let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
+    meaning(request, NUMBER, &reply, None)
+}
+
+fn is_nonsense(request: &Request, bytes: &str) {
+    let found = read(request, bytes);
+    assert!(matches!(found, Meaning::Nonsense(_)), "{:?} {bytes:?}: {found:?}", request.verb());
+}
+
+/// The answer of a node that grants a share.
+fn answer(counter: impl ToString, permit: impl ToString) -> String {
+    format!("*4\r\n:57\r\n:1\r\n:{}\r\n:{}\r\n", counter.to_string(), permit.to_string())
+}
+
+#[test]
+fn a_grant_names_the_counter_and_the_permit() {
+    let claimed = |counter, permit| Meaning::Claimed { is_new: true, counter, waiting: 0, permit };
+    for verb in [Verb::Acquire, Verb::Turn] {
+        for counter in [0, 1, FENCE_MAX] {
+            let reader = read(&about_share(verb, READER), &answer(counter, -1));
+            assert_eq!(reader, claimed(counter, None), "{verb:?}");
+            for permit in 0..4 {
+                let found = read(&about_share(verb, ANY), &answer(counter, permit));
+                assert_eq!(found, claimed(counter, Some(permit)), "{verb:?}");
+            }
+        }
+        let most = Share::Permit { of: PERMITS_MAX, number: None };
+        let last = read(&about_share(verb, most), &answer(0, PERMITS_MAX - 1));
+        assert_eq!(last, claimed(0, Some(PERMITS_MAX - 1)));
+        for of in [READER, ANY] {
+            let share = about_share(verb, of);
+            assert_eq!(read(&share, ":-57\r\n"), Meaning::Vote(Vote::Refused), "{verb:?}");
+            assert_eq!(read(&share, "-WRONGTYPE a list\r\n"), Meaning::Vote(Vote::Refused));
+            assert_eq!(read(&share, "-NOSCRIPT No matching\r\n"), Meaning::UnknownScript);
+        }
+    }
+}
+
+#[test]
+fn a_share_that_was_not_requested_is_nonsense() {
+    for verb in [Verb::Acquire, Verb::Turn] {
+        let (reader, permit) = (about_share(verb, READER), about_share(verb, ANY));
+        for number in [0, 1, 3, 4, -2, i64::MAX, i64::MIN] {
+            is_nonsense(&reader, &answer(0, number));
+        }
+        // A reader's, one that does not exist, and numbers that are not its own when they are cut
+        // to 32 bits.
+        for number in [-1, -2, 4, 5, 1 << 32, (1 << 32) + 1, i64::MAX, i64::MIN] {
+            is_nonsense(&permit, &answer(0, number));
+        }
+        // The answers to a plain lock.
+        for share in [reader, permit] {
+            ["+OK\r\n", "_\r\n", "$-1\r\n", ":57\r\n", "*3\r\n:57\r\n:1\r\n:0\r\n"]
+                .iter()
+                .for_each(|bytes| is_nonsense(&share, bytes));
+        }
+    }
+    let plain = request(Verb::Acquire, 7, at(0));
+    is_nonsense(&plain, &answer(0, -1));
+    is_nonsense(&plain, &answer(0, 1));
+}
+
+#[test]
+fn an_invalid_answer_to_a_share_is_nonsense() {
+    for (of, permit) in [(READER, -1), (ANY, 1)] {
+        let acquire = about_share(Verb::Acquire, of);
+        let valid = answer(9, permit);
+        assert!(matches!(read(&acquire, &valid), Meaning::Claimed { counter: 9, .. }), "{of:?}");
+        let last = format!(":{permit}\r\n");
+        let table = [
+            // Another command's number, and a refusal with a list.
+            valid.replace(":57", ":56"),
+            valid.replace(":57", ":-57"),
+            // Not granted.
+            valid.replace(":57\r\n:1\r\n", ":57\r\n:0\r\n"),
+            valid.replace(":57\r\n:1\r\n", ":57\r\n:2\r\n"),
+            valid.replace(":57\r\n:1\r\n", ":57\r\n$1\r\n1\r\n"),
+            // No counter that a node can have.
+            answer(-1, permit),
+            answer(FENCE_MAX + 1, permit),
+            answer(i64::MAX, permit),
+            valid.replace(":9\r\n", "$1\r\n9\r\n"),
+            valid.replace(":9\r\n", "_\r\n"),
+            // No permit, and a string.
+            valid.replace(&format!(":9\r\n{last}"), ":9\r\n_\r\n"),
+            valid.replace(&format!(":9\r\n{last}"), ":9\r\n$1\r\n1\r\n"),
+            // Too short, and too long.
+            valid.replace("*4", "*3").replace(&format!(":9\r\n{last}"), ":9\r\n"),
+            "*1\r\n:57\r\n".to_owned(),
+            "*0\r\n".to_owned(),
+            format!("{}:1\r\n", valid.replace("*4", "*5")),
+            ":56\r\n".to_owned(),
+            ":-56\r\n".to_owned(),
+        ];
+        table.iter().for_each(|bytes| is_nonsense(&acquire, bytes));
+    }
+}
+
+#[test]
+fn keeping_and_giving_back_a_share_is_answered_with_yes_or_no() {
+    for verb in [Verb::Extend, Verb::Restore, Verb::Release, Verb::Undo] {
+        for of in [READER, THIRD] {
+            let request = about_share(verb, of);
+            assert_eq!(read(&request, ":57\r\n"), Meaning::Vote(Vote::Granted), "{verb:?}");
+            assert_eq!(read(&request, ":-57\r\n"), Meaning::Vote(Vote::Refused), "{verb:?}");
+            let others = [":1\r\n", ":56\r\n", "+OK\r\n", "_\r\n", &answer(0, -1), &answer(0, 2)];
+            others.iter().for_each(|bytes| is_nonsense(&request, bytes));
+        }
+    }
+}
+
+#[test]
+fn only_members_of_the_set_of_holders_are_read_as_such() {
+    let table: [(&[u8], Option<(Option<u32>, &[u8])>); 14] = [
+        (b":value", Some((None, b"value"))),
+        (b"0:value", Some((Some(0), b"value"))),
+        (b"1023:value", Some((Some(1_023), b"value"))),
+        // Tokens may have any bytes.
+        (b"7::a:b\r\n", Some((Some(7), b":a:b\r\n"))),
+        (b":", Some((None, b""))),
+        (b"4294967296:value", None),
+        (b"-1:value", None),
+        (b"+1:value", None),
+        (b" 1:value", None),
+        (b"a:value", None),
+        (b"\xff:value", None),
+        (b"value", None),
+        (b"12", None),
+        (b"", None),
+    ];
+    for (member, expected) in table {
+        assert_eq!(read_member(member), expected, "{}", member.escape_ascii());
+    }
+}
+
+#[test]
+fn an_inspection_lists_holders_and_what_waiters_want() {
+    let inspect = request(Verb::Inspect, 7, at(0));
+    let list = |waiters: &str, holders: &str| {
+        format!("*5\r\n:57\r\n$15\r\nredlatch:shared\r\n:90\r\n{waiters}{holders}")
+    };
+    let name = "W".repeat(Token::LEN);
+    let waiter = |lease: &str| format!("$20\r\n{name}\r\n${}\r\n{lease}\r\n", lease.len());
+    let leases = ["12 me", "13s0 me", "14s1024 s5", "15s ", "16sx me", "s4 me", "17s-1 me", "18s4"];
+    let leases = leases.iter().chain(&["19s4 ", "", "22s4s4 me"]);
+    let waiters: String = leases.clone().map(|lease| waiter(lease)).collect();
+    let waiters = format!("*{}\r\n{waiters}", 2 * leases.count());
+    let holders = "*4\r\n$3\r\n:ab\r\n:80\r\n$7\r\ngarbage\r\n:90\r\n";
+    let Meaning::Seen(seen) = read(&inspect, &list(&waiters, holders)) else { panic!("{waiters}") };
+    assert_eq!((seen.value.as_deref(), seen.left), (Some(SHARED), 90));
+    let found: Vec<_> =
+        seen.waiters.iter().map(|it| (it.since, it.permits, it.owner.as_slice())).collect();
+    let expected: [(u64, Option<u32>, &[u8]); 4] =
+        [(12, None, b"me"), (13, Some(0), b"me"), (14, Some(1_024), b"s5"), (19, Some(4), b"")];
+    assert_eq!(found, expected);
+    let found: Vec<_> = seen.holders.iter().map(|it| (&it.member[..], it.left)).collect();
+    assert_eq!(found, [(&b":ab"[..], 80), (b"garbage", 90)]);
+    assert!(!format!("{:?}", seen.holders).contains("97"), "a value could release the share");
+
+    for holders in [
+        "*1\r\n$3\r\n:ab\r\n",
+        "*3\r\n$3\r\n:ab\r\n:80\r\n$1\r\n:\r\n",
+        "*2\r\n:80\r\n$3\r\n:ab\r\n",
+        "*2\r\n$3\r\n:ab\r\n$2\r\n80\r\n",
+        "*2\r\n_\r\n:80\r\n",
+        "_\r\n",
+        ":0\r\n",
+        "",
+    ] {
+        let bytes = if holders.is_empty() {
+            list("*0\r\n", "").replace("*5", "*4")
+        } else {
+            list("*0\r\n", holders)
+        };
+        is_nonsense(&inspect, &bytes);
+    }
+}
