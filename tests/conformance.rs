@@ -48,8 +48,7 @@ fn every_command_of_the_authentication_table_has_the_same_reply() {
     }
 }
 
-#[test]
-fn random_commands_have_the_same_replies() {
+fn seed() -> u64 {
     let seed = match std::env::var("REDLATCH_SEED") {
         Ok(seed) => seed.parse().expect("REDLATCH_SEED is a number"),
         Err(_) => {
@@ -57,6 +56,12 @@ fn random_commands_have_the_same_replies() {
         }
     };
     eprintln!("REDLATCH_SEED={seed}");
+    seed
+}
+
+#[test]
+fn random_commands_have_the_same_replies() {
+    let seed = seed();
     let rig = Rig::start(None);
     for (protocol, seed) in [("2", seed), ("3", seed.wrapping_add(1))] {
         let mut sequence = rig.sequence(&format!("random commands, seed {seed}"));
@@ -68,6 +73,26 @@ fn random_commands_have_the_same_replies() {
             if wait {
                 sequence.wait();
             }
+        }
+    }
+}
+
+/// After each command, all keys of the lock are compared too.
+#[test]
+fn random_shares_leave_the_same_keys() {
+    let seed = seed();
+    let rig = Rig::start(None);
+    let questions = random::Generator::sharing_questions();
+    for seed in [seed, seed.wrapping_add(1), seed.wrapping_add(2)] {
+        let mut sequence = rig.sequence(&format!("random shares, seed {seed}"));
+        let mut generator = random::Generator::new(seed);
+        for _ in 0..1000 {
+            let (words, wait) = generator.sharing_command();
+            sequence.compare(&words);
+            if wait {
+                sequence.wait();
+            }
+            questions.iter().for_each(|words| sequence.ask(words));
         }
     }
 }
