@@ -12,7 +12,7 @@
 //! died is free when its ttl has passed.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockGuard, LockState};
+use redlatch::{Holder, LockClient, LockGuard, LockState};
 use std::error::Error;
 use std::sync::Mutex;
 use std::thread;
@@ -106,21 +106,26 @@ fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
     let its_number = dead.permit();
     // The guard of a program that was killed is not dropped, and nothing gives its permit back.
     std::mem::forget(dead);
-    let _alive = [request("amber").keep_alive().lock()?, request("beryl").keep_alive().lock()?];
-    if let LockState::Shared(holders) = client.inspect(pool)?.state {
-        for holder in &holders {
-            let owner = holder.owner().map(|name| name.to_string()).unwrap_or_default();
-            let number = holder.permit.ok_or("every holder has a permit")?;
-            say(&format!("   {} is used by {owner}.", LICENCES[number as usize]));
-        }
+    let alive = [request("amber").keep_alive().lock()?, request("beryl").keep_alive().lock()?];
+    match client.inspect(pool).map(|seen| seen.state) {
+        Ok(LockState::Shared(holders)) => holders.iter().for_each(show),
+        Ok(_) => return Err("all licences are in use".into()),
+        Err(error) => say(&format!("   not known: {error}")),
     }
     let last = request("coral").lock()?;
     let after = start.elapsed();
-    if last.permit() != its_number {
+    if last.permit() != its_number && alive.iter().all(|lock| lock.ensure_held().is_ok()) {
         return Err("only the dead program's licence could be free".into());
     }
     say(&format!("Its licence is free again {after:.1?} after the dead program acquired it."));
     Ok(())
+}
+
+/// Which licence it has.
+fn show(holder: &Holder) {
+    let owner = holder.owner().map(|name| name.to_string());
+    let licence = holder.permit.and_then(|number| LICENCES.get(number as usize));
+    say(&format!("   {} is used by {}.", licence.unwrap_or(&"?"), owner.unwrap_or_default()));
 }
 
 #[expect(clippy::print_stdout, reason = "this program reports on the terminal")]
