@@ -117,7 +117,7 @@ impl<'a> LockRequest<'a> {
     }
 
     /// Requests a [fencing token](FencingToken) with the lock: a number that grows with every
-    /// grant.
+    /// grant; a [reader](Self::shared) gets that of a writer.
     ///
     /// The nodes count the grants under the lock's key with `:redlatch:fence` behind it. If a
     /// majority of their counters agrees, which they do unless a node missed a grant or lost its
