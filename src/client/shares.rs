@@ -6,8 +6,8 @@ use crate::engine::Share;
 use crate::guard::LockGuard;
 
 impl LockRequest<'_> {
-    /// Requests the lock as a reader: any number of readers hold it at the same time, and no
-    /// writer. A request without this is a writer's: it is for the whole lock, which has one
+    /// Requests the lock as a reader: any number of readers hold it at the same time, and
+    /// nobody else. A request without this is a writer's: it is for the whole lock, which has one
     /// holder.
     ///
     /// ```no_run
@@ -84,8 +84,8 @@ impl LockRequest<'_> {
     ///
     /// All clients should name the same count. A client that names a smaller one is granted only
     /// numbers below it, while others may hold those above. The whole lock of the resource,
-    /// requested without this, excludes all permits, and waits until they have been given back. A
-    /// [reader](Self::shared) takes no permit, and may hold the lock beside them.
+    /// requested without this, excludes all permits, and waits until they have been given back; so
+    /// does a [reader](Self::shared).
     ///
     /// With [`fenced`](Self::fenced), each grant of any permit of the resource gets a larger number
     /// than those before. What a permit's number protects, such as one GPU of four, compares the
