@@ -7,7 +7,9 @@ mod event_recorder;
 mod inspect;
 mod keep_alive;
 mod names;
+mod owner;
 mod request;
+mod shares;
 mod verbs;
 
 pub use cancel::CancelHandle;

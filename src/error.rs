@@ -135,11 +135,12 @@ pub enum LockError {
         /// The URL of the other node.
         second: Arc<str>,
     },
-    /// This thread holds the lock itself: a body that runs
-    /// [under the lock](crate::LockClient::with_lock) waits for the same lock, which is released
-    /// only when that body ends. A lock is not re-entrant.
+    /// This thread holds the lock itself: a body that runs [under the
+    /// lock](crate::LockClient::with_lock) waits for the same lock, or for a share of it, which is
+    /// released only when that body ends. A lock is not re-entrant.
     ///
-    /// Only this case is detected, and only within one client; see
+    /// Only this case is detected, and only within one client, and not for a body that runs as a
+    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::permits); see
     /// [`LockClient::lock`](crate::LockClient::lock). It is reported until the keys have expired on
     /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
     /// detected if the lock was acquired without the wait queue, as

@@ -66,15 +66,19 @@ pub enum Event<'a> {
         reports: &'a [NodeReport],
     },
     /// A call has a place in the [nodes' queue](crate::guide::guarantees#the-nodes-queue) for the
-    /// lock: other clients hold it or wait for it. Reported once in a call, before it sleeps.
+    /// lock: others hold it or wait for it. Reported once in a call, before it sleeps.
     #[non_exhaustive]
     Queued {
         /// The resource to be locked.
         resource: Name<'a>,
-        /// How many waiters of other clients are before it.
+        /// How many waiters are before it. A client has one waiter for the whole lock, and one for
+        /// each call that wants to be a [reader](crate::LockRequest::shared) or a
+        /// [permit](crate::LockRequest::permits); such calls may be served together with others
+        /// that are before them.
         place: u64,
     },
-    /// A majority of the nodes reserves the lock for a call that has queued, which now acquires it.
+    /// It is the turn of a call that has queued, which now acquires the lock: a majority of the
+    /// nodes reserves it for this call, or has it shared and has a share for this call too.
     /// Reported once in a call.
     #[non_exhaustive]
     Woken {
@@ -83,7 +87,8 @@ pub enum Event<'a> {
         /// From the call to now.
         waited: Duration,
     },
-    /// A call has acquired the lock, from the nodes or from another thread of this client.
+    /// A call has acquired the lock, from the nodes or from another thread of this client, or a
+    /// share of it.
     #[non_exhaustive]
     Acquired {
         /// The resource.

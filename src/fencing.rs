@@ -3,7 +3,8 @@
 use crate::engine::FENCE_MAX;
 use std::fmt;
 
-/// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`].
+/// A number that grows with every grant of a lock, from [`LockGuard::fencing_token`]. (Readers have
+/// the number of a writer: see [below](#readers-and-permits).)
 ///
 /// A lease ends by the clock: a thread that is stopped at the wrong moment can write after another
 /// client has acquired the lock. A lock service cannot prevent that; the resource that is written
@@ -57,6 +58,16 @@ use std::fmt;
 /// set to it. So what is guaranteed for one resource holds across both kinds of grants: the token
 /// of a set is larger than every token given before to any of its resources, alone or in any set;
 /// and every later grant of one of them, alone or in any set, gets a larger token.
+///
+/// # Readers and permits
+///
+/// A [permit](crate::LockRequest::permits) gets a token like the whole lock, larger than those of
+/// all grants of the resource before. A [reader](crate::LockRequest::shared) raises no counter. It
+/// gets the largest number that a majority of the counters knows: that of the last grant to a
+/// writer or a permit, or a larger one that no grant has had, since a failed attempt may have
+/// raised some counters. So several readers may have the same token, and every later writer has a
+/// larger one. A reader's token does not depend on wall clocks, so after a loss of data it may be
+/// smaller than those before.
 ///
 /// # What is not guaranteed
 ///

@@ -99,7 +99,10 @@ impl LockGuard {
     }
 
     /// The number that grows with every grant of the lock, if the request asked for
-    /// [one](crate::LockRequest::fenced). Extending the lock keeps it.
+    /// [one](crate::LockRequest::fenced). Extending the lock keeps it. A
+    /// [reader](crate::LockRequest::shared) gets the number of the last grant to a writer or a
+    /// permit, or a larger one that no grant has had, and `None` if the nodes know of no such
+    /// grant.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -116,7 +119,9 @@ impl LockGuard {
         self.lease.granted().fence.map(FencingToken::new)
     }
 
-    /// Which [permit](crate::LockRequest::permits) this is, from 0, if the request is for one.
+    /// Which [permit](crate::LockRequest::permits) this is, from 0 to one below their count. No
+    /// other holder has this number as long as [`remaining`](Self::remaining) is above zero, and
+    /// extending the lock keeps it. `None` for a reader and for the whole lock.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};

@@ -2,7 +2,7 @@
 //!
 //! | page | what it answers |
 //! |---|---|
-//! | [`recipes`] | How do I ...? From tokio, with one node, in tests, at shutdown, as a cron job |
+//! | [`recipes`] | How do I ...? From tokio, in tests, at shutdown, as a cron job, with readers |
 //! | [`guarantees`] | What is promised, under which assumptions, and which tests check it? |
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |

@@ -30,10 +30,11 @@ pub struct Inspection {
     /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
     /// the first hundred, if the user may read the queue.
     ///
-    /// There is one waiter for each client, whose threads have a queue of their own. Waiters that a
-    /// majority of the nodes has come first, in the order in which they are served. Those that
-    /// fewer nodes have follow: they are just arriving, or have gone and could not reach each node.
-    /// Calls that do not queue are not shown, such as a set of resources, or a client whose
+    /// There is one waiter for each client that wants the whole lock, since its threads have a
+    /// queue of their own, and one for each call that wants a share of it. Waiters that a majority
+    /// of the nodes has come first, in the order in which they are served. Those that fewer nodes
+    /// have follow: they are just arriving, or have gone and could not reach each node. Calls that
+    /// do not queue are not shown, such as a set of resources, or a client whose
     /// [`queue`](crate::Builder::queue) is off.
     pub waiters: Vec<QueuedWaiter>,
     pub(crate) seen: Seen,
@@ -100,9 +101,21 @@ pub enum LockState {
     Free,
     /// A majority holds the same value.
     Held(Holder),
-    /// A majority has it shared, between [readers](crate::LockRequest::shared) or by
-    /// [permits](crate::LockRequest::permits): these holders, as far as a majority knows each.
-    /// Permits come in their order, readers before them. Each node reports up to a hundred.
+    /// A majority has it shared, by [readers](crate::LockRequest::shared) or
+    /// [permits](crate::LockRequest::permits): those that a majority has, readers first and then
+    /// permits by their numbers. Each node reports a hundred holders at most, those that end first.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockState};
+    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
+    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
+    ///     for holder in holders {
+    ///         eprintln!("{:?} has permit {:?}", holder.owner(), holder.permit);
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     Shared(Vec<Holder>),
     /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
     /// reservation or no key, and no majority is without a key. As long as the first waiter is
@@ -122,7 +135,8 @@ pub struct Holder {
     /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl; every
     /// lock of this library has one.
     pub remaining: Option<Duration>,
-    /// Its [permit](crate::LockRequest::permits), if it has one.
+    /// The number of its [permit](crate::LockRequest::permits). `None` for a reader, and for the
+    /// holder of the whole lock.
     pub permit: Option<u32>,
 }
 
@@ -169,13 +183,16 @@ impl fmt::Debug for Label {
 pub struct NodeView {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// The lock's holder on this node, if there is one, or why that is not known.
+    /// The holder of the whole lock on this node, if there is one, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
-    /// Who has a share of the lock on this node. Then it has no single holder.
+    /// Who has a share of the lock on this node, as a [reader](crate::LockRequest::shared) or with
+    /// a [permit](crate::LockRequest::permits): a hundred at most, those that end first. If there
+    /// are any, [`holder`](Self::holder) is `Ok(None)`.
     pub shares: Vec<Holder>,
     /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
     pub is_reserved: bool,
-    /// Whether it has the value that a majority has.
+    /// Whether it has the value that a majority has. If a majority has the lock shared: whether it
+    /// is shared on this node too, whoever has the [shares](Self::shares) there.
     pub agrees: bool,
 }
 

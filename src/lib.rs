@@ -35,6 +35,8 @@
 //! | be notified when a lock is lost | [`LockGuard::on_lost`], [`LockGuard::wait_lost`] |
 //! | reject a stale writer | [`LockRequest::fenced`], [`FencingToken`] |
 //! | lock several resources at once, without deadlocks | [`LockClient::request_all`] |
+//! | many readers at a time, or one writer | [`LockRequest::shared`] |
+//! | at most `n` holders at a time, each with a number | [`LockRequest::permits`] |
 //! | run a job on one of several machines | [`LockGuard::leave`], [`LockRequest::hold_at_least`] |
 //! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
@@ -49,7 +51,8 @@
 //!
 //! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
 //!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
-//!   than [`Builder::drift_factor`], and all clients name the same nodes.
+//!   than [`Builder::drift_factor`], and all clients name the same nodes. For readers and permits:
+//!   no other client holds the whole lock, nor the same permit.
 //! * **Liveness.** A lock whose holder died can be acquired again when its ttl has passed, if a
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
 //! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and
@@ -78,6 +81,10 @@
 //! reserves the lock for the first waiter in the same step, and the node tells its client, which
 //! then acquires the lock in one round.
 //! [`guide::guarantees`](guide::guarantees#the-nodes-queue) has the details.
+//!
+//! While readers or permits are held, the lock's key has one value for all of them, and a set
+//! beside it has their tokens, each with an end of its own. A permit needs a majority of the nodes
+//! for the same number ([more](guide::guarantees#readers-and-permits)).
 //!
 //! # Features
 //!

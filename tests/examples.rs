@@ -3,6 +3,9 @@
 use redlatch::embedded::Nodes;
 use std::time::{Duration, Instant};
 
+#[path = "../examples/catalog.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod catalog;
 #[path = "../examples/cron_once.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod cron_once;
@@ -12,6 +15,9 @@ mod fenced_write;
 #[path = "../examples/leader_election.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod leader_election;
+#[path = "../examples/licences.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod licences;
 #[path = "../examples/transfer.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod transfer;
@@ -35,6 +41,16 @@ fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
 #[test]
 fn a_job_runs_once() {
     run_example(cron_once::story);
+}
+
+#[test]
+fn nobody_reads_a_catalog_that_is_half_written() {
+    run_example(catalog::story);
+}
+
+#[test]
+fn no_licence_is_used_twice_at_a_time() {
+    run_example(licences::story);
 }
 
 #[test]

@@ -37,9 +37,9 @@ impl LockClient {
         statuses
     }
 
-    /// Looks at what the nodes hold for `resource`, without locking it: free or held, for how much
-    /// longer, by whom if the request [named an owner](crate::LockRequest::owner), and who waits
-    /// for it in the nodes' queue.
+    /// Looks at what the nodes hold for `resource`, without locking it: free, held or shared, for
+    /// how much longer, by whom if the request [named an owner](crate::LockRequest::owner), and who
+    /// waits for it in the nodes' queue.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient, LockState};
@@ -97,6 +97,9 @@ impl LockClient {
     /// release, while another client can acquire the lock. It is for operators who *know* that the
     /// holder is gone and cannot wait for the ttl. Fencing counters stay as they are. A node that
     /// is unreachable now keeps its key, and is not sent the removal later.
+    ///
+    /// Of a lock that is [shared](crate::LockState::Shared), all readers and permits that were seen
+    /// are removed, up to a hundred on each node. To remove one of several is not possible.
     ///
     /// If clients wait in the nodes' queue, the first of them acquires the lock next. A
     /// [reservation](crate::LockState::Reserved) is no lock: it stays, and the result is `false`.

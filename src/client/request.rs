@@ -18,9 +18,6 @@ use std::time::Duration;
 /// wait for a holder that died.
 const DEFAULT_TTL: Duration = Duration::from_secs(10);
 
-/// The longest label of an owner, in bytes: enough for names of a host, a process and a thread.
-pub(super) const OWNER_MAX: usize = 256;
-
 /// A lock to acquire, with its settings. Made by [`LockClient::request`] and
 /// [`LockClient::request_all`].
 ///
@@ -120,7 +117,7 @@ impl<'a> LockRequest<'a> {
     }
 
     /// Requests a [fencing token](FencingToken) with the lock: a number that grows with every
-    /// grant.
+    /// grant; a [reader](Self::shared) gets that of a writer.
     ///
     /// The nodes count the grants under the lock's key with `:redlatch:fence` behind it. If a
     /// majority of their counters agrees, which they do unless a node missed a grant or lost its
@@ -138,127 +135,6 @@ impl<'a> LockRequest<'a> {
     pub fn fenced(mut self) -> Self {
         self.settings.is_fenced = true;
         self
-    }
-
-    /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
-    /// else. A request without this is a writer's: the plain lock of the resource, for one holder.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # fn read_the_catalog() {}
-    /// # fn write_the_catalog() {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
-    /// read_the_catalog();
-    /// drop(reading);
-    /// let writing = client.request("catalog").lock()?; // no other reader or writer
-    /// write_the_catalog();
-    /// # drop(writing);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// A reader needs a majority of the nodes like any holder, has a ttl of its own, and is
-    /// extended, kept alive and released like any other. A reader that dies delays a writer until
-    /// its ttl has passed. Readers and writers wait in one queue: a reader that comes after a
-    /// waiting writer is served after it, and readers that stand next to each other are served
-    /// together. [`try_lock`](Self::try_lock) is refused while a writer waits. A program that takes
-    /// the resource's key by a plain `SET NX` is refused while there are readers, and refuses them.
-    ///
-    /// With [`fenced`](Self::fenced) a reader gets the number of the last fenced writer, or one
-    /// between that and the next writer's. So what it reads is at least as new as that number says,
-    /// and a later writer has a larger one. [`fencing_token`](LockGuard::fencing_token) is `None`
-    /// if there was no fenced writer within
-    /// [`fencing_expiry`](crate::Builder::fencing_expiry).
-    ///
-    /// Threads of one client that request shares do not wait for each other within the process:
-    /// each has a place of its own in the nodes' queue. A thread that holds a share and waits for
-    /// the whole lock waits for itself.
-    ///
-    /// The nodes need the rights to sorted sets and to `TIME`, besides those of the queue; they
-    /// must be Redis 5 or later. The idea is the readers-writer lock of operating systems; each
-    /// reader's own ttl is that of Redisson's `RReadWriteLock`, on one server there.
-    ///
-    /// # Errors
-    ///
-    /// For a set of resources, acquiring the lock fails with
-    /// [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet).
-    pub fn shared(mut self) -> Self {
-        self.settings.share = Some(Share::Reader);
-        self
-    }
-
-    /// Requests one of `count` permits, 1 to 1024: at most so many holders at a time, each with a
-    /// number of its own from 0, which [`LockGuard::permit`] tells.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
-    /// # fn render_on(gpu: u32) {}
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let gpu = client.request("gpu").permits(4).lock()?;
-    /// render_on(gpu.permit().expect("it was requested with permits"));
-    /// # drop(gpu);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// A permit is a lock with a number: a majority of the nodes has to grant the same one. (If each
-    /// node only counted its grants, five nodes that each give 3 permits would give 15 in all, which
-    /// makes five holders of three nodes each.) A permit that becomes free goes to the client that
-    /// has waited longest. It is extended, kept alive and released like any other lock, and one whose
-    /// holder dies is free when its ttl has passed.
-    ///
-    /// All clients should name the same count. A client that names a smaller one is granted only
-    /// permits below it, while others may hold those above. The whole lock of the resource, requested
-    /// without this, excludes all permits, and waits until they have been given back; a
-    /// [reader](Self::shared) takes no permit.
-    ///
-    /// With [`fenced`](Self::fenced) the numbers grow with every grant of each permit, and are
-    /// compared for each permit. Waiting, rights and sets are as for [`shared`](Self::shared).
-    ///
-    /// # Errors
-    ///
-    /// Acquiring the lock fails with
-    /// [`ResourceError::Permits`](crate::error::ResourceError::Permits) if `count` is not within its
-    /// limits.
-    pub fn permits(mut self, count: u32) -> Self {
-        self.settings.share = Some(Share::Permit { of: count, number: None });
-        self
-    }
-
-    /// Writes a label into the lock's value, behind the token, for
-    /// [`inspect`](LockClient::inspect) and for people who look at the key. While the call waits,
-    /// its entry in the nodes' queue has the label too. At most 256 bytes, none by default. Every
-    /// client that can read the keys can read it.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
-    /// let lock = client.request("orders:42").owner("billing, release 7").lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn owner(mut self, label: impl AsRef<[u8]>) -> Self {
-        self.settings.owner = label.as_ref().to_vec();
-        self
-    }
-
-    /// Sets an [owner](Self::owner) that names this host, process and thread: `host:pid:thread`.
-    ///
-    /// ```no_run
-    /// # fn example(client: &redlatch::LockClient) -> Result<(), redlatch::LockError> {
-    /// let lock = client.request("orders:42").owned_by_this_thread().lock()?;
-    /// # drop(lock);
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub fn owned_by_this_thread(self) -> Self {
-        let thread = std::thread::current();
-        let name = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
-        let mut label = format!("{}:{}:{name}", host(), std::process::id());
-        let end = (0..=OWNER_MAX.min(label.len())).rev().find(|end| label.is_char_boundary(*end));
-        label.truncate(end.unwrap_or(0));
-        self.owner(label)
     }
 
     /// Keeps the lock alive as long as its guard exists: the client extends it by its ttl
@@ -380,11 +256,4 @@ impl fmt::Debug for LockRequest<'_> {
             .field("settings", &self.settings)
             .finish()
     }
-}
-
-/// The name of this machine.
-fn host() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
-    let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
-    if name.trim().is_empty() { "unknown".to_owned() } else { name.trim().to_owned() }
 }

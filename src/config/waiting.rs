@@ -24,7 +24,8 @@ impl Builder {
     /// without the queue exclude each other; while any client waits in the queue, those without it
     /// do not get the lock. A call that does not wait never queues, whatever this says. The same
     /// happens on a single node that lacks what the queue needs; see
-    /// [`QueueSupport`](crate::QueueSupport).
+    /// [`QueueSupport`](crate::QueueSupport). Without it, [readers](crate::LockRequest::shared) can
+    /// keep a writer out for as long as they overlap.
     pub fn queue(mut self, queue: bool) -> Self {
         self.queue = queue;
         self

@@ -29,7 +29,8 @@ impl QueuedWaiter {
     }
 
     /// Does it wait for a share, as a [reader](crate::LockRequest::shared) or for a
-    /// [permit](crate::LockRequest::permits), and not for the whole lock?
+    /// [permit](crate::LockRequest::permits), and not for the whole lock? Waiters for shares that
+    /// stand next to each other may be served together.
     #[must_use]
     pub fn is_for_share(&self) -> bool {
         self.is_for_share

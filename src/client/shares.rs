@@ -1,0 +1,107 @@
+//! Requests for a share of a lock: as a reader, or for one of several permits.
+
+use super::LockRequest;
+use crate::engine::Share;
+#[cfg(doc)]
+use crate::guard::LockGuard;
+
+impl LockRequest<'_> {
+    /// Requests the lock as a reader: any number of readers hold it at the same time, and
+    /// nobody else. A request without this is a writer's: it is for the whole lock, which has one
+    /// holder.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn read_the_catalog() {}
+    /// # fn write_the_catalog() {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let reading = client.request("catalog").shared().lock()?; // other readers may read too
+    /// read_the_catalog();
+    /// drop(reading);
+    /// let writing = client.request("catalog").lock()?; // no reader and no other writer
+    /// write_the_catalog();
+    /// # drop(writing);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A reader is a holder like any other. It needs a majority of the nodes, has a ttl of its own,
+    /// and is extended, kept alive and released for itself; if it dies, it delays a writer until
+    /// its ttl has passed. A program that sets the resource's key by a plain `SET NX` counts as a
+    /// writer.
+    ///
+    /// Readers and writers wait in one queue: a reader that comes after a waiting writer is served
+    /// after it, and readers that stand next to each other are served together. So readers do not
+    /// keep out a writer that waits, and [`try_lock`](Self::try_lock) gets no share while one does.
+    /// Threads of one client that want to read do not wait for each other within the process: each
+    /// has a place of its own in the nodes' queue.
+    ///
+    /// **A reader should not wait for the same lock.** Waiting for the whole lock, it waits for
+    /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive. Waiting for a
+    /// second share, it does so too if a writer waits in between. No error tells it: drop the first
+    /// guard before. [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has
+    /// what else readers do not do.
+    ///
+    /// With [`fenced`](Self::fenced), a reader gets the number of the last writer that had one, or
+    /// a number between that and the next writer's. So the data that it reads is at least as new as
+    /// this number says, and all later writers have larger ones.
+    /// [`fencing_token`](LockGuard::fencing_token) is `None` if the nodes know of no such writer,
+    /// because there was none within [`fencing_expiry`](crate::Builder::fencing_expiry).
+    ///
+    /// The nodes must be Redis 5 or later, or Valkey, and the user needs [further
+    /// rights](crate::guide::settings#servers-and-rights). (The readers-writer lock is that of
+    /// operating systems. Redisson's `RReadWriteLock` has it on one server, where each reader has a
+    /// timeout too.)
+    ///
+    /// # Errors
+    ///
+    /// For a set of resources, acquiring the lock fails with
+    /// [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet).
+    pub fn shared(mut self) -> Self {
+        self.settings.share = Some(Share::Reader);
+        self
+    }
+
+    /// Requests one of `count` permits, from 1 to 1024: there are at most so many holders at a
+    /// time, each with a number of its own from 0, which [`LockGuard::permit`] returns.
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # fn render_on(gpu: u32) {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// let gpu = client.request("gpu").permits(4).lock()?;
+    /// render_on(gpu.permit().expect("it was requested with permits"));
+    /// # drop(gpu);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A permit is a lock with a number, and a majority of the nodes has to grant the same one. (It
+    /// is not enough that each node counts its grants: with two permits on three nodes, three
+    /// clients can have two nodes each.) It has a ttl of its own, and is extended, kept alive and
+    /// released for itself. One that is given back goes to the client that has waited longest, and
+    /// one whose holder dies is free when its ttl has passed.
+    ///
+    /// All clients should name the same count. A client that names a smaller one is granted only
+    /// numbers below it, while others may hold those above. The whole lock of the resource,
+    /// requested without this, excludes all permits, and waits until they have been given back; so
+    /// does a [reader](Self::shared).
+    ///
+    /// With [`fenced`](Self::fenced), each grant of any permit of the resource gets a larger number
+    /// than those before. What a permit's number protects, such as one GPU of four, compares the
+    /// numbers that were sent to it; they say nothing about the other permits.
+    ///
+    /// For waiting, for threads that have a permit and wait for another or for the whole lock, and
+    /// for what the nodes need, see [`shared`](Self::shared).
+    ///
+    /// # Errors
+    ///
+    /// Acquiring the lock fails with
+    /// [`ResourceError::Permits`](crate::error::ResourceError::Permits) if `count` is not within
+    /// its limits, and with [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet)
+    /// for a set of resources.
+    pub fn permits(mut self, count: u32) -> Self {
+        self.settings.share = Some(Share::Permit { of: count, number: None });
+        self
+    }
+}
