@@ -8,7 +8,8 @@ use crate::fault::Fault;
 use crate::node::Key;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::world::{Site, Step, Violation, World};
+use crate::violation::Violation;
+use crate::world::{Site, Step, World};
 
 /// How often time passes before a waiter counts as waiting for ever.
 const PERIODS_MAX: u32 = 100;
@@ -87,12 +88,15 @@ fn stopped_faults(world: &World, random: &mut Random) -> Vec<Step> {
 fn expiries(world: &World, random: &mut Random) -> Vec<Step> {
     let mut faults = Vec::new();
     for (node, site) in world.sites.iter().enumerate() {
-        match site.node.key {
-            Key::Held(token) if world.has_ended(token) => faults.push(Fault::EndToken(node)),
-            Key::Reserved(id) if !world.is_waiting(id) || random.once_in(8) => {
+        for token in site.node.tokens() {
+            if world.has_ended(token) {
+                faults.push(Fault::EndToken(node, token));
+            }
+        }
+        if let Key::Reserved(id) = site.node.key {
+            if !world.is_waiting(id) || random.once_in(8) {
                 faults.push(Fault::EndReservation(node));
             }
-            _ => {}
         }
         for (place, waiter) in site.node.queue.iter().enumerate() {
             if waiter.has_lease && !world.is_waiting(waiter.id) {

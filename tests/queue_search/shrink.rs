@@ -3,7 +3,8 @@
 use crate::fair;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::world::{Step, Violation, World};
+use crate::violation::Violation;
+use crate::world::{Step, World};
 
 /// How many fair schedules are tried at the end of a history.
 const SCHEDULES: u64 = 8;
