@@ -124,7 +124,7 @@ impl Client {
 }
 
 impl World {
-    pub(crate) fn begin(&mut self, client: usize) {
+    pub(crate) fn begin(&mut self, client: usize, _: &Scheme) {
         let joined = |index: &usize| self.clients[*index].has_joined;
         let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
         let state = &mut self.clients[client];

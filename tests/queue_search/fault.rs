@@ -100,6 +100,10 @@ impl World {
             Fault::Never { node, client, index } => {
                 self.sites[node].links[client].late.remove(index);
             }
+            Fault::EndToken(node, token) => {
+                self.sites[node].node.end_token(token, scheme);
+                self.order = self.order.max(Order::OfClaims);
+            }
             Fault::Restart(node) => return self.restart(node, scheme),
             _ => self.pass(fault),
         }
@@ -133,10 +137,6 @@ impl World {
             }
             Fault::EndReservation(node) => {
                 self.sites[node].node.end_reservation();
-                self.order = self.order.max(Order::OfClaims);
-            }
-            Fault::EndToken(node, token) => {
-                self.sites[node].node.end_token(token);
                 self.order = self.order.max(Order::OfClaims);
             }
             Fault::LoseQueue(node) => {

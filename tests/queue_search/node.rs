@@ -206,7 +206,7 @@ impl Node {
         }
     }
 
-    pub(crate) fn end_token(&mut self, token: Token) {
+    pub(crate) fn end_token(&mut self, token: Token, _: &Scheme) {
         self.delete(token);
     }
 

@@ -91,6 +91,16 @@ impl Scheme {
         Self { mistake: Some(mistake), ..self }
     }
 
+    /// How often waiters may look when faults have stopped.
+    pub(crate) fn looks_at_end(&self) -> u16 {
+        u16::MAX
+    }
+
+    /// May attempts fail again and again until time passes?
+    pub(crate) fn may_spin(&self) -> bool {
+        false
+    }
+
     pub(crate) fn quorum(&self) -> usize {
         self.nodes / 2 + 1
     }

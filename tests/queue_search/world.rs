@@ -40,6 +40,8 @@ pub(crate) struct Link {
     pub(crate) answer: Answer,
     /// Does the client believe that the node has reserved the key for it?
     pub(crate) is_hinted: bool,
+    /// Did the client, in this round, restore its share there?
+    pub(crate) restores: bool,
 }
 
 /// A node with its connections, one for each client.
@@ -137,7 +139,7 @@ impl World {
     pub(crate) fn take(&mut self, step: Step, scheme: &Scheme) -> Result<(), Violation> {
         match step {
             Step::Begin(client) => {
-                self.begin(client);
+                self.begin(client, scheme);
                 Ok(())
             }
             Step::Carry(node, client) => {
@@ -207,6 +209,7 @@ impl World {
         let round = self.clients[client].round;
         for site in &mut self.sites {
             site.links[client].answer = Answer::Pending;
+            site.links[client].restores = false;
             site.links[client].commands.push(Command { round, request });
         }
     }
