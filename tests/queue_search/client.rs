@@ -3,9 +3,11 @@
 //! Idle -> Trying -> Joining -> (Looking) -> Waiting <-> Looking, Waiting -> Claiming -> Holding,
 //! or Claiming -> Looking.
 
-use crate::node::{Outcome, Request, Token};
+use crate::node::{Outcome, Request};
 use crate::scheme::{Mistake, Scheme};
-use crate::world::{Link, Order, Reply, Violation, World};
+use crate::token::Token;
+use crate::violation::Violation;
+use crate::world::{Link, Order, Reply, World};
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +29,11 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// May it look of its own accord?
+    pub(crate) fn may_look(self) -> bool {
+        self == Self::Waiting
+    }
+
     pub(crate) fn is_queued(self) -> bool {
         matches!(self, Self::Joining | Self::Looking | Self::Waiting | Self::Claiming)
     }
@@ -65,11 +72,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(index: usize, calls_left: u8) -> Self {
+    pub(crate) fn new(index: usize, scheme: &Scheme) -> Self {
         let token = Token { client: index as u8, attempt: 0 };
         Self {
             phase: Phase::Idle,
-            calls_left,
+            calls_left: scheme.calls,
             id: token,
             token,
             number: 0,
@@ -117,7 +124,7 @@ impl Client {
 }
 
 impl World {
-    pub(crate) fn begin(&mut self, client: usize) {
+    pub(crate) fn begin(&mut self, client: usize, _: &Scheme) {
         let joined = |index: &usize| self.clients[*index].has_joined;
         let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
         let state = &mut self.clients[client];
@@ -181,6 +188,11 @@ impl World {
         let withdraw = Some(state.token).filter(|_| !scheme.makes(Mistake::TryStays));
         let request = Request::Queue { id: state.id, number: 0, withdraw };
         self.ask(client, request);
+    }
+
+    /// A waiter looks of its own accord.
+    pub(crate) fn look_again(&mut self, client: usize, scheme: &Scheme) {
+        self.look(client, scheme);
     }
 
     /// Keeps or takes back its place, and withdraws the latest attempt.

@@ -8,13 +8,14 @@ use crate::fault::Fault;
 use crate::node::Key;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::world::{Site, Step, Violation, World};
+use crate::violation::Violation;
+use crate::world::{Site, Step, World};
 
 /// How often time passes before a waiter counts as waiting for ever.
 const PERIODS_MAX: u32 = 100;
 
-/// How many steps there are at most before nothing is under way.
-const STEPS_MAX: u32 = 5_000;
+/// How many steps there are at most before nothing is under way, or time passes nevertheless.
+pub(crate) const STEPS_MAX: u32 = 2_000;
 
 /// Follows the world to its end. Returns how often time had to pass.
 pub(crate) fn run(
@@ -25,7 +26,7 @@ pub(crate) fn run(
 ) -> Result<u32, Violation> {
     let has_faults = scheme.faults_max > 0;
     world.faults_left = 0;
-    world.looks_left = u16::MAX;
+    world.looks_left = scheme.looks_at_end();
     let mut steps = Vec::new();
     let mut take = |world: &mut World, step: Step| {
         trace.push(step);
@@ -42,6 +43,9 @@ pub(crate) fn run(
                 break;
             }
             if count == STEPS_MAX {
+                if scheme.may_spin() {
+                    break;
+                }
                 return Err(Violation::WaitsForEver);
             }
             take(&mut world, random.choose(&steps))?;
@@ -65,7 +69,7 @@ pub(crate) fn run(
 }
 
 /// Nodes that are down come up or stay down, and late commands arrive or do not.
-fn stopped_faults(world: &World, random: &mut Random) -> Vec<Step> {
+pub(crate) fn stopped_faults(world: &World, random: &mut Random) -> Vec<Step> {
     let mut faults = Vec::new();
     for (node, site) in world.sites.iter().enumerate() {
         if site.node.is_down && random.once_in(2) {
@@ -84,15 +88,18 @@ fn stopped_faults(world: &World, random: &mut Random) -> Vec<Step> {
 
 /// What runs out because nobody renews it; and a reservation now and then, as its owner may be far
 /// back in line elsewhere, and looks rarely.
-fn expiries(world: &World, random: &mut Random) -> Vec<Step> {
+pub(crate) fn expiries(world: &World, random: &mut Random) -> Vec<Step> {
     let mut faults = Vec::new();
     for (node, site) in world.sites.iter().enumerate() {
-        match site.node.key {
-            Key::Held(token) if world.has_ended(token) => faults.push(Fault::EndToken(node)),
-            Key::Reserved(id) if !world.is_waiting(id) || random.once_in(8) => {
+        for token in site.node.tokens() {
+            if world.has_ended(token) {
+                faults.push(Fault::EndToken(node, token));
+            }
+        }
+        if let Key::Reserved(id) = site.node.key {
+            if !world.is_waiting(id) || random.once_in(8) {
                 faults.push(Fault::EndReservation(node));
             }
-            _ => {}
         }
         for (place, waiter) in site.node.queue.iter().enumerate() {
             if waiter.has_lease && !world.is_waiting(waiter.id) {

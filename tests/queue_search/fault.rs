@@ -1,9 +1,11 @@
 //! Faults of clients, nodes and connections, and the passing of time.
 
 use crate::client::{Answer, Phase};
-use crate::node::Key;
-use crate::scheme::{Kind, Scheme};
-use crate::world::{Command, Order, Reply, Violation, World};
+use crate::kind::Kind;
+use crate::scheme::Scheme;
+use crate::token::Token;
+use crate::violation::Violation;
+use crate::world::{Command, Order, Reply, World};
 
 /// A fault, or one of its consequences. Where there are two numbers, the node is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +17,7 @@ pub(crate) enum Fault {
     /// The lease of the waiter in this place ends.
     EndLease(usize, usize),
     EndReservation(usize),
-    EndToken(usize),
+    EndToken(usize, Token),
     /// All tokens have ended that a restarted node forgot.
     EndQuarantine(usize),
     TimeOut(usize),
@@ -49,7 +51,7 @@ impl Fault {
             Self::Die(_) | Self::Vanish(..) => Kind::Death,
             Self::EndLease(..) => Kind::Lease,
             Self::EndReservation(_) => Kind::Reservation,
-            Self::EndToken(_) => Kind::Token,
+            Self::EndToken(..) => Kind::Token,
             Self::TimeOut(_) => Kind::Timeout,
             Self::LosePush(..) | Self::RepeatPush(..) | Self::FalsePush(..) => Kind::Push,
             Self::Cut(..) | Self::Late { .. } | Self::Never { .. } => Kind::Cut,
@@ -64,7 +66,7 @@ impl Fault {
         matches!(
             self,
             Self::Vanish(..)
-                | Self::EndToken(_)
+                | Self::EndToken(..)
                 | Self::EndQuarantine(_)
                 | Self::Late { .. }
                 | Self::Never { .. }
@@ -98,6 +100,10 @@ impl World {
             Fault::Never { node, client, index } => {
                 self.sites[node].links[client].late.remove(index);
             }
+            Fault::EndToken(node, token) => {
+                self.sites[node].node.end_token(token, scheme);
+                self.order = self.order.max(Order::OfClaims);
+            }
             Fault::Restart(node) => return self.restart(node, scheme),
             _ => self.pass(fault),
         }
@@ -129,16 +135,12 @@ impl World {
                     self.order = Order::None;
                 }
             }
-            Fault::EndReservation(node) | Fault::EndToken(node) => {
-                self.sites[node].node.key = Key::Free;
+            Fault::EndReservation(node) => {
+                self.sites[node].node.end_reservation();
                 self.order = self.order.max(Order::OfClaims);
             }
             Fault::LoseQueue(node) => {
-                let node = &mut self.sites[node].node;
-                node.queue.clear();
-                if let Key::Reserved(_) = node.key {
-                    node.key = Key::Free;
-                }
+                self.sites[node].node.lose_queue();
                 self.order = Order::None;
             }
             Fault::EndQuarantine(node) => self.sites[node].node.forgotten.clear(),
@@ -197,11 +199,7 @@ impl World {
     }
 
     fn restart(&mut self, node: usize, scheme: &Scheme) -> Result<(), Violation> {
-        let state = &mut self.sites[node].node;
-        if let Key::Held(token) = state.key {
-            state.forgotten.push(token);
-        }
-        (state.key, state.queue) = (Key::Free, Vec::new());
+        self.sites[node].node.lose_data();
         self.order = Order::None;
         for client in 0..self.clients.len() {
             self.cut(node, client, false);

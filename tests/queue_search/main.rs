@@ -18,6 +18,7 @@
 mod client;
 mod fair;
 mod fault;
+mod kind;
 mod node;
 mod possible_faults;
 mod random;
@@ -25,14 +26,17 @@ mod scheme;
 mod search;
 mod shrink;
 mod story;
+mod token;
+mod violation;
 mod walk;
 mod world;
 
-use scheme::{KINDS, Kind, Mistake, Scheme};
+use kind::{KINDS, Kind};
+use scheme::{Mistake, Scheme};
 use search::{Found, search};
 use std::hash::{BuildHasher, RandomState};
+use violation::Violation;
 use walk::{Failure, Totals, walk};
-use world::Violation;
 
 /// How many walks plain `cargo test` takes.
 const WALKS: u64 = 4000;

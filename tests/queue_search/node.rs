@@ -2,13 +2,7 @@
 //! search allows.
 
 use crate::scheme::{Mistake, Scheme};
-
-/// The value of an attempt. That of the first try of a call is also the waiter's id.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Token {
-    pub(crate) client: u8,
-    pub(crate) attempt: u16,
-}
+use crate::token::Token;
 
 /// The value of the lock's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -202,5 +196,33 @@ impl Node {
     fn remove_the_dead(&mut self) {
         let dead = self.queue.iter().take_while(|waiter| !waiter.has_lease).count();
         self.queue.drain(..dead);
+    }
+
+    /// The tokens that it keeps.
+    pub(crate) fn tokens(&self) -> Vec<Token> {
+        match self.key {
+            Key::Held(token) => vec![token],
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn end_token(&mut self, token: Token, _: &Scheme) {
+        self.delete(token);
+    }
+
+    pub(crate) fn end_reservation(&mut self) {
+        if let Key::Reserved(_) = self.key {
+            self.key = Key::Free;
+        }
+    }
+
+    pub(crate) fn lose_queue(&mut self) {
+        self.queue.clear();
+        self.end_reservation();
+    }
+
+    pub(crate) fn lose_data(&mut self) {
+        self.forgotten.extend(self.tokens());
+        (self.key, self.queue) = (Key::Free, Vec::new());
     }
 }

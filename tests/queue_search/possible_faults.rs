@@ -2,8 +2,9 @@
 
 use crate::client::Phase;
 use crate::fault::Fault;
-use crate::node::{Key, Token};
+use crate::node::Key;
 use crate::scheme::{Mistake, Scheme};
+use crate::token::Token;
 use crate::world::{Reply, Step, World};
 
 impl World {
@@ -82,12 +83,13 @@ impl World {
                 steps.push(Step::Fault(Fault::EndLease(node, place)));
             }
         }
-        match state.key {
-            Key::Held(token) if self.may_expire(token, scheme) => {
-                steps.push(Step::Fault(Fault::EndToken(node)));
+        for token in state.tokens() {
+            if self.may_expire(token, scheme) {
+                steps.push(Step::Fault(Fault::EndToken(node, token)));
             }
-            Key::Reserved(_) => steps.push(Step::Fault(Fault::EndReservation(node))),
-            _ => {}
+        }
+        if let Key::Reserved(_) = state.key {
+            steps.push(Step::Fault(Fault::EndReservation(node)));
         }
         if !state.forgotten.is_empty() && state.forgotten.iter().all(|token| self.has_ended(*token))
         {

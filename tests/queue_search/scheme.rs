@@ -1,5 +1,8 @@
 //! What a history may contain, and the wrong ways of the protocol.
 
+use crate::kind::{KINDS, Kind};
+use crate::random::Random;
+
 /// A rule of the protocol that is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mistake {
@@ -28,48 +31,6 @@ pub(crate) enum Mistake {
     /// Reservations of a node whose grants do not count lead to a claim.
     QuarantineReserves,
 }
-
-/// A kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Kind {
-    /// A client leaves before it has the lock.
-    GiveUp,
-    /// A client dies; from some point on, what it sent does not arrive.
-    Death,
-    /// A lease expires, also that of a living waiter.
-    Lease,
-    /// A reservation expires.
-    Reservation,
-    /// A token expires whose lock has ended.
-    Token,
-    /// A round takes too long, or the validity of a lock ends before its release.
-    Timeout,
-    /// A push is lost, repeated, or comes for nothing.
-    Push,
-    /// A connection is cut: replies are lost, and commands arrive late, twice, or never.
-    Cut,
-    /// A node loses its queue and its reservation, but no token.
-    QueueLoss,
-    /// A node restarts without its data.
-    Restart,
-    /// One node does not answer.
-    Down,
-}
-
-/// All kinds of faults.
-pub(crate) const KINDS: [Kind; 11] = [
-    Kind::GiveUp,
-    Kind::Death,
-    Kind::Lease,
-    Kind::Reservation,
-    Kind::Token,
-    Kind::Timeout,
-    Kind::Push,
-    Kind::Cut,
-    Kind::QueueLoss,
-    Kind::Restart,
-    Kind::Down,
-];
 
 /// The size of a history, and what may happen in it.
 #[derive(Clone, Debug)]
@@ -103,12 +64,41 @@ impl Scheme {
         }
     }
 
+    /// One of many sizes, with some of the kinds of faults.
+    pub(crate) fn any(random: &mut Random) -> Self {
+        let mut kinds = KINDS.to_vec();
+        // Some kinds only, mostly: a property that one kind suspends is checked with the others.
+        let keeps = 1 + random.below(4);
+        kinds.retain(|_| random.below(4) < keeps);
+        let has_faults = !random.once_in(5);
+        Self {
+            nodes: if random.once_in(4) { 5 } else { 3 },
+            clients: 2 + random.below(4),
+            calls: 1 + random.below(3) as u8,
+            faults_max: if has_faults { 1 + random.below(20) as u8 } else { 0 },
+            kinds: if has_faults { kinds } else { Vec::new() },
+            looks_max: 1000,
+            has_plain_client: random.once_in(8),
+            mistake: None,
+        }
+    }
+
     pub(crate) fn with_faults(self, faults_max: u8, kinds: &[Kind]) -> Self {
         Self { faults_max, kinds: kinds.to_vec(), ..self }
     }
 
     pub(crate) fn with(self, mistake: Mistake) -> Self {
         Self { mistake: Some(mistake), ..self }
+    }
+
+    /// How often waiters may look when faults have stopped.
+    pub(crate) fn looks_at_end(&self) -> u16 {
+        u16::MAX
+    }
+
+    /// May attempts fail again and again until time passes?
+    pub(crate) fn may_spin(&self) -> bool {
+        false
     }
 
     pub(crate) fn quorum(&self) -> usize {

@@ -3,7 +3,8 @@
 use crate::fair;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::world::{Step, Violation, World};
+use crate::violation::Violation;
+use crate::world::{Step, World};
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -3,14 +3,17 @@
 use crate::fair;
 use crate::random::Random;
 use crate::scheme::Scheme;
-use crate::world::{Step, Violation, World};
+use crate::violation::Violation;
+use crate::world::{Step, World};
 
 /// How many fair schedules are tried at the end of a history.
 const SCHEDULES: u64 = 8;
 
 /// Leaves out steps as long as what remains leads to the same violation.
 pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<Step> {
-    let mut best = repeat(scheme, what, trace).unwrap_or_else(|| trace.to_vec());
+    // A history that does not need a fair schedule to its end is easier to follow.
+    let schedules = if repeat(scheme, what, trace, 0).is_some() { 0 } else { SCHEDULES };
+    let mut best = repeat(scheme, what, trace, schedules).unwrap_or_else(|| trace.to_vec());
     let mut length = usize::MAX;
     while best.len() < length {
         length = best.len();
@@ -19,7 +22,7 @@ pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<St
             while last >= size {
                 let mut shorter = best.clone();
                 shorter.drain(last - size..last);
-                if let Some(found) = repeat(scheme, what, &shorter) {
+                if let Some(found) = repeat(scheme, what, &shorter, schedules) {
                     best = found;
                 }
                 last = (last - 1).min(best.len());
@@ -31,7 +34,7 @@ pub(crate) fn shrink(scheme: &Scheme, what: Violation, trace: &[Step]) -> Vec<St
 
 /// Takes the steps, without those that are not possible any more. Returns those that were taken if
 /// they lead to the violation.
-fn repeat(scheme: &Scheme, what: Violation, trace: &[Step]) -> Option<Vec<Step>> {
+fn repeat(scheme: &Scheme, what: Violation, trace: &[Step], schedules: u64) -> Option<Vec<Step>> {
     let mut world = World::new(scheme);
     let (mut possible, mut taken) = (Vec::new(), Vec::new());
     for step in trace {
@@ -51,5 +54,5 @@ fn repeat(scheme: &Scheme, what: Violation, trace: &[Step]) -> Option<Vec<Step>>
         let end = fair::run(world.clone(), scheme, &mut Random::new(seed), &mut Vec::new());
         end == Err(what)
     };
-    (0..SCHEDULES).any(ends_badly).then_some(taken)
+    (0..schedules).any(ends_badly).then_some(taken)
 }

@@ -1,10 +1,12 @@
 //! Random walks through histories that are too large for a search.
 
-use crate::client::Phase;
+use crate::client::{Client, Phase};
 use crate::fair;
+use crate::kind::Kind;
 use crate::random::Random;
-use crate::scheme::{KINDS, Kind, Scheme};
-use crate::world::{Step, Violation, World};
+use crate::scheme::Scheme;
+use crate::violation::Violation;
+use crate::world::{Step, World};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -44,29 +46,11 @@ pub(crate) struct Failure {
 /// scheme is fixed.
 pub(crate) fn walk(seed: u64, fixed: Option<&Scheme>, totals: &mut Totals) -> Result<(), Failure> {
     let mut random = Random::new(seed);
-    let scheme = fixed.cloned().unwrap_or_else(|| any_scheme(&mut random));
+    let scheme = fixed.cloned().unwrap_or_else(|| Scheme::any(&mut random));
     let mut trace = Vec::new();
     totals.walks += 1;
     let walked = follow(&scheme, &mut random, &mut trace, totals);
     walked.map_err(|what| Failure { what, scheme, trace })
-}
-
-fn any_scheme(random: &mut Random) -> Scheme {
-    let mut kinds = KINDS.to_vec();
-    // Some kinds only, mostly: a property that one kind suspends is checked with the others.
-    let keeps = 1 + random.below(4);
-    kinds.retain(|_| random.below(4) < keeps);
-    let has_faults = !random.once_in(5);
-    Scheme {
-        nodes: if random.once_in(4) { 5 } else { 3 },
-        clients: 2 + random.below(4),
-        calls: 1 + random.below(3) as u8,
-        faults_max: if has_faults { 1 + random.below(20) as u8 } else { 0 },
-        kinds: if has_faults { kinds } else { Vec::new() },
-        looks_max: 1000,
-        has_plain_client: random.once_in(8),
-        mistake: None,
-    }
 }
 
 fn follow(
@@ -85,11 +69,13 @@ fn follow(
         if let Step::Fault(fault) = step {
             *totals.faults.entry(fault.kind()).or_default() += 1;
         }
-        let held = holder(&world);
+        let held: Vec<bool> = world.clients.iter().map(is_holder).collect();
         world.take(step, scheme)?;
-        if let (None, Some(client)) = (held, holder(&world)) {
-            totals.grants += 1;
-            totals.overtaking += u64::from(world.clients[client].before != 0);
+        for (client, held) in world.clients.iter().zip(held) {
+            if !held && is_holder(client) {
+                totals.grants += 1;
+                totals.overtaking += u64::from(client.before != 0);
+            }
         }
         if random.once_in(100) {
             let length = trace.len();
@@ -100,8 +86,8 @@ fn follow(
     end(&world, scheme, random, trace, totals)
 }
 
-fn holder(world: &World) -> Option<usize> {
-    world.clients.iter().position(|client| client.phase == Phase::Holding)
+fn is_holder(client: &Client) -> bool {
+    client.phase == Phase::Holding
 }
 
 fn end(

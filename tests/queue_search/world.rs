@@ -2,8 +2,11 @@
 
 use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
-use crate::node::{Key, Node, Outcome, Request, Token};
-use crate::scheme::{Kind, Scheme};
+use crate::kind::Kind;
+use crate::node::{Key, Node, Outcome, Request};
+use crate::scheme::Scheme;
+use crate::token::Token;
+use crate::violation::Violation;
 
 /// A command on its way to a node. Answers to the commands of an earlier round are no votes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,6 +40,8 @@ pub(crate) struct Link {
     pub(crate) answer: Answer,
     /// Does the client believe that the node has reserved the key for it?
     pub(crate) is_hinted: bool,
+    /// Did the client, in this round, restore its share there?
+    pub(crate) restores: bool,
 }
 
 /// A node with its connections, one for each client.
@@ -84,23 +89,11 @@ pub(crate) enum Step {
     Fault(Fault),
 }
 
-/// What must never happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Violation {
-    TwoHolders,
-    /// A waiter who had joined a majority before another began is served after it.
-    Overtaken,
-    /// A waiter is never served.
-    WaitsForEver,
-    /// There is something left on a node at the end.
-    Residue,
-}
-
 impl World {
     pub(crate) fn new(scheme: &Scheme) -> Self {
         let links = vec![Link::default(); scheme.clients];
         let sites = vec![Site { node: Node::default(), links }; scheme.nodes];
-        let clients = (0..scheme.clients).map(|index| Client::new(index, scheme.calls)).collect();
+        let clients = (0..scheme.clients).map(|index| Client::new(index, scheme)).collect();
         let order = if scheme.has_plain_client { Order::OfClaims } else { Order::Strict };
         let (faults_left, looks_left) = (scheme.faults_max, scheme.looks_max);
         Self { sites, clients, order, faults_left, looks_left }
@@ -137,8 +130,8 @@ impl World {
     /// The looks that are possible.
     pub(crate) fn looks(&self, steps: &mut Vec<Step>) {
         if self.looks_left > 0 {
-            let waiting = |client: &usize| self.clients[*client].phase == Phase::Waiting;
-            steps.extend((0..self.clients.len()).filter(waiting).map(Step::Look));
+            let may_look = |client: &usize| self.clients[*client].phase.may_look();
+            steps.extend((0..self.clients.len()).filter(may_look).map(Step::Look));
         }
     }
 
@@ -146,7 +139,7 @@ impl World {
     pub(crate) fn take(&mut self, step: Step, scheme: &Scheme) -> Result<(), Violation> {
         match step {
             Step::Begin(client) => {
-                self.begin(client);
+                self.begin(client, scheme);
                 Ok(())
             }
             Step::Carry(node, client) => {
@@ -156,7 +149,7 @@ impl World {
             Step::Receive(node, client) => self.receive(node, client, scheme),
             Step::Look(client) => {
                 self.looks_left -= 1;
-                self.look(client, scheme);
+                self.look_again(client, scheme);
                 Ok(())
             }
             Step::Release(client) => {
@@ -216,6 +209,7 @@ impl World {
         let round = self.clients[client].round;
         for site in &mut self.sites {
             site.links[client].answer = Answer::Pending;
+            site.links[client].restores = false;
             site.links[client].commands.push(Command { round, request });
         }
     }
