@@ -12,8 +12,9 @@ use redlatch::{LockClient, LockError, LockGuard, LockState, Released};
 use support::cli::Value;
 use support::eventually;
 use support::fencing::{fenced, token};
-use support::locks::{LIMIT, LONG, take, value, without_restart_guard};
+use support::locks::{LIMIT, LONG, pttl, take, value, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
+use support::relay::{Relay, relayed, urls};
 use support::servers::Servers;
 use support::waiters::{BY_PUSH, await_keys, await_queued, holder, pushed};
 
@@ -233,4 +234,72 @@ fn without_a_queue_readers_and_writers_try_again_after_pauses() {
 
 fn take_if_free(client: &LockClient) -> bool {
     client.try_lock("name", LONG).unwrap().is_some()
+}
+
+/// As `twice::commands_repeated_later_do_not_affect_their_own_lock`, for a reader.
+#[test]
+fn commands_of_a_reader_that_are_repeated_later_do_not_shorten_its_share() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let client = holder(urls(&relays));
+    let short = Duration::from_secs(12);
+    let mut guard = client.request("name").ttl(short).shared().lock().unwrap();
+    guard.extend(LONG).unwrap();
+    relays.iter().for_each(Relay::deliver_again);
+    let left: Vec<_> = servers.iter().map(|server| pttl(server, "name")).collect();
+    assert!(left.iter().all(|left| *left > 20_000), "PTTL says {left:?}");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+#[test]
+fn an_inspection_shows_a_hundred_readers() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let readers: Vec<_> = (0..100).map(|_| read(&client).unwrap()).collect();
+    let seen = client.inspect("name").unwrap();
+    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+    assert_eq!(holders.len(), readers.len());
+}
+
+/// A waiter that stood far back, and so asks rarely, comes soon after readers before it have died.
+#[test]
+fn a_writer_far_back_is_served_when_the_readers_before_it_have_died() {
+    let servers = Servers::start(3);
+    let first = take(&holder(servers.urls()), "name", LONG);
+    let client = || without_restart_guard(servers.urls()).build().unwrap();
+    let ttl = Duration::from_millis(500);
+    let mut reading = Vec::new();
+    for _ in 0..40 {
+        let client = client();
+        reading.push(spawn_waiter(move || {
+            std::mem::forget(client.request("name").ttl(ttl).shared().lock().unwrap());
+        }));
+    }
+    await_queued(&servers, "name", 40);
+    let writer = client();
+    let waiting = spawn_waiter(move || drop(writer.lock("name", LONG).unwrap()));
+    // From now on the writer asks every six seconds.
+    std::thread::sleep(Duration::from_millis(2_500));
+    assert_eq!(first.release(), Ok(Released::InTime));
+    reading.into_iter().for_each(finish);
+    let start = Instant::now();
+    finish(waiting);
+    let taken = start.elapsed();
+    assert!(taken < ttl + Duration::from_millis(1_500), "the lock was free meanwhile: {taken:?}");
+}
+
+#[test]
+fn a_writer_comes_when_a_reader_that_stays_for_a_while_has_gone() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let request = client.request("name").ttl(LONG).shared();
+    let reader = request.hold_at_least(Duration::from_millis(100)).lock().unwrap();
+    let writer = pushed(servers.urls());
+    let waiting = spawn_waiter(move || drop(writer.lock("name", LONG).unwrap()));
+    await_queued(&servers, "name", 1);
+    std::thread::sleep(Duration::from_millis(50)); // the writer has looked, and sleeps
+    let start = Instant::now();
+    assert_eq!(reader.release(), Ok(Released::InTime));
+    finish(waiting);
+    assert!(start.elapsed() < Duration::from_millis(600), "{:?}", start.elapsed());
 }
