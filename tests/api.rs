@@ -42,6 +42,7 @@ mod queue_faults;
 mod queue_rights;
 mod queue_waiters;
 mod readers;
+mod readers_waiting;
 mod relay;
 mod release;
 mod request;

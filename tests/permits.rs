@@ -13,6 +13,7 @@ use redlatch::{LockClient, LockError, LockGuard, LockState, Released};
 use support::fencing::token;
 use support::locks::{LONG, pause, resume, take, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
+use support::relay::Relay;
 use support::servers::Servers;
 use support::waiters::{BY_PUSH, await_keys, await_queued, holder, pushed};
 
@@ -199,4 +200,14 @@ fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
         };
         assert_eq!((named, most), (count, 1024));
     }
+}
+
+/// A server that gets each command twice gives no client two permits.
+#[test]
+fn a_command_that_arrives_twice_takes_one_permit() {
+    let servers = Servers::start(3);
+    let relays: Vec<_> = servers.iter().map(Relay::doubling).collect();
+    let client = holder(relays.iter().map(Relay::url));
+    let held: Vec<_> = (0..3).map(|_| permit(&client, 3)).collect();
+    assert!(held.iter().all(Option::is_some), "{held:?}");
 }

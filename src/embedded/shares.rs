@@ -5,8 +5,8 @@ use super::command::Call;
 use super::queue::{bell_of, is_reservation, lease_of, reservation};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    ENDLESS, digits, enter, expire, first, malformed, millis, no, number, proof, put, read_set,
-    remaining, remove, value, withdraw, yes, yes_if,
+    digits, enter, expire, malformed, millis, no, number, proof, put, read_set, remaining, remove,
+    value, withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
 use super::sharing::{
@@ -213,7 +213,7 @@ pub(super) fn restore_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `release_shared.lua`, which has no `sharing.lua` before it.
 pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [_, permits, waiter, linger, reservation_ms, _]) = (words.keys, words.argv) else {
+    let ([key], [_, _, waiter, linger, reservation_ms, _]) = (words.keys, words.argv) else {
         return Err(malformed());
     };
     let (proof, ttl) = (proof(words)?, millis(words, 4)?);

@@ -1,0 +1,111 @@
+//! Readers and writers that wait for each other in the nodes' queue.
+
+#![expect(clippy::unwrap_used, reason = "an error fails the test")]
+
+use crate::support;
+
+use std::time::{Duration, Instant};
+
+use redlatch::{LockState, Released};
+use support::locks::{LONG, pttl, take, without_restart_guard};
+use support::queue::{finish, spawn_waiter};
+use support::relay::{Relay, relayed, urls};
+use support::servers::Servers;
+use support::waiters::{await_keys, await_queued, holder, pushed};
+
+/// A list in a reply has at most 64 elements.
+#[test]
+fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
+    const COUNT: usize = 70;
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let writer = take(&client, "name", LONG);
+    let threads: Vec<_> = (0..COUNT)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                client.request("name").owner("a reader").ttl(LONG).shared().lock().unwrap()
+            })
+        })
+        .collect();
+    await_queued(&servers, "name", COUNT);
+    let seen = client.inspect("name").unwrap();
+    assert_eq!(seen.waiters.len(), COUNT);
+    assert!(seen.waiters.iter().all(redlatch::QueuedWaiter::is_for_share));
+    drop(writer);
+    let readers: Vec<_> = threads.into_iter().map(finish).collect();
+    let seen = client.inspect("name").unwrap();
+    let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+    assert_eq!(holders.len(), COUNT);
+    assert!(holders.iter().all(|it| it.owner().unwrap().as_bytes() == b"a reader"));
+    drop(readers);
+    await_keys(&servers, &[]);
+}
+
+/// Waiters that stood far back ask rarely. One that has moved up must not go on like that.
+#[test]
+fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let short_lease = || without_restart_guard(servers.urls()).build().unwrap();
+    let before = take(&client, "name", LONG);
+    let readers: Vec<_> = (0..40)
+        .map(|_| {
+            let client = client.clone();
+            std::thread::spawn(move || {
+                let request = client.request("name").ttl(Duration::from_secs(3)).shared();
+                std::mem::forget(request.lock().unwrap());
+            })
+        })
+        .collect();
+    await_queued(&servers, "name", 40);
+    let writer = short_lease();
+    let waiting = spawn_waiter(move || {
+        let guard = writer.lock("name", LONG).unwrap();
+        (Instant::now(), guard.release())
+    });
+    await_queued(&servers, "name", 41);
+    drop(before);
+    readers.into_iter().for_each(finish);
+    let expired = Instant::now() + Duration::from_secs(3);
+    let (served, released) = finish(waiting);
+    assert_eq!(released, Ok(Released::InTime));
+    // Far back it would ask every six seconds.
+    assert!(served < expired + Duration::from_millis(1_500), "{:?}", served - expired);
+}
+
+/// As `twice::commands_repeated_later_do_not_affect_their_own_lock`, for a reader.
+#[test]
+fn commands_of_a_reader_that_are_repeated_later_do_not_shorten_its_share() {
+    let servers = Servers::start(3);
+    let relays = relayed(&servers);
+    let client = holder(urls(&relays));
+    let short = Duration::from_secs(12);
+    let mut guard = client.request("name").ttl(short).shared().lock().unwrap();
+    guard.extend(LONG).unwrap();
+    relays.iter().for_each(Relay::deliver_again);
+    let left: Vec<_> = servers.iter().map(|server| pttl(server, "name")).collect();
+    assert!(left.iter().all(|left| *left > 20_000), "PTTL says {left:?}");
+    assert_eq!(guard.release(), Ok(Released::InTime));
+}
+
+/// One of a few runs must not be held up by something else.
+#[test]
+fn a_writer_comes_when_a_reader_that_stays_for_a_while_has_gone() {
+    let servers = Servers::start(3);
+    let delays: Vec<Duration> = (0..5).map(|_| delay_after_a_stay(&servers)).collect();
+    assert!(delays.iter().any(|delay| *delay < Duration::from_millis(600)), "{delays:?}");
+}
+
+fn delay_after_a_stay(servers: &Servers) -> Duration {
+    let client = holder(servers.urls());
+    let request = client.request("name").ttl(LONG).shared();
+    let reader = request.hold_at_least(Duration::from_millis(100)).lock().unwrap();
+    let writer = pushed(servers.urls());
+    let waiting = spawn_waiter(move || drop(writer.lock("name", LONG).unwrap()));
+    await_queued(servers, "name", 1);
+    let start = Instant::now();
+    assert_eq!(reader.release(), Ok(Released::InTime));
+    finish(waiting);
+    start.elapsed()
+}
