@@ -1,12 +1,10 @@
 //! Clients that compete for one lock: each is a process of its own, with connections of its own,
-//! and writes down when it asked for the lock, got it and released it. The program runs itself
-//! again for that; the two talk in lines.
+//! and writes down when it asked for the lock, got it and released it.
 
+use crate::child::{self, ChildProcess};
 use crate::handoffs::{Record, nanos, now};
 use crate::peers::Peer;
 use crate::work::Blocking;
-use std::io::{self, BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -29,63 +27,31 @@ pub struct Order {
 }
 
 /// A contender's process, as seen from outside.
-pub struct Contender {
-    child: Child,
-    orders: Option<ChildStdin>,
-    answers: BufReader<ChildStdout>,
-}
+pub struct Contender(ChildProcess);
 
 impl Contender {
     /// Starts a client of these servers and waits until it has connected.
     pub fn start_all(count: usize, peer: Peer, urls: &[String]) -> Vec<Self> {
-        let mut all: Vec<_> = (0..count).map(|_| Self::start(peer, urls)).collect();
-        for contender in &mut all {
-            assert_eq!(contender.line(), "ready", "the contender connects");
+        let arguments = [&[peer.word()], urls].concat();
+        let start = |_| Self(ChildProcess::start(SUBCOMMAND, &arguments));
+        let mut all: Vec<_> = (0..count).map(start).collect();
+        for Self(process) in &mut all {
+            assert_eq!(process.answer(), "ready", "the contender connects");
         }
         all
     }
 
-    fn start(peer: Peer, urls: &[String]) -> Self {
-        let program = std::env::current_exe().expect("a program knows where it is");
-        let mut command = Command::new(program);
-        command.arg(SUBCOMMAND).arg(peer.word()).args(urls);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("this program can be run again");
-        let orders = child.stdin.take();
-        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Self { child, orders, answers }
-    }
-
     /// Begins what is ordered. Its end is awaited with [`finish`](Self::finish).
     pub fn begin(&mut self, order: &Order) {
-        let orders = self.orders.as_mut().expect("they are closed only at the end");
-        writeln!(orders, "{}", order.to_text()).expect("the contender listens");
+        self.0.order(order.to_text());
     }
 
     /// The locks that it had, in order.
     pub fn finish(&mut self) -> Vec<Record> {
-        let line = self.line();
+        let line = self.0.answer();
         let records = line.split(' ').filter(|word| !word.is_empty()).map(Record::from_text);
         let records: Option<_> = records.collect();
         records.expect("the contender sends a result; its output above says why it sent none")
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.answers.read_line(&mut line).expect("the contender's output can be read");
-        assert!(line.ends_with('\n'), "the contender ended; its output above says why");
-        line.trim_end().to_owned()
-    }
-}
-
-impl Drop for Contender {
-    fn drop(&mut self) {
-        // The process ends when its input is closed.
-        self.orders = None;
-        let _ = self.child.wait();
     }
 }
 
@@ -115,19 +81,12 @@ pub fn serve(arguments: &[String]) -> Result<(), String> {
     let by_itself = "this is started by the program itself";
     let (peer, urls) = arguments.split_first().ok_or(by_itself)?;
     let mut contend = Peer::from_word(peer).and_then(|peer| peer.contend(urls)).ok_or(by_itself)?;
-    say("ready")?;
-    for line in io::stdin().lock().lines() {
-        let line = line.map_err(|error| error.to_string())?;
-        let order = Order::from_text(&line).ok_or_else(|| format!("{line:?} is no order"))?;
+    child::say("ready")?;
+    child::serve(|line| {
+        let order = Order::from_text(line).ok_or_else(|| format!("{line:?} is no order"))?;
         let records: Vec<_> = contend(&order).into_iter().map(Record::to_text).collect();
-        say(&records.join(" "))?;
-    }
-    Ok(())
-}
-
-fn say(line: &str) -> Result<(), String> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|error| error.to_string())
+        Ok(records.join(" "))
+    })
 }
 
 /// Carries out an order.

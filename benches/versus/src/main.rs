@@ -7,10 +7,12 @@
 //! `scenarios` has the measurements, `peers` the libraries, `lane` their order in a run, `worker`
 //! the process of each, `work` the measured loop, and `figures` and `chart` the chart. Where each
 //! client is a process, `contender` is one, `handoffs` what their grants say, `traffic` the count
-//! of commands, and `services` the servers that are not Redis. Results are checked while they are
-//! measured: a lock that is not granted, not released or held twice ends the program.
+//! of commands, and `services` the servers that are not Redis. `child` runs this program again, as
+//! a worker or a contender. Results are checked while they are measured: a lock that is not
+//! granted, not released or held twice ends the program.
 
 mod chart;
+mod child;
 mod contender;
 mod figures;
 mod handoffs;
