@@ -7,7 +7,7 @@
 
 use crate::servers::{Servers, ask, field};
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::thread::{self, JoinHandle};
 
 /// The calls that each server has executed so far, those of scripts included.
@@ -26,6 +26,9 @@ pub fn calls_since(servers: &Servers, before: &[i64]) -> f64 {
     let sum: i64 = now.iter().zip(before).map(|(now, before)| now - before - 1).sum();
     sum as f64 / before.len() as f64
 }
+
+/// The command that ends a watch.
+const END: &[u8] = b"\"ECHO\" \"no more\"\r\n";
 
 /// The end of a queue's key.
 const JOIN: &[u8] = b":redlatch:queue\"";
@@ -105,7 +108,7 @@ pub struct Commands {
 
 /// Watches one server.
 pub struct Monitor {
-    stream: TcpStream,
+    address: SocketAddr,
     reader: JoinHandle<Commands>,
 }
 
@@ -113,24 +116,27 @@ impl Monitor {
     pub fn start(address: SocketAddr) -> Self {
         let mut stream = TcpStream::connect(address).expect("the server accepts");
         stream.write_all(b"MONITOR\r\n").expect("the server takes it");
-        let mut lines = BufReader::new(stream.try_clone().expect("a socket can be shared"));
+        let mut lines = BufReader::new(stream);
         let mut line = Vec::new();
         lines.read_until(b'\n', &mut line).expect("the server answers");
         assert_eq!(line, b"+OK\r\n", "the server lets itself be watched");
         let reader = thread::spawn(move || {
             let mut commands = Commands::default();
             line.clear();
-            while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0) {
+            while lines.read_until(b'\n', &mut line).is_ok_and(|count| count > 0)
+                && !line.ends_with(END)
+            {
                 commands.count(&line);
                 line.clear();
             }
             commands
         });
-        Self { stream, reader }
+        Self { address, reader }
     }
 
     pub fn stop(self) -> Commands {
-        let _ = self.stream.shutdown(Shutdown::Both);
+        // What was executed before this command is counted, however late the server writes it.
+        ask(self.address.port(), &["ECHO", "no more"]).expect("a running server answers");
         self.reader.join().expect("counting does not panic")
     }
 }
