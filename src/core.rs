@@ -104,7 +104,7 @@ impl Core {
             match operation.poll() {
                 Step::Send(request) if request.verb().is_answered() => {
                     let verb = request.verb();
-                    let is_queueing = matches!(verb, Verb::Queue | Verb::Await);
+                    let is_queueing = verb.is_queueing();
                     if is_queueing && !pause(&mut operation, &last, Time::ZERO) {
                         continue;
                     }

@@ -62,8 +62,8 @@ struct HeadEntry {
     since: Time,
     /// When its key will have expired. `None` as long as it holds no lock.
     key_expiry: Option<Time>,
-    /// Until when the nodes' word counts that another client holds the lock.
-    held_elsewhere_until: Time,
+    /// Until when it counts that another client holds the lock, if the nodes' last answers said so.
+    held_elsewhere_until: Option<Time>,
     /// The only thread that can give the lock up.
     bound_to: Option<ThreadId>,
 }
@@ -128,8 +128,8 @@ impl WaitQueues {
             let now = clock::now();
             let queue = queues.entry(Arc::clone(key)).or_default();
             let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
-            let is_held = expiry.is_some()
-                || queue.head.as_ref().is_some_and(|head| head.held_elsewhere_until > now);
+            let elsewhere = queue.head.as_ref().and_then(|head| head.held_elsewhere_until);
+            let is_held = expiry.is_some() || elsewhere.is_some_and(|until| until > now);
             if self.is_cancelled() {
                 queue.remove(waiter);
                 return Joined::Cancelled;
@@ -187,7 +187,7 @@ impl WaitQueue {
             number,
             since: clock::now(),
             key_expiry: None,
-            held_elsewhere_until: Time::ZERO,
+            held_elsewhere_until: None,
             bound_to: None,
         });
         number

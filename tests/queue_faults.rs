@@ -6,8 +6,9 @@ use crate::support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, Released};
+use redlatch::{Builder, LockClient, LockError, Released};
 use support::locks::{LIMIT, LONG, pause, resume, take};
+use support::queue::{finish, spawn_waiter};
 use support::redis::Server;
 use support::servers::Servers;
 use support::waiters::{BY_PUSH, Line, await_keys, await_queued, holder, pushed, with_lease};
@@ -166,4 +167,24 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     let served = line.end() - start;
     assert!(served < LEASE + BY_PUSH, "{served:?}");
     await_keys(&servers, &[]);
+}
+
+#[test]
+fn nodes_that_are_down_are_reported_to_a_thread_behind_one_that_waits_in_their_queue() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let client = client(servers.urls());
+    let first = client.clone();
+    let waiting = spawn_waiter(move || first.lock("name", LONG).map(drop));
+    await_queued(&servers, "name", 1);
+    // As long as they answer, that another client holds the lock is all that there is to say.
+    let behind = || client.try_lock_for("name", LONG, LEASE * 2);
+    assert!(behind().unwrap().is_none());
+    pause(&servers, 2);
+    let result = behind();
+    resume(&servers, 2);
+    assert!(matches!(result, Err(LockError::NoQuorum(_))), "{result:?}");
+    client.cancel_handle().cancel();
+    assert_eq!(finish(waiting), Err(LockError::Cancelled));
+    drop(held);
 }

@@ -18,10 +18,6 @@ use std::time::Duration;
 /// is reached: other processes ask now and then, and should find the lock free once.
 const PAUSE_AFTER_LIMIT: Duration = Duration::from_millis(20);
 
-/// For how long the nodes' word counts that another client holds the lock. A waiter in front asks
-/// every second.
-const HELD_ELSEWHERE: Duration = Duration::from_secs(3);
-
 impl LockClient {
     /// Acquires the lock, and emits events if there is a listener.
     pub(super) fn acquire(
@@ -63,8 +59,8 @@ impl LockClient {
         head: Option<&QueueHead>,
         until: Time,
     ) -> bool {
-        if let Some(head) = head.filter(|_| acquire.place().is_some()) {
-            head.handle().set_held_elsewhere(clock::now().after(HELD_ELSEWHERE));
+        if let Some(head) = head {
+            head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
         }
         let is_cancelled = self.core.cancellation.pause_until(until);
         if is_cancelled {

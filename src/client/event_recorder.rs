@@ -3,7 +3,7 @@
 use super::LockClient;
 use crate::clock::{self, Time};
 use crate::core::LastRound;
-use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verb, Verdict};
+use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
 use crate::guard::LockGuard;
@@ -165,9 +165,8 @@ impl Operation for RecordedAcquire<'_, '_> {
     fn poll(&mut self) -> Step<Acquired> {
         let step = self.acquire.poll();
         if let Step::Send(request) = &step {
-            let is_answered = request.verb().is_answered();
-            let is_queueing = matches!(request.verb(), Verb::Queue | Verb::Await);
-            self.is_attempt = is_answered && !is_queueing;
+            let verb = request.verb();
+            self.is_attempt = verb.is_answered() && !verb.is_queueing();
         }
         // A fenced lock may take a second round, and that is no second attempt.
         if matches!(&step, Step::Send(request) if request.verb().is_acquisition()) {

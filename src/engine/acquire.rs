@@ -179,8 +179,7 @@ impl Acquire {
             },
         };
         let deadline = self.deadline(now, now).min(self.end_of_single());
-        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
-        self.state = State::Asking { request, is_sent: false };
+        self.send(now, deadline, action);
     }
 
     /// The end of a round that begins now, in an attempt that began at `started`.

@@ -54,6 +54,12 @@ impl Verb {
         matches!(self, Self::Acquire | Self::Handoff | Self::Turn)
     }
 
+    /// Is it about waiting in the nodes' queue, and no attempt to take the lock?
+    #[must_use]
+    pub fn is_queueing(self) -> bool {
+        matches!(self, Self::Queue | Self::Await)
+    }
+
     /// Does it remove the key?
     #[must_use]
     pub fn is_removal(self) -> bool {

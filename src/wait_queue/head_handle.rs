@@ -27,8 +27,8 @@ impl HeadHandle {
     }
 
     /// A majority of the nodes has answered that another client holds the lock, and that counts
-    /// until then: waiters need not ask before they give up.
-    pub(crate) fn set_held_elsewhere(&self, until: Time) {
+    /// until then: waiters need not ask before they give up. `None` if it does not count any more.
+    pub(crate) fn set_held_elsewhere(&self, until: Option<Time>) {
         self.with_queue(|queue| {
             if let Some(head) = self.entry(queue) {
                 head.held_elsewhere_until = until;

@@ -28,17 +28,17 @@ impl Acquire {
         self.failure = Some(failure.clone());
         self.give_up_predecessor(now, NodeSet::EMPTY);
         let lock = request.lock().expect("an attempt names a lock").clone();
+        if let Some(place) = &mut self.place {
+            // The waiter's next request withdraws the attempt.
+            place.entry.lock = lock.clone();
+        }
         let is_useless = self.is_useless(ballot, &failure);
         if !is_useless && self.fail_over_to_queue(now, started, &lock, (ballot, &failure)) {
             return;
         }
-        let place = self.place.take();
-        let ttl = place.as_ref().map_or(self.ttl, |place| self.ttl.max(place.lease()));
-        let waiter = place.map(|place| place.waiter());
-        // A waiter may stand in the queue of any node.
-        let nodes = waiter.map_or(nodes, |_| NodeSet::all(self.rules.nodes));
-        let removal = Removal { lock, ttl, linger: None, waiter };
-        self.undo = Some(Request { action: Action::Undo(removal), nodes, ..request.clone() });
+        let removal = Removal { lock, ttl: self.ttl, linger: None, waiter: None };
+        let undo = Request { action: Action::Undo(removal), nodes, ..request.clone() };
+        self.undo = Some(self.leave(now).unwrap_or(undo));
         self.state = self.after_failure(now, (started, is_split), ballot, failure);
     }
 
@@ -51,21 +51,22 @@ impl Acquire {
         self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }
 
-    /// Do other clients hold the lock? If the caller's deadline cut the round short while answers
-    /// could still arrive, the round says nothing about the nodes, and the previous round counts.
+    /// Do other clients hold the lock?
     fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
-        match ballot.tally.answered_by_majority() {
-            Verdict::Won => true,
-            Verdict::Lost => false,
-            Verdict::Pending => {
-                let is_cut_short = request.deadline == self.end();
-                is_cut_short && matches!(self.failure, Some(Acquired::Contended))
-            }
-        }
+        ballot.tally.answered_by_majority() == Verdict::Won || self.is_cut_short(request, ballot)
+    }
+
+    /// Did the caller's deadline cut the round short, while answers could still arrive, and did the
+    /// previous round say that other clients hold the lock? Then the round says nothing about the
+    /// nodes, and the previous one counts.
+    pub(super) fn is_cut_short(&self, request: &Request, ballot: &Ballot) -> bool {
+        request.deadline == self.end()
+            && ballot.tally.answered_by_majority() == Verdict::Pending
+            && matches!(self.failure, Some(Acquired::Contended))
     }
 
     /// Are too many nodes misconfigured for any attempt?
-    fn is_useless(&self, ballot: &Ballot, failure: &Acquired) -> bool {
+    pub(super) fn is_useless(&self, ballot: &Ballot, failure: &Acquired) -> bool {
         let usable = self.rules.nodes - ballot.hopeless.len();
         usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer)
     }

@@ -20,8 +20,8 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Token, Ttl,
-    Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Share,
+    Token, Ttl, Verdict, quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,17 +48,6 @@ pub(super) struct Place {
     failed_turns: u32,
     /// How often the entry was renewed at the same place.
     pub(super) renewals: u32,
-}
-
-impl Place {
-    pub(super) fn waiter(&self) -> Token {
-        self.entry.waiter
-    }
-
-    /// How long its entry is kept.
-    pub(super) fn lease(&self) -> Ttl {
-        self.entry.lease
-    }
 }
 
 impl Acquire {
@@ -96,7 +85,6 @@ impl Acquire {
         }
         match &mut self.place {
             Some(place) => {
-                place.entry.lock = lock.clone();
                 place.failed_turns += 1;
                 place.entry.listens = place.failed_turns < BELIEVED_TURNS;
                 let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
@@ -144,11 +132,16 @@ impl Acquire {
     fn ask(&mut self, now: Time) {
         let Some(place) = &self.place else { return };
         let action = Action::Queue(place.entry.clone());
-        self.send(now, action);
+        self.send(now, self.round_end(now), action);
     }
 
-    fn send(&mut self, now: Time, action: Action) {
-        let deadline = self.deadline(now, now).min(self.end());
+    /// When a round of a waiter ends that begins now.
+    fn round_end(&self, now: Time) -> Time {
+        self.deadline(now, now).min(self.end())
+    }
+
+    /// Begins a round of all nodes that ends at `deadline`.
+    pub(super) fn send(&mut self, now: Time, deadline: Time, action: Action) {
         let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
         self.state = State::Asking { request, is_sent: false };
     }
@@ -157,13 +150,15 @@ impl Acquire {
     pub(super) fn asked(&mut self, now: Time, request: &Request, ballot: &Ballot) {
         let quorum = quorum(self.rules.nodes);
         let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
-        self.failure = Some(match is_answered {
-            _ if ballot.same_server => Acquired::SameServer,
-            true => Acquired::Contended,
-            false if self.is_cut_short(request, ballot) => Acquired::Contended,
-            false => Acquired::Unanswered,
-        });
-        let is_useless = ballot.same_server || self.rules.nodes - ballot.hopeless.len() < quorum;
+        let failure = if ballot.same_server {
+            Acquired::SameServer
+        } else if is_answered || self.is_cut_short(request, ballot) {
+            Acquired::Contended
+        } else {
+            Acquired::Unanswered
+        };
+        let is_useless = self.is_useless(ballot, &failure);
+        self.failure = Some(failure);
         if is_useless || now >= self.end() {
             return self.give_up_after(now);
         }
@@ -198,14 +193,6 @@ impl Acquire {
         self.proceed(now);
     }
 
-    /// Did the caller's deadline end the round, while the last complete one said that the lock is
-    /// held?
-    fn is_cut_short(&self, request: &Request, ballot: &Ballot) -> bool {
-        request.deadline == self.end()
-            && ballot.tally.answered_by_majority() == Verdict::Pending
-            && matches!(self.failure, Some(Acquired::Contended))
-    }
-
     /// Takes the lock if it is this waiter's turn, or goes on waiting.
     fn proceed(&mut self, now: Time) {
         let (is_called, end) = (self.is_called(), self.end());
@@ -217,9 +204,7 @@ impl Acquire {
         }
         let QueueEntry { lock, waiter, .. } = &place.entry;
         let action = Action::Await { key: Arc::clone(&lock.key), waiter: *waiter };
-        let deadline = place.renew_at.min(end);
-        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
-        self.state = State::Asking { request, is_sent: false };
+        self.send(now, place.renew_at.min(end), action);
     }
 
     /// Handles the end of waiting: the lock is reserved, or it is time to renew the entry.
@@ -255,9 +240,13 @@ impl Acquire {
         // What the nodes said counts for one turn.
         place.state.reserved = NodeSet::EMPTY;
         let waiter = place.entry.waiter;
+        let is_again = place.failed_turns > 0;
         self.attempts += 1;
-        let new = self.acquisition(entropy);
-        self.send(now, Action::Turn { new, waiter });
+        let mut new = self.acquisition(entropy);
+        if is_again {
+            new.lock = looking_elsewhere(new.lock, entropy.seed);
+        }
+        self.send(now, self.round_end(now), Action::Turn { new, waiter });
     }
 
     /// Ends the wait with the last failure.
@@ -279,7 +268,8 @@ impl Acquire {
         self.state = self.after_failure(now, (started, false), ballot, failure);
     }
 
-    fn leave(&mut self, now: Time) -> Option<Request> {
+    /// The removal of the waiter, if there is one: it may stand in the queue of any node.
+    pub(super) fn leave(&mut self, now: Time) -> Option<Request> {
         let QueueEntry { lock, waiter, lease, .. } = self.place.take()?.entry;
         let (ttl, waiter) = (self.ttl.max(lease), Some(waiter));
         let removal = Removal { lock, ttl, linger: None, waiter };
@@ -288,6 +278,15 @@ impl Acquire {
 
     /// The waiter of a lock that was just taken.
     pub(super) fn waiter(&self) -> Option<Token> {
-        self.place.as_ref().map(Place::waiter)
+        self.place.as_ref().map(|place| place.entry.waiter)
     }
+}
+
+/// The same permit, which the nodes look for from a random number on. In a first turn each node
+/// gives the permit that it has for the waiter, which is the same on nodes that agree on who holds
+/// which. Nodes that do not agree would give the same different permits again and again.
+fn looking_elsewhere(lock: LockId, seed: u64) -> LockId {
+    let permits = u64::from(lock.share().map_or(0, Share::permits));
+    let number = seed.checked_rem(permits).and_then(|number| u32::try_from(number).ok());
+    lock.with_permit(number)
 }

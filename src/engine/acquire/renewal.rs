@@ -5,7 +5,7 @@
 //! in front also ask when the key that they wait for expires, because no release follows then. If
 //! the nodes do not tell about reservations, they ask soon, and less and less often.
 
-use super::Acquire;
+use super::{Acquire, Acquired};
 use crate::clock::Time;
 use crate::engine::{QueueState, Ttl, quorum};
 use std::time::Duration;
@@ -54,6 +54,16 @@ impl Acquire {
             pause = pause.min(first.saturating_mul(places));
         }
         place.renew_at = now.after(pause);
+    }
+
+    /// Until when it counts that another client holds the lock, as the nodes said last: until they
+    /// have answered the next renewal. `None` before the waiter has a place in the queue, and if
+    /// too few nodes answered last.
+    #[must_use]
+    pub fn held_elsewhere_until(&self) -> Option<Time> {
+        let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
+        let is_contended = matches!(self.failure, Some(Acquired::Contended));
+        is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
     }
 
     /// Does a hint mean that it is time to ask, and not yet the turn? Nodes also ring for the

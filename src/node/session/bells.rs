@@ -32,7 +32,7 @@ const REFUSED: Duration = Duration::from_secs(30);
 #[derive(Debug, Default)]
 pub(super) struct Bells {
     pushes: Pushes,
-    /// The waiters whose bell the server remembers for this connection.
+    /// The waiters whose bell the server remembers for this connection: none unless pushes are on.
     heard: BTreeSet<Token>,
     /// The waiters whose bell rang.
     rings: VecDeque<Token>,
@@ -166,14 +166,14 @@ impl Session {
     pub(super) fn queued(&mut self, request: &Request, view: QueueView, counts: bool) -> QueueView {
         let is_reserved = view.is_reserved && counts;
         let waiter = request.waiter();
-        let is_heard = waiter.is_some_and(|waiter| self.bells.heard.contains(&waiter));
+        let is_heard = waiter.is_some_and(|waiter| self.is_heard(&waiter));
         self.bells.is_used = true;
         self.bells.rings.extend(waiter.filter(|_| is_reserved));
-        QueueView { is_reserved, is_heard: is_heard && self.bells.pushes == Pushes::On, ..view }
+        QueueView { is_reserved, is_heard, ..view }
     }
 
-    /// Processes the reply to a step of [`listen`](Self::listen).
-    /// `+OK` in doubt, behind half a push message for instance, is no refusal.
+    /// Processes the reply to a step of [`listen`](Self::listen). An `+OK` in doubt, behind half a
+    /// push message for instance, is no refusal.
     pub(super) fn listened(&mut self, meaning: Meaning, is_error: bool) -> Result<(), NodeError> {
         match meaning {
             Meaning::Nonsense(problem) => Err(problem),

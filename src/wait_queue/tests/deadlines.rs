@@ -122,15 +122,17 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
     let asking = alone(&queues);
     let asked_long_ago = clock::now().before(LONG);
     queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
-    asking.handle().set_held_elsewhere(from_now(LONG));
+    asking.handle().set_held_elsewhere(Some(from_now(LONG)));
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
         assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::TimedOut));
         assert!(clock::now() >= deadline);
     }
-    // What the nodes said long ago does not count.
-    asking.handle().set_held_elsewhere(clock::now());
-    let deadline = from_now(LONG);
-    let round = LONG - Duration::from_millis(50);
-    assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::NotQueued));
+    // What the nodes said long ago does not count, nor what they said before they fell silent.
+    for until in [Some(clock::now()), None] {
+        asking.handle().set_held_elsewhere(until);
+        let deadline = from_now(LONG);
+        let round = LONG - Duration::from_millis(50);
+        assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::NotQueued));
+    }
 }

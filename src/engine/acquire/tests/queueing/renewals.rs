@@ -126,3 +126,36 @@ fn a_waiter_that_moves_up_asks_soon_again() {
         until = next;
     }
 }
+
+#[test]
+fn a_lock_counts_as_held_by_another_client_until_the_next_renewal_is_answered() {
+    for place in [2, 56] {
+        let (mut script, until) = renewed_at(|queue| queue.place = place);
+        let (_, next) = renew(&mut script, until, place);
+        let round = rules(5).node_timeout;
+        assert_eq!(script.operation().held_elsewhere_until(), Some(next.after(round)), "{place}");
+        // Still so while the entry is being renewed.
+        script.answer_at(next, ballot("-----")).request();
+        assert_eq!(script.operation().held_elsewhere_until(), Some(next.after(round)), "{place}");
+    }
+}
+
+#[test]
+fn no_lock_counts_as_held_by_another_client_before_the_waiter_has_a_place() {
+    let (mut script, _) = refused(waiting(Wait::Forever));
+    assert_eq!(script.operation().held_elsewhere_until(), None);
+    script.answer(1_010, placed(2)).request();
+    assert!(script.operation().held_elsewhere_until().is_some());
+}
+
+#[test]
+fn no_lock_counts_as_held_by_another_client_once_too_few_nodes_answer() {
+    for (votes, is_known) in [("yyfff", false), ("-----", false), ("yyy--", true)] {
+        let (mut script, until) = renewed_at(|_| {});
+        script.answer_at(until, ballot("-----")).request();
+        script.answer_at(until, ballot(votes));
+        assert!(script.operation().place().is_some(), "{votes}");
+        let held_until = script.operation().held_elsewhere_until();
+        assert_eq!(held_until.is_some(), is_known, "{votes}: {held_until:?}");
+    }
+}
