@@ -6,7 +6,7 @@ use super::Context;
 use crate::contender::{Contender, Order};
 use crate::handoffs::{Handoffs, Record, nanos, now};
 use crate::peers::{PERMITS, Peer};
-use crate::report::{Figure, Findings, Table, Wanted, rate, time};
+use crate::report::{Figure, Findings, Table, Wanted, rate, seconds, time};
 use crate::traffic::{Monitor, Usage};
 use std::thread;
 use std::time::Duration;
@@ -33,6 +33,8 @@ struct Run {
     received: f64,
     evalsha: f64,
     eval: f64,
+    /// Seconds of all servers together, per grant.
+    servers_cpu: f64,
 }
 
 pub fn run(context: &Context) -> Vec<Findings> {
@@ -53,8 +55,8 @@ fn measure(context: &Context, index: usize) -> Run {
     let servers = &context.servers;
     let mut contenders =
         Contender::start_all(clients(context), Peer::RedlatchPermits, &servers.urls());
-    let seconds = if context.is_quick { SECONDS_QUICK } else { SECONDS };
-    let duration = context.handoff.duration.unwrap_or(Duration::from_secs(seconds));
+    let length = if context.is_quick { SECONDS_QUICK } else { SECONDS };
+    let duration = context.handoff.duration.unwrap_or(Duration::from_secs(length));
     let start = now() + nanos(Duration::from_millis(50));
     let opened = start + nanos(WARM_UP);
     let closed = opened + nanos(duration);
@@ -71,9 +73,9 @@ fn measure(context: &Context, index: usize) -> Run {
     };
     contenders.iter_mut().for_each(|contender| contender.begin(&order));
     sleep_until(opened);
-    let before = Usage::of(servers);
+    let (before, cpu) = (Usage::of(servers), servers.cpu_time());
     sleep_until(closed);
-    let usage = Usage::since(servers, &before);
+    let (usage, cpu) = (Usage::since(servers, &before), servers.cpu_time() - cpu);
     let monitor = Monitor::start(servers.addresses()[context.nodes - 1]);
     let began = now();
     sleep_until(end);
@@ -92,6 +94,7 @@ fn measure(context: &Context, index: usize) -> Run {
         received: usage.received / handoffs.count() as f64 / context.nodes as f64,
         evalsha: usage.evalsha.mean(),
         eval: usage.eval.mean(),
+        servers_cpu: cpu.as_secs_f64() / handoffs.count() as f64,
         handoffs,
     }
 }
@@ -181,6 +184,7 @@ fn costs(context: &Context, runs: &[Run]) -> Findings {
         "bytes",
         "EVALSHA",
         "EVAL",
+        "servers' CPU/grant",
     ]);
     for (index, run) in runs.iter().enumerate() {
         table.row([
@@ -189,8 +193,9 @@ fn costs(context: &Context, runs: &[Run]) -> Findings {
             format!("{:.1}", run.inner),
             format!("{:.2}", run.joins),
             format!("{:.0}", run.received),
-            crate::report::seconds(run.evalsha),
-            crate::report::seconds(run.eval),
+            seconds(run.evalsha),
+            seconds(run.eval),
+            seconds(run.servers_cpu),
         ]);
     }
     Findings {
@@ -200,7 +205,7 @@ fn costs(context: &Context, runs: &[Run]) -> Findings {
                 scripts made, `entries of the queue`, made or renewed (all counted with MONITOR on \
                 one node after the times were measured), and `bytes` that the node received. \
                 `EVALSHA` and `EVAL`: the servers' own time for a script named by its digest, and \
-                for one sent by its source."
+                for one sent by its source. `servers' CPU`: of all nodes together."
                 .to_owned(),
         table,
         figures: Vec::new(),
