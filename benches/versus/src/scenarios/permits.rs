@@ -117,10 +117,6 @@ fn grants(context: &Context, runs: &[Run]) -> Findings {
         "waited p50",
         "p99",
     ]);
-    let fairness = |run: &Run| {
-        let (fewest, most) = run.handoffs.fewest_and_most();
-        fewest as f64 / most.max(1) as f64
-    };
     for (index, run) in runs.iter().enumerate() {
         let handoffs = &run.handoffs;
         let (fewest, most) = handoffs.fewest_and_most();
@@ -128,7 +124,7 @@ fn grants(context: &Context, runs: &[Run]) -> Findings {
         table.row([
             (index + 1).to_string(),
             rate(handoffs.rate()),
-            format!("{:.2}", fairness(run)),
+            format!("{:.2}", run.fairness()),
             format!("{fewest}/{most}"),
             format!("{:.2}", handoffs.overtaken(MARGIN)),
             format!("{:.2}", handoffs.overtaken(Duration::ZERO)),
@@ -139,16 +135,6 @@ fn grants(context: &Context, runs: &[Run]) -> Findings {
             time(waits.quantile(0.99)),
         ]);
     }
-    let median =
-        |figure: &dyn Fn(&Run) -> f64| crate::lane::median(runs.iter().map(figure).collect());
-    let most = f64::from(PERMITS) / hold(context).as_secs_f64();
-    let figures = [
-        (
-            "of the grants/s that the holds leave room for",
-            median(&|run| run.handoffs.rate() / most),
-        ),
-        ("slowest client's share of the fastest's", median(&fairness)),
-    ];
     Findings {
         title: title(context, "order"),
         about: format!(
@@ -164,14 +150,35 @@ fn grants(context: &Context, runs: &[Run]) -> Findings {
             time(MARGIN),
         ),
         table,
-        figures: figures
-            .map(|(what, measured)| Figure {
-                what: format!("permits, {what}"),
-                measured,
-                wanted: Wanted::AtLeast(0.9),
-            })
-            .into(),
+        figures: figures(context, runs),
         groups: Vec::new(),
+    }
+}
+
+fn figures(context: &Context, runs: &[Run]) -> Vec<Figure> {
+    let median =
+        |figure: &dyn Fn(&Run) -> f64| crate::lane::median(runs.iter().map(figure).collect());
+    let most = f64::from(PERMITS) / hold(context).as_secs_f64();
+    let figures = [
+        (
+            "of the grants/s that the holds leave room for",
+            median(&|run| run.handoffs.rate() / most),
+        ),
+        ("slowest client's share of the fastest's", median(&Run::fairness)),
+    ];
+    let figure = |(what, measured)| Figure {
+        what: format!("permits, {what}"),
+        measured,
+        wanted: Wanted::AtLeast(0.9),
+    };
+    figures.map(figure).into()
+}
+
+impl Run {
+    /// The grants of the client with the fewest, as a share of those of the one with the most.
+    fn fairness(&self) -> f64 {
+        let (fewest, most) = self.handoffs.fewest_and_most();
+        fewest as f64 / most.max(1) as f64
     }
 }
 
