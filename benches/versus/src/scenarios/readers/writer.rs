@@ -3,7 +3,7 @@
 use super::super::Context;
 use super::PROCESSES;
 use crate::contender::{Contender, Order};
-use crate::handoffs::{Durations, Handoffs, Record, nanos, now};
+use crate::handoffs::{Durations, Record, nanos, now};
 use crate::peers::Peer;
 use crate::report::{Figure, Findings, Table, Wanted, rate, time};
 use std::time::Duration;
@@ -127,16 +127,16 @@ fn measure(context: &Context, hold: Duration) -> Run {
     let reads: Vec<Record> = readers.iter_mut().flat_map(Contender::finish).collect();
     drop((readers, writer));
     servers.expect_gone(&prefix, context.nodes);
-    let run = Run::new(hold, reads, writes, duration);
+    let run = Run::new(hold, &reads, &writes, duration);
     assert!(run.readers > 0.0, "no reader had the lock");
     run
 }
 
 impl Run {
     /// Panics if a reader held the lock beside a writer.
-    fn new(hold: Duration, reads: Vec<Record>, writes: Vec<Record>, duration: Duration) -> Self {
+    fn new(hold: Duration, reads: &[Record], writes: &[Record], duration: Duration) -> Self {
         let (mut holds, mut handovers, mut overtaken) = (Vec::new(), Vec::new(), 0);
-        for write in &writes {
+        for write in writes {
             let is_beside =
                 |read: &&Record| read.granted < write.releasing && write.granted < read.releasing;
             assert!(!reads.iter().any(|read| is_beside(&read)), "a reader beside the writer");
@@ -154,7 +154,7 @@ impl Run {
             hold,
             readers: counted().count() as f64 / duration.as_secs_f64(),
             writers: writes.len(),
-            waits: Handoffs::new(&[writes.clone()], 0..u64::MAX).waits(),
+            waits: Durations::new(writes.iter().map(|write| write.granted - write.asked)),
             holds: Durations::new(holds.into_iter()),
             handovers: Durations::new(handovers.into_iter()),
             overtaken: overtaken as f64 / writes.len().max(1) as f64,
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn the_readers_that_held_the_lock_while_the_writer_waited_count() {
         let reads = [record(0, 10, 20), record(0, 10, 50), record(30, 35, 60), record(40, 90, 95)];
-        let run = Run::new(Duration::ZERO, reads.into(), [record(30, 62, 70)].into(), HELD);
+        let run = Run::new(Duration::ZERO, &reads, &[record(30, 62, 70)], HELD);
         assert_eq!(run.waits.quantile(1.0), Duration::from_nanos(32));
         assert_eq!(run.holds.quantile(1.0), Duration::from_nanos(40));
         assert_eq!(run.handovers.quantile(1.0), Duration::from_nanos(2));
@@ -185,6 +185,6 @@ mod tests {
     #[should_panic(expected = "a reader beside the writer")]
     fn a_reader_beside_the_writer_is_noticed() {
         let (read, write) = (record(0, 1, 4), record(2, 3, 5));
-        let _ = Run::new(Duration::ZERO, [read].into(), [write].into(), HELD);
+        let _ = Run::new(Duration::ZERO, &[read], &[write], HELD);
     }
 }
