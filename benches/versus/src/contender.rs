@@ -23,6 +23,8 @@ pub struct Order {
     pub hold: Duration,
     /// The longest pause after a release; each is random.
     pub pause: Duration,
+    /// The least time from one request to the next.
+    pub every: Duration,
     pub asks: usize,
 }
 
@@ -57,20 +59,22 @@ impl Contender {
 
 impl Order {
     fn to_text(&self) -> String {
-        let (hold, pause) = (nanos(self.hold), nanos(self.pause));
-        format!("{} {} {} {hold} {pause} {}", self.resource, self.start, self.end, self.asks)
+        let [hold, pause, every] = [self.hold, self.pause, self.every].map(nanos);
+        let Self { resource, start, end, asks, .. } = self;
+        format!("{resource} {start} {end} {hold} {pause} {every} {asks}")
     }
 
     fn from_text(text: &str) -> Option<Self> {
         let (resource, numbers) = text.split_once(' ')?;
         let numbers: Option<Vec<u64>> = numbers.split(' ').map(|word| word.parse().ok()).collect();
-        let [start, end, hold, pause, asks] = numbers?[..] else { return None };
+        let [start, end, hold, pause, every, asks] = numbers?[..] else { return None };
         Some(Self {
             resource: resource.to_owned(),
             start,
             end,
             hold: Duration::from_nanos(hold),
             pause: Duration::from_nanos(pause),
+            every: Duration::from_nanos(every),
             asks: usize::try_from(asks).ok()?,
         })
     }
@@ -96,17 +100,22 @@ pub fn contend<B: Blocking>(peer: &B, order: &Order) -> Vec<Record> {
     thread::sleep(Duration::from_nanos(order.start.saturating_sub(now())));
     let mut asked = now();
     while asked < order.end && records.len() < order.asks {
+        let before = peer.attempts();
         let held = peer.acquire(&order.resource, true);
         let granted = now();
+        let (permit, attempts) = (peer.permit(&held), peer.attempts() - before);
         if !order.hold.is_zero() {
             thread::sleep(order.hold);
         }
         let releasing = now();
         peer.release(held);
-        records.push(Record { asked, granted, releasing, released: now() });
+        let released = now();
+        records.push(Record { asked, granted, releasing, released, permit, attempts });
         if !order.pause.is_zero() {
             thread::sleep(Duration::from_nanos(random.next() % nanos(order.pause)));
         }
+        let next = asked + nanos(order.every);
+        thread::sleep(Duration::from_nanos(next.saturating_sub(now())));
         asked = now();
     }
     records

@@ -4,6 +4,7 @@
 //! All times are nanoseconds of CLOCK_MONOTONIC, which is one clock for all processes of a machine.
 
 use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub struct Record {
     pub releasing: u64,
     /// That call has returned.
     pub released: u64,
+    /// Which of several permits it was, if there are several.
+    pub permit: Option<u32>,
+    /// How often the nodes were asked for it, of the libraries that say so.
+    pub attempts: u64,
 }
 
 /// A grant to one of the clients.
@@ -49,30 +54,44 @@ pub fn nanos(duration: Duration) -> u64 {
 impl Record {
     /// As text, for another process.
     pub fn to_text(self) -> String {
-        format!("{}:{}:{}:{}", self.asked, self.granted, self.releasing, self.released)
+        let Self { asked, granted, releasing, released, permit, attempts } = self;
+        let permit = permit.map_or(0, |permit| permit + 1);
+        format!("{asked}:{granted}:{releasing}:{released}:{permit}:{attempts}")
     }
 
     pub fn from_text(text: &str) -> Option<Self> {
         let times: Option<Vec<u64>> = text.split(':').map(|word| word.parse().ok()).collect();
-        let [asked, granted, releasing, released] = times?[..] else { return None };
-        Some(Self { asked, granted, releasing, released })
+        let [asked, granted, releasing, released, permit, attempts] = times?[..] else {
+            return None;
+        };
+        let permit = u32::try_from(permit).ok()?.checked_sub(1);
+        Some(Self { asked, granted, releasing, released, permit, attempts })
     }
 }
 
 impl Handoffs {
-    /// Puts the records of all clients in order. Panics if two clients held the lock at once: the
-    /// time from `granted` to `releasing` belongs to one alone.
+    /// Puts the records of all clients in order. Panics if two clients held the lock, or the same
+    /// permit of it, at once: the time from `granted` to `releasing` belongs to one alone.
     pub fn new(clients: &[Vec<Record>], window: Range<u64>) -> Self {
         let of_client = |(client, records): (usize, &Vec<Record>)| {
             records.iter().map(|&record| Grant { client, record }).collect::<Vec<_>>()
         };
         let mut grants: Vec<_> = clients.iter().enumerate().flat_map(of_client).collect();
         grants.sort_by_key(|grant| grant.record.granted);
-        for pair in grants.windows(2) {
-            let (held, next) = (pair[0].record, pair[1].record);
-            assert!(held.releasing <= next.granted, "two holders of one lock at the same time");
+        let all = Self { grants, clients: clients.len(), window };
+        for (held, next) in all.successions() {
+            let is_free = held.record.releasing <= next.record.granted;
+            assert!(is_free, "two holders of one lock at the same time");
         }
-        Self { grants, clients: clients.len(), window }
+        all
+    }
+
+    /// Each grant with the one before it, of the same permit.
+    fn successions(&self) -> impl Iterator<Item = (&Grant, &Grant)> {
+        let mut last = HashMap::new();
+        self.grants.iter().filter_map(move |next| {
+            last.insert(next.record.permit, next).map(|held: &Grant| (held, next))
+        })
     }
 
     /// The same grants, of which another part of the run counts.
@@ -120,6 +139,13 @@ impl Handoffs {
         (fewest, counts.iter().max().copied().unwrap_or(0))
     }
 
+    /// Attempts per grant that came after the first one and failed: each was a waiter's turn, and
+    /// a majority refused.
+    pub fn failed_turns(&self) -> f64 {
+        let failed = self.counted().map(|grant| grant.record.attempts.saturating_sub(2));
+        failed.sum::<u64>() as f64 / self.count().max(1) as f64
+    }
+
     /// How long the requests of the window waited, whether or not they were granted in it.
     pub fn waits(&self) -> Durations {
         let records = self.grants.iter().map(|grant| grant.record);
@@ -139,8 +165,7 @@ impl Handoffs {
     }
 
     fn free_if(&self, is_counted: impl Fn(&Grant, &Grant) -> bool) -> Durations {
-        let pairs = self.grants.windows(2).map(|pair| (&pair[0], &pair[1]));
-        let counted = pairs.filter(|(held, next)| {
+        let counted = self.successions().filter(|(held, next)| {
             self.window.contains(&next.record.granted) && is_counted(held, next)
         });
         Durations::new(counted.map(|(held, next)| next.record.granted - held.record.releasing))
@@ -178,7 +203,7 @@ mod tests {
     fn held(asked: u64, granted: u64) -> Record {
         let times = [asked, granted, granted + 10, granted + 11].map(|ms| ms * MS);
         let [asked, granted, releasing, released] = times;
-        Record { asked, granted, releasing, released }
+        Record { asked, granted, releasing, released, permit: None, attempts: 1 }
     }
 
     fn overtaken(clients: &[Vec<Record>], margin: u64) -> f64 {
@@ -225,10 +250,41 @@ mod tests {
         let _ = Handoffs::new(&[vec![held(0, 1)], vec![held(0, 10)]], 0..MS);
     }
 
+    /// A grant of a permit.
+    fn with(permit: u32, record: Record) -> Record {
+        Record { permit: Some(permit), ..record }
+    }
+
+    #[test]
+    fn permits_are_held_beside_one_another() {
+        let clients = [vec![with(0, held(0, 1)), with(1, held(11, 17))], vec![with(1, held(0, 2))]];
+        let handoffs = Handoffs::new(&clients, 0..20 * MS);
+        // The second permit, from the release at 12 ms to the grant at 17 ms.
+        assert_eq!(handoffs.free().quantile(0.5), Duration::from_millis(5));
+        assert_eq!(handoffs.free().count(), 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "two holders")]
+    fn two_holders_of_a_permit_are_noticed() {
+        let clients = [vec![with(1, held(0, 1)), with(0, held(0, 2))], vec![with(1, held(0, 9))]];
+        let _ = Handoffs::new(&clients, 0..MS);
+    }
+
+    #[test]
+    fn turns_that_failed_are_those_between_the_first_attempt_and_the_last() {
+        let attempts = |attempts, record| Record { attempts, ..record };
+        let grants = vec![attempts(1, held(0, 1)), attempts(2, held(0, 20)), held(0, 40)];
+        let clients = [grants, vec![attempts(4, held(0, 60))]];
+        assert_eq!(Handoffs::new(&clients, 0..100 * MS).failed_turns(), 2.0 / 4.0);
+    }
+
     #[test]
     fn text_and_back() {
-        let record = held(3, 4);
-        assert_eq!(Record::from_text(&record.to_text()), Some(record));
+        for permit in [None, Some(0), Some(7)] {
+            let record = Record { permit, attempts: 3, ..held(3, 4) };
+            assert_eq!(Record::from_text(&record.to_text()), Some(record));
+        }
         assert_eq!(Record::from_text("1:2:3"), None);
     }
 }

@@ -44,7 +44,13 @@ impl Setup<'_> {
             marker: self.servers.directory().join(marker),
             urls: self.urls.to_vec(),
         };
-        let workers = (0..self.processes).map(|_| Worker::start(&job)).collect();
+        let start = |index| {
+            // Processes whose locks are always free use locks of their own.
+            let is_shared = self.kind != Kind::Free || self.processes == 1;
+            let prefix = if is_shared { prefix.clone() } else { format!("{prefix}:{index}") };
+            Worker::start(&Job { prefix, ..job.clone() })
+        };
+        let workers = (0..self.processes).map(start).collect();
         let name = peer.name().to_owned();
         let mut lane = Lane { name, prefix, workers, slices: Vec::new(), connections: 0 };
         lane.run(Duration::from_millis(100), self.servers);

@@ -73,7 +73,9 @@ fn usage() -> String {
                     \x20      redlatch-versus --redraw\n\
                     handoff:   [--clients W] [--hold-ms H] [--pause MS] [--margin-ms X] \
                     [--seconds S]\n\
-                    waiting:   [--clients W] [--seconds S]\n\n\
+                    waiting:   [--clients W] [--seconds S]\n\
+                    readers:   [--seconds S]\n\
+                    permits:   [--clients W] [--hold-ms H] [--pause MS] [--seconds S]\n\n\
                     Without a scenario, all run, and the chart is drawn (not with --quick). \
                     --redraw draws\nit from figures.tsv, the figures of the last run:\n"
             .to_owned();

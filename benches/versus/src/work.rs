@@ -22,6 +22,8 @@ pub enum Kind {
     Free,
     /// All threads compete for one lock, and hold it for [`HOLD`].
     Contended,
+    /// As [`Free`](Self::Free), but all threads are readers of one lock: none waits.
+    Readers,
 }
 
 /// One slice of measuring.
@@ -52,12 +54,25 @@ pub struct Slice {
     pub acquire: Histogram,
 }
 
+impl Kind {
+    const ALL: [Self; 3] = [Self::Free, Self::Contended, Self::Readers];
+
+    /// The name on the command line of a worker.
+    pub fn word(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+}
+
 impl Plan {
     /// The resource of the `index`-th thread.
     pub fn resource(&self, index: usize) -> String {
         match self.kind {
             Kind::Free => format!("{}:{index}", self.prefix),
-            Kind::Contended => format!("{}:same", self.prefix),
+            Kind::Contended | Kind::Readers => format!("{}:same", self.prefix),
         }
     }
 
@@ -102,6 +117,16 @@ pub trait Blocking: Sync {
     fn acquire(&self, resource: &str, is_contended: bool) -> Self::Held<'_>;
 
     fn release<'a>(&'a self, held: Self::Held<'a>);
+
+    /// Which permit it is, of a peer that takes permits.
+    fn permit(&self, _held: &Self::Held<'_>) -> Option<u32> {
+        None
+    }
+
+    /// How often nodes were asked for a lock so far, of a peer that counts it.
+    fn attempts(&self) -> u64 {
+        0
+    }
 }
 
 /// Runs a slice of a plan in threads.

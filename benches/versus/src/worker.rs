@@ -16,7 +16,7 @@ pub struct Job {
     pub peer: Peer,
     pub kind: Kind,
     pub threads: usize,
-    /// What its keys begin with. Workers that contend share it, others do not.
+    /// What its keys begin with. Workers that contend or read share it, others do not.
     pub prefix: String,
     pub marker: PathBuf,
     pub urls: Vec<String>,
@@ -52,9 +52,8 @@ impl Worker {
 
 impl Job {
     fn arguments(&self) -> Vec<String> {
-        let kind = if self.kind == Kind::Contended { "contended" } else { "free" };
         let marker = self.marker.display().to_string();
-        let mut arguments = vec![self.peer.word(), kind.to_owned(), self.threads.to_string()];
+        let mut arguments = vec![self.peer.word(), self.kind.word(), self.threads.to_string()];
         arguments.extend([self.prefix.clone(), marker]);
         arguments.extend_from_slice(&self.urls);
         arguments
@@ -64,7 +63,7 @@ impl Job {
         let [peer, kind, threads, prefix, marker, urls @ ..] = arguments else { return None };
         Some(Self {
             peer: Peer::from_word(peer)?,
-            kind: if kind == "contended" { Kind::Contended } else { Kind::Free },
+            kind: Kind::from_word(kind)?,
             threads: threads.parse().ok()?,
             prefix: prefix.clone(),
             marker: Path::new(marker).to_owned(),

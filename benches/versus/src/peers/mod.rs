@@ -12,6 +12,7 @@ mod zookeeper;
 use crate::contender::{Order, contend};
 use crate::handoffs::Record;
 use crate::work::{self, Blocking, Plan, Slice};
+pub use redlatch::PERMITS;
 use redlatch::Way;
 
 /// A library, and the way to use it.
@@ -25,6 +26,10 @@ pub enum Peer {
     RedlatchFenced,
     /// This library, two resources at once.
     RedlatchTwo,
+    /// This library, as a reader of a lock.
+    RedlatchReader,
+    /// This library, one of [`PERMITS`] of a lock.
+    RedlatchPermits,
     /// rslock on tokio's default runtime, one worker per processor.
     Rslock,
     /// rslock on tokio's current-thread runtime.
@@ -49,11 +54,13 @@ pub enum Peer {
     Zookeeper,
 }
 
-pub const ALL: [Peer; 15] = [
+pub const ALL: [Peer; 17] = [
     Peer::Redlatch,
     Peer::RedlatchDrop,
     Peer::RedlatchFenced,
     Peer::RedlatchTwo,
+    Peer::RedlatchReader,
+    Peer::RedlatchPermits,
     Peer::Rslock,
     Peer::RslockSingle,
     Peer::RslockThreads,
@@ -78,6 +85,8 @@ impl Peer {
             Self::RedlatchDrop => "redlatch, drop",
             Self::RedlatchFenced => "redlatch, fenced",
             Self::RedlatchTwo => "redlatch, two resources",
+            Self::RedlatchReader => "redlatch, readers",
+            Self::RedlatchPermits => "redlatch, permits",
             Self::Rslock => "rslock 0.10, tokio multi-thread",
             Self::RslockSingle => "rslock 0.10, tokio current-thread",
             Self::RslockThreads => "rslock 0.10, threads in block_on",
@@ -108,6 +117,8 @@ impl Peer {
             Self::RedlatchDrop => blocking(redlatch::Redlatch::new(urls, Way::Drop)),
             Self::RedlatchFenced => blocking(redlatch::Redlatch::new(urls, Way::Fenced)),
             Self::RedlatchTwo => blocking(redlatch::Redlatch::new(urls, Way::Two)),
+            Self::RedlatchReader => blocking(redlatch::Redlatch::new(urls, Way::Reader)),
+            Self::RedlatchPermits => blocking(redlatch::Redlatch::new(urls, Way::Permit)),
             Self::Redlock => blocking(blocking::Redlock::new(urls)),
             Self::Redsync => blocking(blocking::Redsync::new(urls)),
             Self::Floor => blocking(floor::Floor::new(urls)),
@@ -140,6 +151,8 @@ impl Peer {
         let rslock = |delay| rslock::Threads::new(urls, rslock::current_thread(), delay);
         Some(match self {
             Self::Redlatch => contending(redlatch::Redlatch::new(urls, Way::Release)),
+            Self::RedlatchReader => contending(redlatch::Redlatch::new(urls, Way::Reader)),
+            Self::RedlatchPermits => contending(redlatch::Redlatch::new(urls, Way::Permit)),
             Self::RslockSingle => contending(rslock(rslock::RETRY_DELAY)),
             Self::RslockDefaults => contending(rslock(rslock::RETRY_DELAY_DEFAULT)),
             Self::Etcd => contending(etcd::Etcd::new(&urls[0])),

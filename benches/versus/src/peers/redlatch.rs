@@ -1,24 +1,34 @@
 //! This library.
 
 use crate::work::{Blocking, TTL};
-use ::redlatch::{LockClient, LockGuard, Released};
+use ::redlatch::{Event, LockClient, LockGuard, Released};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+/// How many permits there are.
+pub const PERMITS: u32 = 8;
 
 /// One client for all threads.
 pub struct Redlatch {
     client: LockClient,
     way: Way,
+    attempts: Arc<AtomicU64>,
 }
 
 /// Which kind of lock is acquired, and how it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// With `release()`, which waits for a majority's answer. So do the next two.
+    /// With `release()`, which waits for a majority's answer. So do the next four.
     Release,
     /// With a fencing token.
     Fenced,
     /// Two resources at once.
     Two,
+    /// As a reader.
+    Reader,
+    /// One of [`PERMITS`].
+    Permit,
     /// By dropping the guard, which waits for nothing.
     Drop,
 }
@@ -29,12 +39,22 @@ impl Redlatch {
         // guard changes no command; it would only delay the first lock by a minute.
         // A long timeout: a machine that stalls for a moment must not end the whole run.
         let client = LockClient::builder().nodes(urls).restart_guard(false);
-        let client = client.node_timeout(Duration::from_secs(1)).build();
+        let mut client = client.node_timeout(Duration::from_secs(1));
+        let attempts = Arc::<AtomicU64>::default();
+        if way == Way::Permit {
+            let counted = Arc::clone(&attempts);
+            client = client.on_event(move |event| {
+                if matches!(event, Event::Attempt { .. }) {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        let client = client.build();
         let client = client.expect("the servers' URLs can be used");
         // Connects and waits as long as a busy machine needs: the measured calls do not wait.
         let resource = format!("versus:connect:{}", std::process::id());
         drop(client.lock(resource, TTL).expect("a majority of the servers can be reached"));
-        Self { client, way }
+        Self { client, way, attempts }
     }
 }
 
@@ -42,15 +62,18 @@ impl Blocking for Redlatch {
     type Held<'a> = LockGuard;
 
     fn acquire(&self, resource: &str, is_contended: bool) -> LockGuard {
+        let request = match self.way {
+            Way::Release | Way::Drop => self.client.request(resource),
+            Way::Fenced => self.client.request(resource).fenced(),
+            Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
+            Way::Reader => self.client.request(resource).shared(),
+            Way::Permit => self.client.request(resource).permits(PERMITS),
+        };
+        let request = request.ttl(TTL);
         if is_contended {
-            self.client.lock(resource, TTL).expect("a majority of the servers answers")
+            request.lock().expect("a majority of the servers answers")
         } else {
-            let request = match self.way {
-                Way::Release | Way::Drop => self.client.request(resource),
-                Way::Fenced => self.client.request(resource).fenced(),
-                Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
-            };
-            let guard = request.ttl(TTL).try_lock();
+            let guard = request.try_lock();
             guard.expect("a majority of the servers answers").expect("the lock is free")
         }
     }
@@ -63,5 +86,15 @@ impl Blocking for Redlatch {
             assert!(held.ensure_held().is_ok());
             drop(held);
         }
+    }
+
+    fn permit(&self, held: &LockGuard) -> Option<u32> {
+        let permit = held.permit();
+        assert_eq!(permit.is_some_and(|permit| permit < PERMITS), self.way == Way::Permit);
+        permit
+    }
+
+    fn attempts(&self) -> u64 {
+        self.attempts.load(Ordering::Relaxed)
     }
 }

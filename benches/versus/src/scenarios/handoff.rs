@@ -133,6 +133,7 @@ fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
         end: now() + nanos(SOLO_LIMIT),
         hold: Duration::ZERO,
         pause: Duration::ZERO,
+        every: Duration::ZERO,
         asks: SOLO,
     };
     contenders[0].begin(&order);
@@ -165,7 +166,7 @@ fn measure(context: &Context, case: &Case, peer: Peer, urls: &[String]) -> Run {
     }
     let mut handoffs = Handoffs::new(&records, 0..0);
     let mut traffic = None;
-    if let Some((Commands { sent, inner }, counted)) = commands {
+    if let Some((Commands { sent, inner, .. }, counted)) = commands {
         handoffs = handoffs.within(counted);
         let grants = handoffs.count().max(1) as f64;
         traffic = Some(Traffic { calls, sent: sent as f64 / grants, inner: inner as f64 / grants });

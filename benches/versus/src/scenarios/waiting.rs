@@ -82,6 +82,7 @@ fn measure(context: &Context, peer: Peer, waiters: usize, counted: Duration) -> 
         end: u64::MAX,
         hold,
         pause: Duration::ZERO,
+        every: Duration::ZERO,
         asks: 1,
     };
     contenders[0].begin(&order);
