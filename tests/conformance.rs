@@ -17,7 +17,7 @@ mod table;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use redlatch::embedded::Nodes;
-use rig::Rig;
+use rig::{Rig, Sequence};
 use support::cli::{Client, Value, encode, redis_cli};
 use support::eventually;
 use support::redis::Server;
@@ -48,8 +48,7 @@ fn every_command_of_the_authentication_table_has_the_same_reply() {
     }
 }
 
-#[test]
-fn random_commands_have_the_same_replies() {
+fn seed() -> u64 {
     let seed = match std::env::var("REDLATCH_SEED") {
         Ok(seed) => seed.parse().expect("REDLATCH_SEED is a number"),
         Err(_) => {
@@ -57,6 +56,12 @@ fn random_commands_have_the_same_replies() {
         }
     };
     eprintln!("REDLATCH_SEED={seed}");
+    seed
+}
+
+#[test]
+fn random_commands_have_the_same_replies() {
+    let seed = seed();
     let rig = Rig::start(None);
     for (protocol, seed) in [("2", seed), ("3", seed.wrapping_add(1))] {
         let mut sequence = rig.sequence(&format!("random commands, seed {seed}"));
@@ -68,6 +73,61 @@ fn random_commands_have_the_same_replies() {
             if wait {
                 sequence.wait();
             }
+        }
+    }
+}
+
+/// After each command, all keys of the lock are compared too.
+#[test]
+fn random_shares_leave_the_same_keys() {
+    let seed = seed();
+    let rig = Rig::start(None);
+    let questions = random::Generator::sharing_questions();
+    for seed in [seed, seed.wrapping_add(1), seed.wrapping_add(2)] {
+        let mut sequence = rig.sequence(&format!("random shares, seed {seed}"));
+        let mut generator = random::Generator::new(seed);
+        for _ in 0..1000 {
+            let (words, wait) = generator.sharing_command();
+            sequence.compare(&words);
+            if wait {
+                sequence.wait();
+            }
+            questions.iter().for_each(|words| sequence.ask(words));
+        }
+    }
+}
+
+/// `sharing.lua` looks at 32 waiters, and rings 8 bells. Some waiters have no lease any more, and
+/// some do not wait.
+#[test]
+fn as_many_waiters_are_called_and_rung() {
+    let rig = Rig::start(None);
+    for lease in ["{lease-s0}", "{lease-s2}", "{lease-s20}"] {
+        let mut sequence = rig.sequence(lease);
+        sequence.run("EVAL {share} 1 k a 900000 40 0 {empty} 1500 0 0 1");
+        for waiter in 10..50 {
+            sequence.run(&format!("EVAL {{queue}} 1 k w{waiter} 0 x {lease} 900000 50000 2"));
+        }
+        let ask = |sequence: &mut Sequence| {
+            sequence.run("EVAL {inspect} 1 k 3");
+            for waiter in 10..50 {
+                sequence.run(&format!("PTTL k:redlatch:bell:w{waiter}"));
+                sequence.run(&format!("PTTL k:redlatch:lease:w{waiter}"));
+            }
+        };
+        for (waiter, ring) in
+            [(10, 600_000), (42, 700_000), (41, 550_000), (24, 500_000), (11, 450_000)]
+        {
+            let front = format!("w{waiter} {ring}");
+            sequence.run(&format!("EVAL {{share}} 1 k v{waiter} 900000 9 0 {front} 0 0 4"));
+            ask(&mut sequence);
+            sequence.run("DEL k:redlatch:lease:w13 k:redlatch:lease:w16 k:redlatch:lease:w40");
+            sequence.run("SET k:redlatch:lease:w18 {empty} PX 900000");
+        }
+        for token in ["a", "v10", "v42", "v41"] {
+            sequence.run(&format!("EVAL {{release_shared}} 1 k {token} 9 w49 {{empty}} 400000 5"));
+            sequence.wait();
+            ask(&mut sequence);
         }
     }
 }

@@ -6,9 +6,11 @@ use super::command::{Call, integer};
 use super::queue::{depart, is_awaited, is_reservation, living, queue_of, ring_if_far, silence};
 use super::reply::{Failure, OwnedReply};
 use super::script_steps::{
-    ENDLESS, ends_before, first, malformed, millis, no, number, proof, put, remaining, value, yes,
+    ENDLESS, digits, ends_before, first, malformed, millis, no, number, proof, put, read_set,
+    remaining, value, yes,
 };
 use super::scripts::{Outcome, Raised, Words};
+use super::sharing::{SHARED, holders_of};
 use super::strings::set;
 use crate::node::script::FENCE_MAX;
 
@@ -84,7 +86,7 @@ pub(super) fn claim(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 }
 
 /// Sets a counter. The time to live of an existing counter is not shortened.
-fn raise(
+pub(super) fn raise(
     call: &mut Call<'_>,
     (key, is_found): (&[u8], bool),
     value: &[u8],
@@ -101,28 +103,23 @@ fn raise(
 }
 
 /// The value of a counter's key.
-enum Counter {
+pub(super) enum Counter {
     None,
-    /// Decimal digits only. A number that does not fit counts as the largest.
+    /// Decimal digits only.
     Number(u64),
     Other,
 }
 
-fn counter(call: &mut Call<'_>, key: &[u8]) -> Counter {
+pub(super) fn counter(call: &mut Call<'_>, key: &[u8]) -> Counter {
     let text = match value(call, key, 1) {
         Ok(None) => return Counter::None,
         Ok(Some(text)) => text,
         Err(_) => return Counter::Other,
     };
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return Counter::Other;
-    }
-    let digits = text.iter().map(|digit| u64::from(digit - b'0'));
-    let add = |sum: u64, digit| sum.saturating_mul(10).saturating_add(digit);
-    Counter::Number(digits.fold(0, add))
+    digits(&text).map_or(Counter::Other, Counter::Number)
 }
 
-fn no_counter(complaint: &str) -> OwnedReply {
+pub(super) fn no_counter(complaint: &str) -> OwnedReply {
     Failure::new(format!("FENCE a counter of this lock {complaint}")).into()
 }
 
@@ -132,7 +129,12 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let [_, ours, token, life, _] = *words.argv else { return Err(malformed()) };
     let proof = proof(words)?;
     for key in locks {
-        if value(call, key, 3)?.as_deref() != Some(ours) {
+        let held = value(call, key, 3)?;
+        let is_ours = match held.as_deref() {
+            Some(SHARED) => read_set(call, &holders_of(key), 5, |set| set.number(ours).is_some())?,
+            held => held == Some(ours),
+        };
+        if !is_ours {
             return Ok(no(proof));
         }
     }
@@ -147,7 +149,7 @@ pub(super) fn fence(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         }
     }
     for (key, is_found) in counters.iter().zip(found) {
-        raise(call, (key, is_found), token, life, 23)?;
+        raise(call, (key, is_found), token, life, 27)?;
     }
     Ok(yes(proof))
 }

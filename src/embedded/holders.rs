@@ -1,14 +1,18 @@
 //! The scripts about a lock that is held, in Rust: they release, extend or read it.
 
 use super::command::Call;
-use super::expiry::{Conditions, set_remaining};
 use super::queue::{depart, reserve_for_first, ring_first, shown_waiters};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    ends_before, malformed, millis, no, proof, remaining, remove, value, yes, yes_if,
+    ends_before, expire, malformed, millis, no, proof, read_set, remaining, remove, value,
+    withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Words};
+use super::sharing::{SHARED, Sharing, behind, holders_of, moment};
 use crate::node::script::SHOWN_MAX;
+
+/// How many shares `inspect.lua` looks at.
+const SHOWN_SHARES_MAX: usize = 100;
 
 /// `release.lua`
 pub(super) fn release(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
@@ -41,10 +45,19 @@ pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let key = *words.keys.first().ok_or_else(malformed)?;
     let proof = proof(words)?;
     let [ttl, seen @ .., _] = words.argv else { return Err(malformed()) };
-    let is_seen = value(call, key, 1)?.is_some_and(|value| seen.contains(&&*value));
+    let sharing = Sharing::of(key);
+    let held = value(call, key, behind(1))?;
+    let is_shared = held.as_deref() == Some(SHARED);
+    let mut is_seen = held.is_some_and(|held| seen.contains(&&*held));
+    if is_shared {
+        is_seen = false;
+        sharing.purge(call, behind(4))?;
+        for member in seen {
+            is_seen |= withdraw(call, &sharing.holders, member, behind(8))?;
+        }
+    }
     if is_seen {
-        remove(call, key);
-        reserve_for_first(call, key, ttl, 7)?;
+        sharing.settle(call, is_shared, ttl)?;
     }
     Ok(yes_if(is_seen, proof))
 }
@@ -53,12 +66,10 @@ pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 pub(super) fn leave(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let [ours, _, waiter, _] = *words.argv else { return Err(malformed()) };
     let (rest, proof) = (millis(words, 1)?, proof(words)?);
-    let (now_ms, unconditional) = (call.now_ms, Conditions::default());
     let mut count = 0;
     for key in words.keys {
         if value(call, key, 3).is_ok_and(|value| value.as_deref() == Some(ours)) {
-            set_remaining(call.database(), now_ms, key, rest, "pexpire", &unconditional)
-                .map_err(|failure| (failure, 4))?;
+            expire(call, key, rest, 4)?;
             count += 1;
         }
     }
@@ -91,12 +102,9 @@ fn extend_keys(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcom
             return Ok(no(proof));
         }
     }
-    let now_ms = call.now_ms;
     for key in words.keys {
         if ends_before(call, key, limit) {
-            let unconditional = Conditions::default();
-            set_remaining(call.database(), now_ms, key, limit, "pexpire", &unconditional)
-                .map_err(|failure| (failure, lines[1]))?;
+            expire(call, key, limit, lines[1])?;
         }
     }
     Ok(yes(proof))
@@ -106,7 +114,9 @@ fn extend_keys(call: &mut Call<'_>, words: Words<'_>, lines: [u32; 2]) -> Outcom
 pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [_]) = (words.keys, words.argv) else { return Err(malformed()) };
     let proof = proof(words)?;
-    let found = match value(call, key, 1) {
+    let held = value(call, key, 1);
+    let is_shared = matches!(&held, Ok(Some(held)) if held == SHARED);
+    let found = match held {
         Ok(None) => OwnedReply::Null,
         Ok(Some(value)) => OwnedReply::bulk(&value[..value.len().min(SHOWN_MAX)]),
         // The key is not a lock's.
@@ -114,5 +124,23 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     };
     let waiters = OwnedReply::Array(shown_waiters(call, key)?);
     let left = OwnedReply::Integer(remaining(call, key));
-    Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), found, left, waiters]))
+    let shown = if is_shared { shown_shares(call, key) } else { Vec::new() };
+    let shown = OwnedReply::Array(shown);
+    Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), found, left, waiters, shown]))
+}
+
+/// The first shares to end that have not expired, and how long each has left. The script ignores an
+/// error of this step.
+fn shown_shares(call: &mut Call<'_>, key: &[u8]) -> Vec<OwnedReply> {
+    let now = moment(call.now_ms);
+    let shown = read_set(call, &holders_of(key), 20, |set| {
+        let living = set.numbered().filter(|(_, ends)| *ends > now).take(SHOWN_SHARES_MAX);
+        let pair = |(member, ends): (&[u8], u64)| {
+            let left = i64::try_from(ends - now).unwrap_or(i64::MAX);
+            let member = &member[..member.len().min(SHOWN_MAX)];
+            [OwnedReply::bulk(member), OwnedReply::Integer(left)]
+        };
+        living.flat_map(pair).collect()
+    });
+    shown.unwrap_or_default()
 }

@@ -42,7 +42,8 @@
 //! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `strings.rs`, `expiry.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `script_steps.rs` | the scripts |
+//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `joining.rs`, `shares.rs` | the scripts |
+//! | `sharing.rs`, `script_steps.rs` | the steps of the scripts |
 
 mod claims;
 mod command;
@@ -52,6 +53,7 @@ mod expiry;
 mod holders;
 mod inbound;
 mod info;
+mod joining;
 mod keyspace;
 mod nodes;
 mod options;
@@ -61,6 +63,8 @@ mod script_steps;
 mod scripts;
 mod server;
 mod session;
+mod shares;
+mod sharing;
 mod sorted_set;
 mod strings;
 mod tracking;

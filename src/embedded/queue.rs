@@ -4,21 +4,21 @@
 //! waiter; and its bell, which is set when the key is reserved for it.
 
 use super::command::{Call, integer};
-use super::expiry::{Conditions, set_remaining};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    ENDLESS, count, enter, first, is_there, malformed, millis, no, number, proof, put, read_set,
-    remaining, remove, value, withdraw, yes, yes_if,
+    first, is_there, malformed, millis, no, proof, put, read_set, remaining, remove, value,
+    withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
-use super::sorted_set::{NUMBER_MAX, SortedSet};
+use super::sharing::{SHARED, wants_share};
+use super::sorted_set::SortedSet;
 use crate::node::command::RESERVED;
-use crate::node::script::{SHOWN_MAX, WAITER_NUMBER_MAX};
+use crate::node::script::SHOWN_MAX;
 
 /// How many waiters `inspect.lua` looks at.
 const SHOWN_WAITERS_MAX: usize = 100;
 
-fn reservation(waiter: &[u8]) -> Vec<u8> {
+pub(super) fn reservation(waiter: &[u8]) -> Vec<u8> {
     [RESERVED, waiter].concat()
 }
 
@@ -31,11 +31,11 @@ pub(super) fn queue_of(key: &[u8]) -> Vec<u8> {
     [key, b":redlatch:queue"].concat()
 }
 
-fn lease_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
+pub(super) fn lease_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
     [key, b":redlatch:lease:", waiter].concat()
 }
 
-fn bell_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
+pub(super) fn bell_of(key: &[u8], waiter: &[u8]) -> Vec<u8> {
     [key, b":redlatch:bell:", waiter].concat()
 }
 
@@ -139,72 +139,6 @@ pub(super) fn shown_waiters(call: &mut Call<'_>, key: &[u8]) -> Result<Vec<Owned
     Ok(shown)
 }
 
-/// `queue.lua`
-pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [waiter, wanted, withdrawn, lease, lease_ms, reservation_ms, _]) =
-        (words.keys, words.argv)
-    else {
-        return Err(malformed());
-    };
-    let (proof, asked) = (proof(words)?, number(words, 1)?);
-    if asked > NUMBER_MAX {
-        return Err(malformed());
-    }
-    let queue = queue_of(key);
-    // A value that is no string is an error, and belongs to another program.
-    let mut held = value(call, key, 4);
-    if matches!(&held, Ok(Some(value)) if value == withdrawn) {
-        remove(call, key);
-        held = Ok(None);
-    }
-    let before = read_set(call, &queue, 9, |set| set.number(waiter))?;
-    let number = match (*wanted == b"0", before) {
-        (false, _) => asked,
-        (true, Some(before)) => before,
-        (true, None) => match read_set(call, &queue, 14, SortedSet::next_number)? {
-            number if number > WAITER_NUMBER_MAX => {
-                remove(call, &queue);
-                1
-            }
-            number => number,
-        },
-    };
-    enter(call, &queue, (waiter, number), 20)?;
-    put(call, &lease_of(key, waiter), lease, lease_ms, 21)?;
-    let ends = millis(words, 4)?;
-    // Whether it expires or not: a queue that has just been made has no end yet.
-    if remaining(call, &queue) < ends {
-        let (now_ms, unconditional) = (call.now_ms, Conditions::default());
-        set_remaining(call.database(), now_ms, &queue, ends, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 23))?;
-    }
-    let head = living(call, key, 0, 25)?.ok_or_else(malformed)?;
-    let (is_mine, wanted) = (head == **waiter, reservation(&head));
-    let free = held.ok().filter(|held| held.as_deref().is_none_or(is_reservation));
-    if let Some(held) = &free {
-        let is_moved = held.as_ref() != Some(&wanted);
-        if is_moved || is_mine {
-            put(call, key, &wanted, reservation_ms, 32)?;
-        }
-        if is_moved {
-            put(call, &bell_of(key, &head), b"", reservation_ms, 35)?;
-        }
-    }
-    let (left, lease) = (remaining(call, key), lease_of(key, &head));
-    let kept = remaining(call, &lease);
-    if free.is_some() && !is_mine && left > 0 && (kept == ENDLESS || kept > left) {
-        let (now_ms, unconditional) = (call.now_ms, Conditions::default());
-        set_remaining(call.database(), now_ms, &lease, left, "pexpire", &unconditional)
-            .map_err(|failure| (failure, 41))?;
-    }
-    let (rank, len) = read_set(call, &queue, 44, |set| (set.rank(waiter), set.len()))?;
-    let is_reserved = i64::from(free.is_some() && is_mine);
-    let number = i64::try_from(number).map_err(|_| malformed())?;
-    let place = count(rank.unwrap_or(0));
-    let answer = [proof, number, place, is_reserved, left, count(len)];
-    Ok(OwnedReply::Array(answer.map(OwnedReply::Integer).into()))
-}
-
 /// `turn.lua`
 pub(super) fn turn(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [waiter, ours, ttl, front, _]) = (words.keys, words.argv) else {
@@ -243,8 +177,22 @@ pub(super) fn leave_queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     if is_ours || held == Some(reservation(waiter)) {
         remove(call, key);
         reserve_for_first(call, key, ttl, 12)?;
+    } else if held.as_deref() == Some(SHARED) {
+        ring_for_share(call, key, ttl)?;
     }
     Ok(yes_if(is_ours, proof))
+}
+
+/// Rings the bell of the first waiter if it wants a share. The script ignores most errors of these
+/// steps.
+fn ring_for_share(call: &mut Call<'_>, key: &[u8], ttl: &[u8]) -> Result<(), Raised> {
+    if let Ok(Some(head)) = first(call, &queue_of(key), 10) {
+        let lease = value(call, &lease_of(key, &head), 15)?;
+        if lease.is_some_and(|lease| wants_share(&lease)) {
+            let _ = put(call, &bell_of(key, &head), b"", ttl, 16);
+        }
+    }
+    Ok(())
 }
 
 /// `listen.lua`

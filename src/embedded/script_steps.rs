@@ -3,7 +3,7 @@
 
 use super::command::Call;
 use super::database::{Entry, Value};
-use super::expiry::remaining_ms;
+use super::expiry::{Conditions, remaining_ms, set_remaining};
 use super::reply::{Failure, OwnedReply};
 use super::scripts::{Raised, Words};
 use super::sorted_set::SortedSet;
@@ -20,6 +20,13 @@ pub(super) fn malformed() -> Raised {
 pub(super) fn number(words: Words<'_>, index: usize) -> Result<u64, Raised> {
     let text = words.argv.get(index).and_then(|text| std::str::from_utf8(text).ok());
     text.and_then(|text| text.parse().ok()).ok_or_else(malformed)
+}
+
+/// A text of decimal digits only. A number that does not fit counts as the largest.
+pub(super) fn digits(text: &[u8]) -> Option<u64> {
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let add = |sum: u64, digit: &u8| sum.saturating_mul(10).saturating_add((digit - b'0').into());
+    is_number.then(|| text.iter().fold(0, add))
 }
 
 /// A time to live in the arguments.
@@ -123,6 +130,14 @@ pub(super) fn first(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<Option
     read_set(call, key, line, |set| set.members().next().map(<[u8]>::to_vec))
 }
 
+/// `PEXPIRE key ttl`
+pub(super) fn expire(call: &mut Call<'_>, key: &[u8], ttl: i64, line: u32) -> Result<(), Raised> {
+    let (now_ms, unconditional) = (call.now_ms, Conditions::default());
+    set_remaining(call.database(), now_ms, key, ttl, "pexpire", &unconditional)
+        .map_err(|failure| (failure, line))?;
+    Ok(())
+}
+
 /// `ZADD key number member`
 pub(super) fn enter(
     call: &mut Call<'_>,
@@ -148,22 +163,44 @@ pub(super) fn enter(
     Ok(())
 }
 
-/// `ZREM key member`, which removes the key with its last member.
+/// `ZREM key member`, which removes the key with its last member. Returns whether the member was
+/// there.
 pub(super) fn withdraw(
     call: &mut Call<'_>,
     key: &[u8],
     member: &[u8],
     line: u32,
+) -> Result<bool, Raised> {
+    take_out(call, key, line, |set| set.remove(member))
+}
+
+/// `ZREMRANGEBYSCORE key -inf limit`
+pub(super) fn withdraw_up_to(
+    call: &mut Call<'_>,
+    key: &[u8],
+    limit: u64,
+    line: u32,
 ) -> Result<(), Raised> {
+    take_out(call, key, line, |set| set.remove_up_to(limit)).map(|_| ())
+}
+
+/// Removes members of a sorted set, and the key with its last member. Returns what `remove` does:
+/// whether it has removed any.
+fn take_out(
+    call: &mut Call<'_>,
+    key: &[u8],
+    line: u32,
+    remove: impl FnOnce(&mut SortedSet) -> bool,
+) -> Result<bool, Raised> {
     let now_ms = call.now_ms;
     let database = call.database();
     let found = database.sorted_set(now_ms, key).map_err(|failure| (failure, line))?;
-    let Some(set) = found else { return Ok(()) };
-    let (was_there, is_empty) = (set.remove(member), set.is_empty());
+    let Some(set) = found else { return Ok(false) };
+    let (has_removed, is_empty) = (remove(set), set.is_empty());
     if is_empty {
         database.remove(now_ms, key);
-    } else if was_there {
+    } else if has_removed {
         database.touch(key);
     }
-    Ok(())
+    Ok(has_removed)
 }

@@ -7,7 +7,7 @@
 use super::command::{Call, integer};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::strings::is_flush_mode;
-use super::{claims, holders, queue};
+use super::{claims, holders, joining, queue, shares};
 use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
@@ -106,10 +106,14 @@ fn run<'a>(call: &mut Call<'a>, script: &script::Script, words: Words<'a>) -> An
         script if script == script::REMOVE => holders::remove_seen,
         script if script == script::LEAVE => holders::leave,
         script if script == script::RESTORE => claims::restore,
-        script if script == script::QUEUE => queue::queue,
+        script if script == script::QUEUE => joining::queue,
         script if script == script::TURN => queue::turn,
         script if script == script::LEAVE_QUEUE => queue::leave_queue,
         script if script == script::LISTEN => queue::listen,
+        script if script == script::SHARE => shares::share,
+        script if script == script::EXTEND_SHARED => shares::extend_shared,
+        script if script == script::RESTORE_SHARED => shares::restore_shared,
+        script if script == script::RELEASE_SHARED => shares::release_shared,
         _ => holders::inspect,
     };
     call.declared = words.keys;

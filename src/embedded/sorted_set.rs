@@ -51,6 +51,22 @@ impl SortedSet {
         self.order.iter().map(|(_, member)| member.as_slice())
     }
 
+    /// The members in their order, with their numbers.
+    pub(super) fn numbered(&self) -> impl DoubleEndedIterator<Item = (&[u8], u64)> {
+        self.order.iter().map(|(number, member)| (member.as_slice(), *number))
+    }
+
+    /// Removes the members with this number or a smaller one. Returns whether there were any.
+    pub(super) fn remove_up_to(&mut self, number: u64) -> bool {
+        let before = self.len();
+        while self.order.first().is_some_and(|(first, _)| *first <= number) {
+            if let Some((_, member)) = self.order.pop_first() {
+                self.numbers.remove(&member);
+            }
+        }
+        self.len() < before
+    }
+
     /// The number above the largest, or 1 if there are no members.
     pub(super) fn next_number(&self) -> u64 {
         self.order.last().map_or(1, |(number, _)| (number + 1).min(NUMBER_MAX))
@@ -83,5 +99,8 @@ mod tests {
         assert_eq!((set.next_number(), set.len()), (12, 4));
         assert!(set.remove(b"a") && !set.remove(b"a"));
         assert_eq!(set.next_number(), 11);
+        assert!(set.remove_up_to(2) && !set.remove_up_to(9));
+        assert_eq!(set.numbered().collect::<Vec<_>>(), [(&b"c"[..], 10)]);
+        assert_eq!((set.number(b"ab"), set.number(b"c")), (None, Some(10)));
     }
 }

@@ -22,7 +22,8 @@ if ARGV[2] ~= '0' then
 elseif not number then
   redis.call('ZREM', queue, '')
   local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
-  number = math.max(last, redis.call('GET', key .. ':redlatch:floor') or 0) + 1
+  local floor = string.match(redis.call('GET', key .. ':redlatch:floor') or '', '^%d+$')
+  number = math.max(last, floor or 0) + 1
   if number > 4503599627370496 then
     redis.call('DEL', queue)
     number = 1

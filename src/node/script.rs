@@ -160,7 +160,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "9880a7a45b83539087a1d278b27dee39079663bc",
+    sha1: "fca91778988566aa81dab2fe4d2baddf9d21226b",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -207,7 +207,7 @@ pub const LISTEN: Script =
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "b2aad6ac76acdb31ae7f04162b0ac989d53cfdb2",
+    sha1: "c96cbece23678998fc5ce0469a375940b5276030",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or

@@ -49,7 +49,8 @@ redis.call('ZADD', holders, now + ARGV[2], slot .. ':' .. ARGV[1])
 set_expiry(now)
 if waiter ~= '' then
   local floor = key .. ':redlatch:floor'
-  if number and tonumber(number) > tonumber(redis.call('GET', floor) or 0) then
+  local before = number and string.match(redis.call('GET', floor) or '', '^%d+$')
+  if number and tonumber(number) > tonumber(before or 0) then
     redis.call('SET', floor, number, 'PX', ARGV[6])
   end
   redis.call('ZREM', queue, waiter)

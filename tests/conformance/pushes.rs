@@ -21,6 +21,7 @@ const SEQUENCES: &[(&str, &str)] = &[
     ("changes", include_str!("pushes/changes.txt")),
     ("modes", include_str!("pushes/modes.txt")),
     ("queue", include_str!("pushes/queue.txt")),
+    ("shares", include_str!("pushes/shares.txt")),
 ];
 
 /// One of the servers, with two connections.

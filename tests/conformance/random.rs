@@ -6,6 +6,8 @@
 
 #[path = "random_queue.rs"]
 mod queue;
+#[path = "random_shares.rs"]
+mod shares;
 
 use redlatch::internal::node::script;
 
@@ -24,7 +26,7 @@ impl Generator {
     /// The next command, and whether to wait after it until a key has expired.
     pub(crate) fn command(&mut self) -> (Words, bool) {
         let mut wait = false;
-        let mut words = match self.below(46) {
+        let mut words = match self.below(52) {
             0..=6 => self.set(&mut wait),
             7 | 8 => vec![b"GET".to_vec(), self.key()],
             9 => self.over_keys("DEL"),
@@ -40,6 +42,7 @@ impl Generator {
             22..=27 => return (self.claim(&mut wait), wait),
             28..=39 => return (self.queue(&mut wait), wait),
             40..=43 => self.beside_a_lock(),
+            44..=49 => return (self.share(&mut wait), wait),
             _ => self.sundry(),
         };
         match self.below(40) {

@@ -26,7 +26,7 @@ impl Generator {
         match script {
             known if known == script::QUEUE => {
                 let number = self.pick(&["0", "0", "0", "0", "1", "2", "5", "1099511627776"]);
-                let (withdrawn, lease) = (self.value(), self.pick(&["lease-1", "lease-2", ""]));
+                let (withdrawn, lease) = (self.value(), self.lease());
                 let (lives_for, reserved_for) = (self.claimed_for(wait), self.claimed_for(wait));
                 words.extend([waiter, number, withdrawn, lease, lives_for, reserved_for]);
             }
@@ -51,8 +51,10 @@ impl Generator {
     /// A command on a queue, a lease or a bell.
     pub(super) fn beside_a_lock(&mut self) -> Words {
         let waiter = self.waiter();
-        let suffix = match self.below(8) {
+        let suffix = match self.below(10) {
             0 => b"queue".to_vec(),
+            8 => b"holders".to_vec(),
+            9 => b"floor".to_vec(),
             1..=6 => [b"lease:".to_vec(), waiter].concat(),
             _ => [b"bell:".to_vec(), waiter].concat(),
         };

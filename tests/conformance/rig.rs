@@ -107,6 +107,13 @@ impl Sequence {
         std::thread::sleep(EXPIRY_WAIT);
     }
 
+    /// Compares the replies to a command that is not shown among the earlier ones.
+    #[track_caller]
+    pub(crate) fn ask(&mut self, words: &[Vec<u8>]) {
+        self.compare(words);
+        self.history.pop();
+    }
+
     /// Sends the command to all sides. Panics with all earlier commands if the replies differ.
     #[track_caller]
     pub(crate) fn compare(&mut self, words: &[Vec<u8>]) {
@@ -132,7 +139,7 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 15] = [
+const SCRIPTS: [(&str, script::Script); 19] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
     ("handoff", script::HANDOFF),
@@ -148,6 +155,10 @@ const SCRIPTS: [(&str, script::Script); 15] = [
     ("turn", script::TURN),
     ("leave_queue", script::LEAVE_QUEUE),
     ("listen", script::LISTEN),
+    ("share", script::SHARE),
+    ("extend_shared", script::EXTEND_SHARED),
+    ("restore_shared", script::RESTORE_SHARED),
+    ("release_shared", script::RELEASE_SHARED),
 ];
 
 /// A word of the table with its placeholder filled in.
@@ -165,6 +176,9 @@ pub(crate) fn filled_in(word: &str) -> Vec<u8> {
         "{empty}" => Vec::new(),
         "{space}" => b" ".into(),
         "{long}" => vec![b'x'; 300],
+        "{lease-s0}" => b"12s0 owner".into(),
+        "{lease-s2}" => b"12s2 owner".into(),
+        "{lease-s20}" => b"12s20 owner".into(),
         "{digits}" => vec![b'9'; 400],
         "{huge}" => vec![b'x'; 3_000],
         word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),
@@ -210,7 +224,22 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
         return false;
     }
     let (left, others_left) = (real.remove(place), other.remove(place));
+    if place == 2 {
+        let shares = [&mut real, &mut other].map(Vec::pop);
+        let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else { return false };
+        if !near_shares(&shares, &others) {
+            return false;
+        }
+    }
     real == other && (left == others_left || near(&left, &others_left, TOLERANCE_MS))
+}
+
+/// Are the shares equal, in which every second value is a time to live?
+fn near_shares(real: &[Value], other: &[Value]) -> bool {
+    let near_left = |(index, (real, other)): (usize, (&Value, &Value))| {
+        real == other || index % 2 == 1 && near(real, other, TOLERANCE_MS)
+    };
+    real.len() == other.len() && real.iter().zip(other).enumerate().all(near_left)
 }
 
 fn value(bytes: &[u8]) -> Value {

@@ -28,6 +28,8 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("turn", include_str!("sequences/turn.txt")),
     ("leave_queue", include_str!("sequences/leave_queue.txt")),
     ("listen", include_str!("sequences/listen.txt")),
+    ("shares", include_str!("sequences/shares.txt")),
+    ("shares_queue", include_str!("sequences/shares_queue.txt")),
     ("scripts", include_str!("sequences/scripts.txt")),
     ("connection", include_str!("sequences/connection.txt")),
     ("unknown", include_str!("sequences/unknown.txt")),

@@ -1,0 +1,254 @@
+//! The scripts about shares of a lock, in Rust: readers and permits.
+
+use super::claims::{Counter, counter, no_counter, raise};
+use super::command::Call;
+use super::queue::{bell_of, is_reservation, lease_of, reservation};
+use super::reply::OwnedReply;
+use super::script_steps::{
+    ENDLESS, digits, enter, expire, first, malformed, millis, no, number, proof, put, read_set,
+    remaining, remove, value, withdraw, yes, yes_if,
+};
+use super::scripts::{Outcome, Raised, Words};
+use super::sharing::{
+    SHARED, Sharing, WALKED_MAX, behind, find_value, first_names, free_slot, member, moment, parts,
+    wants_share,
+};
+use super::sorted_set::SortedSet;
+use crate::node::script::FENCE_MAX;
+
+pub(super) fn floor_of(key: &[u8]) -> Vec<u8> {
+    [key, b":redlatch:floor"].concat()
+}
+
+/// The largest number of a waiter that took its share here, if that is known still.
+pub(super) fn floor(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<u64, Raised> {
+    let found = value(call, &floor_of(key), behind(line))?;
+    Ok(found.and_then(|text| digits(&text)).unwrap_or(0))
+}
+
+/// `share.lua`
+pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let [key, ..] = *words.keys else { return Err(malformed()) };
+    let [ours, _, _, _, waiter, front, _, _, _] = *words.argv else { return Err(malformed()) };
+    let (proof, ttl) = (proof(words)?, millis(words, 1)?);
+    let sharing = Sharing::of(key);
+    let held = value(call, key, behind(1))?;
+    match held.as_deref() {
+        Some(SHARED) => sharing.purge(call, behind(7))?,
+        Some(held) if waiter.is_empty() || held != reservation(waiter) => return Ok(no(proof)),
+        _ => {
+            remove(call, &sharing.holders);
+        }
+    }
+    let place = match waiter.is_empty() {
+        true => None,
+        false => read_set(call, &sharing.queue, behind(11), |set| set.number(waiter))?,
+    };
+    let slot = match place {
+        Some(_) => {
+            let mut called = sharing.called(call, WALKED_MAX)?.into_iter();
+            called.find(|(name, _)| name == waiter).map(|(_, slot)| slot)
+        }
+        None => untaken_slot(call, &sharing, words)?,
+    };
+    let Some(slot) = slot else { return Ok(no(proof)) };
+    let fence = match words.keys.get(1) {
+        None => 0,
+        Some(key) => match raise_for_share(call, key, words)? {
+            Ok(fence) => fence,
+            Err(error) => return Ok(error),
+        },
+    };
+    sharing.hold(call, (&member(&slot, ours), ttl), behind(48))?;
+    sharing.set_expiry(call)?;
+    if !waiter.is_empty() {
+        if let Some(place) = place {
+            if place > floor(call, key, 52)? {
+                let place = place.to_string();
+                put(call, &floor_of(key), place.as_bytes(), front, behind(54))?;
+            }
+        }
+        withdraw(call, &sharing.queue, waiter, behind(56))?;
+        remove(call, &lease_of(key, waiter));
+        remove(call, &bell_of(key, waiter));
+        sharing.ring(call, front)?;
+    }
+    let fence = i64::try_from(fence).map_err(|_| malformed())?;
+    let slot = digits(&slot).map_or(-1, |slot| i64::try_from(slot).unwrap_or(i64::MAX));
+    Ok(OwnedReply::Array([proof, 1, fence, slot].map(OwnedReply::Integer).into()))
+}
+
+/// The permit for a client that does not wait, or the empty one of a reader; `None` if somebody
+/// waits, or no permit is free.
+fn untaken_slot(
+    call: &mut Call<'_>,
+    sharing: &Sharing<'_>,
+    words: Words<'_>,
+) -> Result<Option<Vec<u8>>, Raised> {
+    let (permits, first) = (number(words, 2)?, number(words, 3)?);
+    for name in first_names(call, &sharing.queue, behind(16))? {
+        match value(call, &lease_of(sharing.key, &name), behind(17))? {
+            None => {
+                withdraw(call, &sharing.queue, &name, behind(19))?;
+            }
+            Some(lease) if lease.is_empty() => {}
+            Some(_) => return Ok(None),
+        }
+    }
+    if permits == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    Ok(free_slot(&sharing.slots_in_use(call)?, permits, first))
+}
+
+/// Raises the counter for a permit, or reads it for a reader, which may make it live longer. The
+/// inner error is the answer of the script.
+fn raise_for_share(
+    call: &mut Call<'_>,
+    key: &[u8],
+    words: Words<'_>,
+) -> Result<Result<u64, OwnedReply>, Raised> {
+    let (permits, least) = (number(words, 2)?, number(words, 6)?);
+    let found = match counter(call, key) {
+        Counter::None => None,
+        Counter::Number(number) if number < FENCE_MAX => Some(number),
+        Counter::Number(_) | Counter::Other => {
+            return Ok(Err(no_counter("is no number that can be raised")));
+        }
+    };
+    let fence = match permits {
+        0 => found.unwrap_or(0),
+        _ => least.max(found.map_or(0, |found| found + 1)),
+    };
+    if fence > 0 || remaining(call, key) == ENDLESS {
+        let token = fence.to_string();
+        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(45))?;
+    }
+    Ok(Ok(fence))
+}
+
+/// `extend_shared.lua`
+pub(super) fn extend_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [slot, ours, _, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let (proof, ttl, now) = (proof(words)?, millis(words, 2)?, moment(call.now_ms));
+    let (sharing, member) = (Sharing::of(key), member(slot, ours));
+    if value(call, key, behind(2))?.as_deref() != Some(SHARED) {
+        return Ok(no(proof));
+    }
+    let ends = read_set(call, &sharing.holders, behind(2), |set| set.number(&member))?;
+    let Some(ends) = ends.filter(|ends| *ends > now) else { return Ok(no(proof)) };
+    if ends < moment(call.now_ms.saturating_add(ttl)) {
+        sharing.hold(call, (&member, ttl), behind(7))?;
+        sharing.set_expiry(call)?;
+    }
+    Ok(yes(proof))
+}
+
+/// `restore_shared.lua`
+pub(super) fn restore_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [slot, ours, _, _]) = (words.keys, words.argv) else { return Err(malformed()) };
+    let (proof, ttl) = (proof(words)?, millis(words, 2)?);
+    let (sharing, member) = (Sharing::of(key), member(slot, ours));
+    let mut ends = moment(call.now_ms.saturating_add(ttl));
+    match value(call, key, behind(1))?.as_deref() {
+        Some(SHARED) => {
+            sharing.purge(call, behind(7))?;
+            let before = read_set(call, &sharing.holders, behind(8), |set| set.number(&member))?;
+            ends = ends.max(before.unwrap_or(0));
+        }
+        Some(held) if !is_reservation(held) => return Ok(no(proof)),
+        _ => {
+            remove(call, &sharing.holders);
+        }
+    }
+    if !slot.is_empty() {
+        let is_others = |set: &SortedSet| {
+            let mut held = set.members().filter_map(parts);
+            held.any(|(other, value)| other == *slot && value != *ours)
+        };
+        if read_set(call, &sharing.holders, behind(13), is_others)? {
+            return Ok(no(proof));
+        }
+        if let Some(before) = sharing.find_holder(call, ours, 1)? {
+            withdraw(call, &sharing.holders, &before, behind(21))?;
+        }
+    }
+    enter(call, &sharing.holders, (&member, ends), behind(24))?;
+    sharing.set_expiry(call)?;
+    Ok(yes(proof))
+}
+
+/// `release_shared.lua`, which has no `sharing.lua` before it.
+pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
+    let ([key], [_, permits, waiter, _, reservation_ms, _]) = (words.keys, words.argv) else {
+        return Err(malformed());
+    };
+    let (proof, ttl) = (proof(words)?, millis(words, 4)?);
+    let sharing = Sharing::of(key);
+    // A value that is no string belongs to another program.
+    let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));
+    if !waiter.is_empty() {
+        let _ = withdraw(call, &sharing.queue, waiter, 6);
+        remove(call, &lease_of(key, waiter));
+        put(call, &bell_of(key, waiter), b"", b"1", 8)?;
+    }
+    let (mut found, mut is_shared, mut is_free) = (false, false, held.is_none());
+    if held.as_deref() == Some(SHARED) {
+        (found, is_shared) = give_back(call, &sharing, words)?;
+        is_free = !is_shared;
+    } else if !waiter.is_empty() && held == Some(reservation(waiter)) {
+        remove(call, key);
+        is_free = true;
+    }
+    // A queue that is no sorted set is nobody's.
+    let Some(head) = first(call, &sharing.queue, 34).unwrap_or(None) else {
+        return Ok(yes_if(found, proof));
+    };
+    let lease = lease_of(key, &head);
+    if is_free {
+        put(call, key, &reservation(&head), reservation_ms, 36)?;
+    }
+    let is_called = is_shared
+        && *permits != b"0"
+        && value(call, &lease, 39)?.is_some_and(|lease| wants_share(&lease));
+    if is_free || is_called {
+        put(call, &bell_of(key, &head), b"", reservation_ms, 41)?;
+        if remaining(call, &lease) > ttl {
+            expire(call, &lease, ttl, 43)?;
+        }
+    }
+    Ok(yes_if(found, proof))
+}
+
+/// Removes a share, or keeps it for a while. Returns whether there was one, and whether there are
+/// any now.
+fn give_back(
+    call: &mut Call<'_>,
+    sharing: &Sharing<'_>,
+    words: Words<'_>,
+) -> Result<(bool, bool), Raised> {
+    let [ours, permits, _, linger, ..] = *words.argv else { return Err(malformed()) };
+    sharing.purge(call, 13)?;
+    let mut found = match permits {
+        b"0" => Some(member(b"", ours)),
+        _ => read_set(call, &sharing.holders, 15, |set| find_value(set, ours))?,
+    };
+    if let Some(member) = &found {
+        let was_there = withdraw(call, &sharing.holders, member, 18)?;
+        found = found.filter(|_| was_there);
+    }
+    if let (Some(member), false) = (&found, linger.is_empty()) {
+        sharing.hold(call, (member, millis(words, 3)?), 20)?;
+    }
+    let left = sharing.remaining(call, 22)?;
+    match left {
+        Some((_, left)) => {
+            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 24)?;
+            expire(call, &sharing.holders, left, 25)?;
+        }
+        None => {
+            remove(call, sharing.key);
+        }
+    }
+    Ok((found.is_some(), left.is_some()))
+}
