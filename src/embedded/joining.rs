@@ -10,7 +10,8 @@ use super::script_steps::{
 use super::scripts::{Outcome, Raised, Words};
 use super::shares::floor;
 use super::sharing::{SHARED, Sharing, WALKED_MAX, behind, wanted_permits};
-use super::sorted_set::{NUMBER_MAX, SortedSet, WAITER_NUMBER_MAX};
+use super::sorted_set::{NUMBER_MAX, SortedSet};
+use crate::node::script::WAITER_NUMBER_MAX;
 
 /// What is at the lock's key, as it concerns a waiter.
 enum Held {

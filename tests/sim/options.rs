@@ -5,6 +5,7 @@
 mod focus;
 mod kinds;
 mod queueing;
+mod sharing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
 
@@ -13,6 +14,7 @@ use crate::mistake::Mistake;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
+use sharing::Sharing;
 use std::time::Duration;
 
 /// The settings of one history.
@@ -76,6 +78,7 @@ pub(crate) struct Options {
     /// Do the threads of a client have wait queues? And how often is a lock handed off there?
     pub(crate) is_lined: bool,
     pub(crate) pass_permille: u64,
+    pub(crate) sharing: Sharing,
 }
 
 /// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
@@ -147,7 +150,11 @@ impl Options {
             greedy_permille: random.pick(&[0, 200, 800]),
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
+            sharing: Sharing::NONE,
         };
+        if mistake.is_none() && broken_assumption.is_within() {
+            options.sharing = Sharing::draw(random, options.resources);
+        }
         options.settle(random);
         options.focus(random);
         options.aim(random);

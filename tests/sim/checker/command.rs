@@ -74,7 +74,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for bells.
-const SHAPES: [Shape; 13] = [
+const SHAPES: [Shape; 17] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
@@ -88,6 +88,10 @@ const SHAPES: [Shape; 13] = [
     shape(script::TURN, Kind::Take, [None, None, Some(1)]),
     shape(script::LEAVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::LEAVE_QUEUE, Kind::Remove, [None, None, Some(0)]),
+    shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
+    shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
+    shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),
+    shape(script::RELEASE_SHARED, Kind::Remove, [None, None, Some(0)]),
 ];
 
 impl<'a> Command<'a> {
@@ -118,7 +122,9 @@ impl<'a> Command<'a> {
 
     fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
         let word = |index: Option<usize>| index.map(|index| words[index]);
-        let locks = word(shape.locks).map_or(keys.len(), number);
+        // The counter is the second key of a share.
+        let most = if shape.script == script::SHARE { 1 } else { keys.len() };
+        let locks = word(shape.locks).map_or(most, number);
         let predecessor =
             word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));
         Self {
@@ -140,8 +146,18 @@ fn number(word: &[u8]) -> usize {
     text.parse().expect("a number of keys")
 }
 
-/// The lock that a key belongs to, and until when it lives.
-pub(crate) type Keeping = Option<(Name, u64)>;
+/// A lock or a share of one that a node keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) token: Name,
+    /// Until when, in true time.
+    pub(crate) until: u64,
+    /// With which permit, if it is a share with one.
+    pub(crate) permit: Option<u32>,
+}
+
+/// The locks that a key belongs to: several if it is shared.
+pub(crate) type Keeping = Vec<Kept>;
 
 /// A command that a node has run.
 #[derive(Clone, Copy, Debug)]
@@ -154,4 +170,6 @@ pub(crate) struct Execution<'a> {
     pub(crate) keys: &'a [(Keeping, Keeping)],
     /// The reply, if that was yes or no.
     pub(crate) is_granted: Option<bool>,
+    /// The permit in it.
+    pub(crate) permit: Option<u32>,
 }
