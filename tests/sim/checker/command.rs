@@ -1,6 +1,7 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
-use redlatch::internal::node::command::is_reservation;
+use redlatch::internal::engine::Token;
+use redlatch::internal::node::command::{is_reservation, read_member};
 use redlatch::internal::node::script::{self, Script};
 use std::fmt;
 
@@ -127,10 +128,14 @@ impl<'a> Command<'a> {
         let locks = word(shape.locks).map_or(most, number);
         let predecessor =
             word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));
+        let named = |value| match shape.kind {
+            Kind::Fence => name(value_of(value)),
+            _ => name(value),
+        };
         Self {
             kind: shape.kind,
             keys: &keys[..locks],
-            token: word(shape.token).map(name),
+            token: word(shape.token).map(named),
             predecessor: predecessor.map(name),
         }
     }
@@ -139,6 +144,12 @@ impl<'a> Command<'a> {
     pub(crate) fn removed(&self) -> Option<Name> {
         if matches!(self.kind, Kind::Remove | Kind::Queue) { self.token } else { self.predecessor }
     }
+}
+
+/// The value of a lock, or of a share of it, which is named by its permit, a colon and its value.
+fn value_of(named: &[u8]) -> &[u8] {
+    let of_share = read_member(named).map(|(_, value)| value);
+    of_share.filter(|value| value.len() >= Token::LEN).unwrap_or(named)
 }
 
 fn number(word: &[u8]) -> usize {

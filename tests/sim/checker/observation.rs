@@ -7,26 +7,37 @@ impl Checker {
     /// A node has run a client's command about a lock.
     pub(crate) fn executed(&mut self, it: &Execution<'_>) {
         for (before, after) in it.keys {
-            for Kept { token, until: before, .. } in before.iter().copied() {
-                let found = after.iter().find(|kept| kept.token == token);
-                // A release can say how long the key stays.
-                let may_lose = it.command.kind == Kind::Remove && it.command.token == Some(token);
-                match found {
-                    Some(now) if now.until < before && !may_lose => {
-                        let until = now.until;
-                        let text = format!("{token:?} loses time, from {before} to {until}: {it:?}");
-                        self.report_violation(Invariant::Validity, text);
-                    }
-                    Some(now) if now.until >= before => {}
-                    _ => self.removed(token, it),
-                }
-            }
+            before.iter().for_each(|kept| self.changed(kept, after, it));
         }
         self.kept(it);
         let owner = it.command.token.and_then(|token| self.owners.get_mut(&token));
         if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
             let answer = Credit { is_granted, permit: it.permit };
             self.split_permits += u64::from(owner.answered(it.node, it.command, answer, it.now));
+        }
+    }
+
+    /// A command found this lock, or share of one.
+    fn changed(&mut self, before: &Kept, after: &Keeping, it: &Execution<'_>) {
+        let Kept { token, until, permit } = *before;
+        let same = after.iter().find(|kept| (kept.token, kept.permit) == (token, permit));
+        // A release can say how long the key stays.
+        let may_lose = it.command.kind == Kind::Remove && it.command.token == Some(token);
+        match same {
+            Some(now) if now.until < until && !may_lose => {
+                let text = format!("{token:?} loses time, from {until} to {}: {it:?}", now.until);
+                self.report_violation(Invariant::Validity, text);
+            }
+            Some(now) if now.until >= until => {}
+            None if after.iter().any(|kept| kept.token == token) => {
+                // A node that gave another permit than others takes over theirs.
+                let granted = self.owners.get(&token).and_then(|owner| owner.permit);
+                if granted == permit && self.held_until(token) > it.now {
+                    let text = format!("{token:?} loses its permit: {it:?}");
+                    self.report_violation(Invariant::Ownership, text);
+                }
+            }
+            _ => self.removed(token, it),
         }
     }
 
