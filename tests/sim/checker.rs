@@ -210,6 +210,11 @@ impl Checker {
         hold.map_or(0, |hold| self.holds[*hold].until)
     }
 
+    /// The permit that a client was granted.
+    pub(crate) fn permit(&self, token: Name) -> Option<u32> {
+        self.owners.get(&token)?.permit
+    }
+
     /// The client's clock stopped: it believes for longer that it holds its locks.
     pub(crate) fn client_clock_stopped(&mut self, client: (usize, u64), now: u64, pause: u64) {
         for hold in self.holds.iter_mut().filter(|hold| hold.until > now) {

@@ -11,6 +11,7 @@ pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
+use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
@@ -154,6 +155,10 @@ impl Options {
         };
         if mistake.is_none() && broken_assumption.is_within() {
             options.sharing = Sharing::draw(random, options.resources);
+        }
+        if options.queueing.abilities.contains(&Ability::NoRights) {
+            // Such a server can give no share.
+            options.sharing = Sharing::NONE;
         }
         options.settle(random);
         options.focus(random);

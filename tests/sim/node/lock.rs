@@ -197,7 +197,7 @@ pub(super) const HOLDERS: &[u8] = b":redlatch:holders";
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Holder {
     pub(crate) token: Name,
-    permit: Option<u32>,
+    pub(crate) permit: Option<u32>,
     /// Its remaining milliseconds.
     pub(crate) left: u64,
     /// It is gone with this millisecond.

@@ -196,11 +196,13 @@ impl Simulation {
     /// Is this lock safe without the key of one node?
     fn may_lose(&self, key: &[u8], token: Name) -> bool {
         let now = self.context.queue.now();
-        let until = self.context.checker.held_until(token);
+        let (until, permit) =
+            (self.context.checker.held_until(token), self.context.checker.permit(token));
         let keeps = |node: &crate::node::Node| {
             let holders = node.holders(node.clock.read(now), key);
             holders.into_iter().any(|holder| {
-                holder.token == token && now + holder.left * MILLIS * 99 / 100 >= until
+                (holder.token, holder.permit) == (token, permit)
+                    && now + holder.left * MILLIS * 99 / 100 >= until
             })
         };
         let keepers = self.nodes.iter().filter(|node| keeps(node)).count();
