@@ -9,6 +9,7 @@ use super::script_steps::{
 };
 use super::scripts::{Outcome, Words};
 use super::sharing::{SHARED, Sharing, behind, holders_of, moment};
+use super::sorted_set::SortedSet;
 use crate::node::script::SHOWN_MAX;
 
 /// How many shares `inspect.lua` looks at.
@@ -53,7 +54,10 @@ pub(super) fn remove_seen(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         is_seen = false;
         sharing.purge(call, behind(4))?;
         for member in seen {
-            is_seen |= withdraw(call, &sharing.holders, member, behind(8))?;
+            is_seen = withdraw(call, &sharing.holders, member, behind(8))? || is_seen || {
+                let is_empty = SortedSet::is_empty;
+                *member == SHARED && read_set(call, &sharing.holders, behind(9), is_empty)?
+            };
         }
     }
     if is_seen {
@@ -134,7 +138,8 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 fn shown_shares(call: &mut Call<'_>, key: &[u8]) -> Vec<OwnedReply> {
     let now = moment(call.now_ms);
     let shown = read_set(call, &holders_of(key), 20, |set| {
-        let living = set.numbered().filter(|(_, ends)| *ends > now).take(SHOWN_SHARES_MAX);
+        let is_shown = |ends: u64| ends > now && ends - now <= 1 << 42;
+        let living = set.numbered().filter(|(_, ends)| is_shown(*ends)).take(SHOWN_SHARES_MAX);
         let pair = |(member, ends): (&[u8], u64)| {
             let left = i64::try_from(ends - now).unwrap_or(i64::MAX);
             let member = &member[..member.len().min(SHOWN_MAX)];

@@ -8,7 +8,7 @@ use super::script_steps::{
     remove, value, withdraw,
 };
 use super::scripts::{Outcome, Raised, Words};
-use super::shares::floor;
+use super::shares::{floor, floor_of};
 use super::sharing::{SHARED, Sharing, WALKED_MAX, behind, wanted_permits};
 use super::sorted_set::{NUMBER_MAX, SortedSet};
 use crate::node::script::WAITER_NUMBER_MAX;
@@ -38,13 +38,13 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let held = withdraw_try(call, &sharing, (withdrawn, permits))?;
     let number = place_in_queue(call, key, words)?;
     let queue = queue_of(key);
-    enter(call, &queue, (waiter, number), behind(32))?;
-    put(call, &lease_of(key, waiter), lease, lease_ms, behind(33))?;
+    enter(call, &queue, (waiter, number), behind(31))?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, behind(32))?;
     // Whether it expires or not: a queue that has just been made has no end yet.
     if remaining(call, &queue) < ends {
-        expire(call, &queue, ends, behind(35))?;
+        expire(call, &queue, ends, behind(34))?;
     }
-    let head = living(call, key, 0, behind(37))?.ok_or_else(malformed)?;
+    let head = living(call, key, 0, behind(36))?.ok_or_else(malformed)?;
     let mut is_mine = false;
     if let Held::Free(before) = &held {
         is_mine = head == **waiter;
@@ -54,19 +54,19 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let kept = remaining(call, &lease);
     let is_others = matches!(held, Held::Free(_)) && !is_mine;
     if is_others && left > 0 && (kept == ENDLESS || kept > left) {
-        expire(call, &lease, left, behind(53))?;
+        expire(call, &lease, left, behind(52))?;
     }
     if let Held::Shared { is_changed } = held {
         if is_changed {
             sharing.set_expiry(call)?;
             sharing.ring(call, reservation_ms)?;
         }
-        is_mine = sharing.called(call, WALKED_MAX)?.iter().any(|(name, _)| name == waiter);
+        is_mine = sharing.called(call, WALKED_MAX)?.first.iter().any(|(name, _)| name == waiter);
         if permits > Some(0) {
             left = sharing.remaining(call, behind(62))?.ok_or_else(malformed)?.0;
         }
     }
-    let (rank, len) = read_set(call, &queue, behind(65), |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, behind(66), |set| (set.rank(waiter), set.len()))?;
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));
     let answer = [proof, number, place, i64::from(is_mine), left, count(len)];
@@ -112,9 +112,10 @@ fn place_in_queue(call: &mut Call<'_>, key: &[u8], words: Words<'_>) -> Result<u
         return Ok(before);
     }
     let last = read_set(call, &queue, behind(24), SortedSet::next_number)?;
-    let number = last.max(floor(call, key, 25)?.saturating_add(1));
+    let number = last.max(floor(call, key).saturating_add(1));
     if number > WAITER_NUMBER_MAX {
         remove(call, &queue);
+        remove(call, &floor_of(key));
         return Ok(1);
     }
     Ok(number)
@@ -130,10 +131,10 @@ fn reserve(
     let wanted = reservation(head);
     let is_moved = before != Some(&wanted);
     if is_moved || is_mine {
-        put(call, key, &wanted, ttl, behind(44))?;
+        put(call, key, &wanted, ttl, behind(43))?;
     }
     if is_moved {
-        put(call, &bell_of(key, head), b"", ttl, behind(47))?;
+        put(call, &bell_of(key, head), b"", ttl, behind(46))?;
     }
     Ok(())
 }

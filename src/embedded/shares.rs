@@ -13,17 +13,17 @@ use super::sharing::{
     SHARED, Sharing, WALKED_MAX, behind, find_value, first_names, free_slot, member, moment, parts,
     wants_share,
 };
-use super::sorted_set::SortedSet;
-use crate::node::script::FENCE_MAX;
+use crate::node::script::{FENCE_MAX, WAITER_NUMBER_MAX};
 
 pub(super) fn floor_of(key: &[u8]) -> Vec<u8> {
     [key, b":redlatch:floor"].concat()
 }
 
 /// The largest number of a waiter that took its share here, if that is known still.
-pub(super) fn floor(call: &mut Call<'_>, key: &[u8], line: u32) -> Result<u64, Raised> {
-    let found = value(call, &floor_of(key), behind(line))?;
-    Ok(found.and_then(|text| digits(&text)).unwrap_or(0))
+pub(super) fn floor(call: &mut Call<'_>, key: &[u8]) -> u64 {
+    let found = value(call, &floor_of(key), 12).unwrap_or(None);
+    let number = found.and_then(|text| digits(&text));
+    number.filter(|number| *number < WAITER_NUMBER_MAX).unwrap_or(0)
 }
 
 /// `share.lua`
@@ -40,16 +40,22 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             remove(call, &sharing.holders);
         }
     }
+    let found = sharing.find_holder(call, ours, number(words, 2)?)?;
     let place = match waiter.is_empty() {
         true => None,
-        false => read_set(call, &sharing.queue, behind(11), |set| set.number(waiter))?,
-    };
-    let slot = match place {
-        Some(_) => {
-            let mut called = sharing.called(call, WALKED_MAX)?.into_iter();
-            called.find(|(name, _)| name == waiter).map(|(_, slot)| slot)
+        false => {
+            read_set(call, &sharing.queue, behind(12), |set| set.number(waiter)).unwrap_or(None)
         }
-        None => untaken_slot(call, &sharing, words)?,
+    };
+    let mut ends = moment(call.now_ms.saturating_add(ttl));
+    let slot = match (&found, place) {
+        (Some(found), _) => {
+            let before = read_set(call, &sharing.holders, behind(16), |set| set.number(found))?;
+            ends = ends.max(before.unwrap_or(0));
+            parts(found).map(|(slot, _)| slot.to_vec())
+        }
+        (None, Some(_)) => slot_in_turn(call, &sharing, words)?,
+        (None, None) => untaken_slot(call, &sharing, words)?,
     };
     let Some(slot) = slot else { return Ok(no(proof)) };
     let fence = match words.keys.get(1) {
@@ -59,16 +65,17 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
             Err(error) => return Ok(error),
         },
     };
-    sharing.hold(call, (&member(&slot, ours), ttl), behind(48))?;
+    enter(call, &sharing.holders, (&member(&slot, ours), ends), behind(59))?;
     sharing.set_expiry(call)?;
     if !waiter.is_empty() {
         if let Some(place) = place {
-            if place > floor(call, key, 52)? {
+            if place > floor(call, key) {
                 let place = place.to_string();
-                put(call, &floor_of(key), place.as_bytes(), front, behind(54))?;
+                put(call, &floor_of(key), place.as_bytes(), front, behind(63))?;
             }
         }
-        withdraw(call, &sharing.queue, waiter, behind(56))?;
+        // The script ignores an error of this step.
+        let _ = withdraw(call, &sharing.queue, waiter, behind(65));
         remove(call, &lease_of(key, waiter));
         remove(call, &bell_of(key, waiter));
         sharing.ring(call, front)?;
@@ -78,27 +85,55 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     Ok(OwnedReply::Array([proof, 1, fence, slot].map(OwnedReply::Integer).into()))
 }
 
+/// The permit for a waiter whose turn it is, or the empty one of a reader.
+fn slot_in_turn(
+    call: &mut Call<'_>,
+    sharing: &Sharing<'_>,
+    words: Words<'_>,
+) -> Result<Option<Vec<u8>>, Raised> {
+    let (permits, waiter) = (number(words, 2)?, words.argv[4]);
+    let mut called = sharing.called(call, WALKED_MAX)?.first.into_iter();
+    let slot = called.find(|(name, _)| name == waiter).map(|(_, slot)| slot);
+    if slot.is_none() || permits == 0 || words.argv[3].is_empty() {
+        return Ok(slot);
+    }
+    named_slot(call, sharing, (permits, number(words, 3)?))
+}
+
+/// The first free permit from a certain one on.
+fn named_slot(
+    call: &mut Call<'_>,
+    sharing: &Sharing<'_>,
+    (permits, first): (u64, u64),
+) -> Result<Option<Vec<u8>>, Raised> {
+    let slot = free_slot(&sharing.slots_in_use(call)?, permits, first);
+    Ok(slot.map(|slot| slot.to_string().into_bytes()))
+}
+
 /// The permit for a client that does not wait, or the empty one of a reader; `None` if somebody
-/// waits, or no permit is free.
+/// waits, no permit is free, or readers have shares beside which there is no permit.
 fn untaken_slot(
     call: &mut Call<'_>,
     sharing: &Sharing<'_>,
     words: Words<'_>,
 ) -> Result<Option<Vec<u8>>, Raised> {
-    let (permits, first) = (number(words, 2)?, number(words, 3)?);
-    for name in first_names(call, &sharing.queue, behind(16))? {
-        match value(call, &lease_of(sharing.key, &name), behind(17))? {
+    for name in first_names(call, &sharing.queue) {
+        match value(call, &lease_of(sharing.key, &name), behind(25))? {
             None => {
-                withdraw(call, &sharing.queue, &name, behind(19))?;
+                withdraw(call, &sharing.queue, &name, behind(27))?;
             }
             Some(lease) if lease.is_empty() => {}
             Some(_) => return Ok(None),
         }
     }
-    if permits == 0 {
-        return Ok(Some(Vec::new()));
+    let permits = number(words, 2)?;
+    if sharing.are_readers(call)?.is_some_and(|readers| readers != (permits == 0)) {
+        return Ok(None);
     }
-    Ok(free_slot(&sharing.slots_in_use(call)?, permits, first))
+    match permits {
+        0 => Ok(Some(Vec::new())),
+        _ => named_slot(call, sharing, (permits, number(words, 3)?)),
+    }
 }
 
 /// Raises the counter for a permit, or reads it for a reader, which may make it live longer. The
@@ -122,7 +157,7 @@ fn raise_for_share(
     };
     if fence > 0 || remaining(call, key) == ENDLESS {
         let token = fence.to_string();
-        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(45))?;
+        raise(call, (key, found.is_some()), token.as_bytes(), words.argv[7], behind(56))?;
     }
     Ok(Ok(fence))
 }
@@ -151,36 +186,35 @@ pub(super) fn restore_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let (sharing, member) = (Sharing::of(key), member(slot, ours));
     let mut ends = moment(call.now_ms.saturating_add(ttl));
     match value(call, key, behind(1))?.as_deref() {
-        Some(SHARED) => {
-            sharing.purge(call, behind(7))?;
-            let before = read_set(call, &sharing.holders, behind(8), |set| set.number(&member))?;
-            ends = ends.max(before.unwrap_or(0));
-        }
+        Some(SHARED) => sharing.purge(call, behind(7))?,
         Some(held) if !is_reservation(held) => return Ok(no(proof)),
         _ => {
             remove(call, &sharing.holders);
         }
     }
-    if !slot.is_empty() {
-        let is_others = |set: &SortedSet| {
-            let mut held = set.members().filter_map(parts);
-            held.any(|(other, value)| other == *slot && value != *ours)
-        };
-        if read_set(call, &sharing.holders, behind(13), is_others)? {
+    if sharing.are_readers(call)?.is_some_and(|readers| readers != slot.is_empty()) {
+        return Ok(no(proof));
+    }
+    let before = sharing.find_holder(call, ours, u64::from(!slot.is_empty()))?;
+    if let Some(number) = digits(slot) {
+        let is_used = sharing.slots_in_use(call)?.contains(&number);
+        if is_used && before.as_ref() != Some(&member) {
             return Ok(no(proof));
         }
-        if let Some(before) = sharing.find_holder(call, ours, 1)? {
-            withdraw(call, &sharing.holders, &before, behind(21))?;
-        }
     }
-    enter(call, &sharing.holders, (&member, ends), behind(24))?;
+    if let Some(before) = before {
+        let ended = read_set(call, &sharing.holders, behind(20), |set| set.number(&before))?;
+        ends = ends.max(ended.unwrap_or(0));
+        withdraw(call, &sharing.holders, &before, behind(21))?;
+    }
+    enter(call, &sharing.holders, (&member, ends), behind(23))?;
     sharing.set_expiry(call)?;
     Ok(yes(proof))
 }
 
 /// `release_shared.lua`, which has no `sharing.lua` before it.
 pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [_, permits, waiter, _, reservation_ms, _]) = (words.keys, words.argv) else {
+    let ([key], [_, permits, waiter, linger, reservation_ms, _]) = (words.keys, words.argv) else {
         return Err(malformed());
     };
     let (proof, ttl) = (proof(words)?, millis(words, 4)?);
@@ -201,20 +235,21 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         is_free = true;
     }
     // A queue that is no sorted set is nobody's.
-    let Some(head) = first(call, &sharing.queue, 34).unwrap_or(None) else {
+    let Some(head) = first(call, &sharing.queue, 35).unwrap_or(None) else {
         return Ok(yes_if(found, proof));
     };
     let lease = lease_of(key, &head);
     if is_free {
-        put(call, key, &reservation(&head), reservation_ms, 36)?;
+        put(call, key, &reservation(&head), reservation_ms, 37)?;
     }
     let is_called = is_shared
-        && *permits != b"0"
-        && value(call, &lease, 39)?.is_some_and(|lease| wants_share(&lease));
+        && (!linger.is_empty()
+            || *permits != b"0"
+                && value(call, &lease, 40)?.is_some_and(|lease| wants_share(&lease)));
     if is_free || is_called {
-        put(call, &bell_of(key, &head), b"", reservation_ms, 41)?;
+        put(call, &bell_of(key, &head), b"", reservation_ms, 42)?;
         if remaining(call, &lease) > ttl {
-            expire(call, &lease, ttl, 43)?;
+            expire(call, &lease, ttl, 44)?;
         }
     }
     Ok(yes_if(found, proof))
@@ -243,8 +278,8 @@ fn give_back(
     let left = sharing.remaining(call, 22)?;
     match left {
         Some((_, left)) => {
-            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 24)?;
-            expire(call, &sharing.holders, left, 25)?;
+            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 25)?;
+            expire(call, &sharing.holders, left, 26)?;
         }
         None => {
             remove(call, sharing.key);

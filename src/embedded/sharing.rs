@@ -17,7 +17,7 @@ use super::scripts::Raised;
 use super::sorted_set::SortedSet;
 
 /// The value of a lock's key that has shares.
-pub(super) const SHARED: &[u8] = b"redlatch:shared";
+pub(super) use crate::node::command::SHARED;
 
 /// How many waiters `called` looks at.
 pub(super) const WALKED_MAX: usize = 32;
@@ -82,13 +82,16 @@ pub(super) fn wanted_permits(lease: &[u8]) -> Option<u64> {
 }
 
 /// The first free permit, if there is one. The search begins at `first`.
-pub(super) fn free_slot(used: &Slots, permits: u64, first: u64) -> Option<Vec<u8>> {
-    let numbers = (first..first.saturating_add(permits)).map(|number| number % permits);
-    numbers.map(|number| number.to_string().into_bytes()).find(|slot| !used.contains(slot))
+pub(super) fn free_slot(used: &Slots, permits: u64, first: u64) -> Option<u64> {
+    let mut numbers = (first..first.saturating_add(permits)).map(|number| number % permits);
+    numbers.find(|slot| !used.contains(slot))
 }
 
 /// Permits that have been given.
-pub(super) type Slots = BTreeSet<Vec<u8>>;
+pub(super) type Slots = BTreeSet<u64>;
+
+/// The longest that a key lives which is not ours: 139 years.
+const LEFT_MAX: i64 = 1 << 42;
 
 /// A point in time in milliseconds of the node's clock, as the number of a member.
 pub(super) fn moment(millis: i64) -> u64 {
@@ -124,6 +127,13 @@ impl<'a> Sharing<'a> {
         enter(call, &self.holders, (member, ends), line)
     }
 
+    /// Are the holders readers? `None` if there are none.
+    pub(super) fn are_readers(&self, call: &mut Call<'_>) -> Result<Option<bool>, Raised> {
+        read_set(call, &self.holders, 18, |set| {
+            set.members().next().map(|first| first.starts_with(b":"))
+        })
+    }
+
     /// The remaining times of the shares that end first and last.
     pub(super) fn remaining(
         &self,
@@ -131,7 +141,7 @@ impl<'a> Sharing<'a> {
         line: u32,
     ) -> Result<Option<(i64, i64)>, Raised> {
         let now_ms = call.now_ms;
-        let left = |end: u64| i64::try_from(end).unwrap_or(i64::MAX) - now_ms;
+        let left = |end: u64| (i64::try_from(end).unwrap_or(i64::MAX) - now_ms).min(LEFT_MAX);
         read_set(call, &self.holders, line, |set| {
             let mut ends = set.numbered().map(|(_, end)| left(end));
             let first = ends.next()?;
@@ -140,8 +150,9 @@ impl<'a> Sharing<'a> {
     }
 
     pub(super) fn slots_in_use(&self, call: &mut Call<'_>) -> Result<Slots, Raised> {
-        let slots = |set: &SortedSet| set.members().map(|it| split_digits(it).0.to_vec()).collect();
-        read_set(call, &self.holders, 13, slots)
+        let slots =
+            |set: &SortedSet| set.members().filter_map(|it| digits(split_digits(it).0)).collect();
+        read_set(call, &self.holders, 24, slots)
     }
 
     /// The member with a value, whichever permit it has.
@@ -154,63 +165,78 @@ impl<'a> Sharing<'a> {
         if permits == 0 {
             let member = member(b"", value);
             let is_there = |set: &SortedSet| set.number(&member).is_some();
-            let is_there = read_set(call, &self.holders, 30, is_there)?;
+            let is_there = read_set(call, &self.holders, 40, is_there)?;
             return Ok(is_there.then_some(member));
         }
-        read_set(call, &self.holders, 32, |set| find_value(set, value))
+        if self.are_readers(call)? == Some(true) {
+            return Ok(None);
+        }
+        read_set(call, &self.holders, 42, |set| find_value(set, value))
     }
 
     /// The key lives as long as the share that ends last.
     pub(super) fn set_expiry(&self, call: &mut Call<'_>) -> Result<(), Raised> {
-        let (_, left) = self.remaining(call, 40)?.ok_or_else(malformed)?;
-        put(call, self.key, SHARED, left.to_string().as_bytes(), 41)?;
-        expire(call, &self.holders, left, 42)
+        let (_, left) = self.remaining(call, 54)?.ok_or_else(malformed)?;
+        put(call, self.key, SHARED, left.to_string().as_bytes(), 55)?;
+        expire(call, &self.holders, left, 56)
     }
 
     /// The first waiters that can have a share, and the permit of each, which is empty for a
     /// reader. Removes waiters without a lease from the front of the queue.
-    pub(super) fn called(&self, call: &mut Call<'_>, most: usize) -> Result<Vec<Called>, Raised> {
-        let (mut called, mut used) = (Vec::new(), None);
-        for name in first_names(call, &self.queue, 47)? {
-            let Some(lease) = value(call, &lease_of(self.key, &name), 48)? else {
-                withdraw(call, &self.queue, &name, 51)?;
+    pub(super) fn called(&self, call: &mut Call<'_>, most: usize) -> Result<Called, Raised> {
+        let mut called = Called::default();
+        let (mut readers, mut used, mut from) = (self.are_readers(call)?, None, 0);
+        for name in first_names(call, &self.queue) {
+            let Some(lease) = value(call, &lease_of(self.key, &name), 62)? else {
+                withdraw(call, &self.queue, &name, 65)?;
                 continue;
             };
             // An exclusive claimer, which does not wait any more.
             if lease.is_empty() {
                 continue;
             }
-            let slot = match wanted_permits(&lease) {
-                None => break,
-                Some(0) => Vec::new(),
-                Some(permits) => {
-                    let before = match used.take() {
-                        Some(used) => used,
-                        None => self.slots_in_use(call)?,
-                    };
-                    let used = used.insert(before);
-                    let Some(slot) = free_slot(used, permits, 0) else { break };
-                    used.insert(slot.clone());
-                    slot
-                }
-            };
-            if called.len() == most {
+            let permits = wanted_permits(&lease);
+            let readers = *readers.get_or_insert(permits == Some(0));
+            let is_of_kind = permits.is_some_and(|permits| (permits == 0) == readers);
+            if !is_of_kind || called.first.len() == most {
+                called.following = Some(name);
                 break;
             }
-            called.push((name, slot));
+            let before = match used.take() {
+                Some(used) => used,
+                None if readers => Slots::new(),
+                None => self.slots_in_use(call)?,
+            };
+            let used: &mut Slots = used.insert(before);
+            while used.contains(&from) {
+                from += 1;
+            }
+            if !readers && permits.is_none_or(|permits| from >= permits) {
+                called.following = Some(name);
+                break;
+            }
+            let slot = if readers { Vec::new() } else { from.to_string().into_bytes() };
+            called.first.push((name, slot));
+            from += 1;
         }
         Ok(called)
     }
 
     /// Rings the bells of the first waiters that can have a share. The lease of each ends with
-    /// `ttl` at the latest.
+    /// `ttl` at the latest. The waiter behind them asks, if it would not for longer.
     pub(super) fn ring(&self, call: &mut Call<'_>, ttl: &[u8]) -> Result<(), Raised> {
-        for (name, _) in self.called(call, RUNG_MAX)? {
-            put(call, &bell_of(self.key, &name), b"", ttl, 69)?;
-            let limit = integer(ttl).map_err(|failure| (failure, 70))?;
+        let Called { first, following } = self.called(call, RUNG_MAX)?;
+        let limit = || integer(ttl).map_err(|failure| (failure, 91));
+        for (name, _) in first {
+            put(call, &bell_of(self.key, &name), b"", ttl, 90)?;
             let lease = lease_of(self.key, &name);
-            if remaining(call, &lease) > limit {
-                expire(call, &lease, limit, 71)?;
+            if remaining(call, &lease) > limit()? {
+                expire(call, &lease, limit()?, 92)?;
+            }
+        }
+        if let Some(name) = following {
+            if remaining(call, &lease_of(self.key, &name)) > limit()? {
+                put(call, &bell_of(self.key, &name), b"", ttl, 96)?;
             }
         }
         Ok(())
@@ -223,17 +249,23 @@ impl<'a> Sharing<'a> {
         is_shared: bool,
         ttl: &[u8],
     ) -> Result<(), Raised> {
-        if is_shared && !read_set(call, &self.holders, 77, SortedSet::is_empty)? {
+        if is_shared && !read_set(call, &self.holders, 101, SortedSet::is_empty)? {
             self.set_expiry(call)?;
             return self.ring(call, ttl);
         }
         remove(call, self.key);
-        reserve_for_first(call, self.key, ttl, 84)
+        reserve_for_first(call, self.key, ttl, 108)
     }
 }
 
-/// A waiter's name and the permit it can have.
-pub(super) type Called = (Vec<u8>, Vec<u8>);
+/// The waiters that can have a share.
+#[derive(Default)]
+pub(super) struct Called {
+    /// The name of each, and the permit it can have.
+    pub(super) first: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The waiter behind them.
+    pub(super) following: Option<Vec<u8>>,
+}
 
 /// The first member with a value.
 pub(super) fn find_value(set: &SortedSet, value: &[u8]) -> Option<Vec<u8>> {
@@ -241,13 +273,10 @@ pub(super) fn find_value(set: &SortedSet, value: &[u8]) -> Option<Vec<u8>> {
     set.members().find(has_value).map(<[u8]>::to_vec)
 }
 
-/// The names of the first waiters.
-pub(super) fn first_names(
-    call: &mut Call<'_>,
-    queue: &[u8],
-    line: u32,
-) -> Result<Vec<Vec<u8>>, Raised> {
-    read_set(call, queue, line, |set| set.members().take(WALKED_MAX).map(<[u8]>::to_vec).collect())
+/// The names of the first waiters. There are none in a queue that is no sorted set.
+pub(super) fn first_names(call: &mut Call<'_>, queue: &[u8]) -> Vec<Vec<u8>> {
+    let names = |set: &SortedSet| set.members().take(WALKED_MAX).map(<[u8]>::to_vec).collect();
+    read_set(call, queue, 61, names).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -276,10 +305,10 @@ mod tests {
     #[test]
     fn the_search_for_a_free_permit_begins_where_the_client_says_and_wraps() {
         let used = |slots: &[&str]| slots.iter().map(|slot| slot.as_bytes().to_vec()).collect();
-        assert_eq!(free_slot(&used(&["1"]), 3, 1), Some(b"2".to_vec()));
-        assert_eq!(free_slot(&used(&["1", "2"]), 3, 1), Some(b"0".to_vec()));
-        assert_eq!(free_slot(&used(&["0", "1", "2"]), 3, 1), None);
-        assert_eq!(free_slot(&used(&["", "01"]), 2, 7), Some(b"1".to_vec()));
+        assert_eq!(free_slot(&used(&[1]), 3, 1), Some(2));
+        assert_eq!(free_slot(&used(&[1, 2]), 3, 1), Some(0));
+        assert_eq!(free_slot(&used(&[0, 1, 2]), 3, 1), None);
+        assert_eq!(free_slot(&used(&[0]), 2, 8), Some(1));
         assert_eq!(free_slot(&used(&[]), 0, 0), None);
     }
 }

@@ -41,8 +41,8 @@ pub enum Share {
     Permit {
         /// How many there are.
         of: u32,
-        /// Which one it is, from 0. `None` before it is granted: each node chooses one that is
-        /// free.
+        /// Which one it is, from 0. In a request for one: where the nodes begin to look for one that
+        /// is free; `None` if they choose.
         number: Option<u32>,
     },
 }
@@ -57,7 +57,7 @@ impl Share {
         }
     }
 
-    /// Which permit it is, once it is granted.
+    /// Which permit it is, once it is granted. Before, where the nodes begin to look for one.
     #[must_use]
     pub fn permit(self) -> Option<u32> {
         match self {
@@ -103,7 +103,7 @@ impl LockId {
         self.attributes.as_ref()?.share
     }
 
-    /// The same lock with the permit that was granted. Another lock stays as it is.
+    /// The same lock with this permit. A lock that is no permit stays as it is.
     #[must_use]
     pub fn with_permit(mut self, granted: Option<u32>) -> Self {
         if let Some(Share::Permit { of, .. }) = self.share() {

@@ -16,10 +16,10 @@ local shown = {}
 if value == 'redlatch:shared' then
   local clock = redis.call('TIME')
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
-  local holders, from = KEYS[1] .. ':redlatch:holders', '(' .. string.format('%.0f', now)
-  local found = redis.pcall('ZRANGEBYSCORE', holders, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
+  local found = redis.pcall('ZRANGEBYSCORE', KEYS[1] .. ':redlatch:holders',
+    string.format('(%.0f', now), string.format('%.0f', now + 2^42), 'WITHSCORES', 'LIMIT', 0, 100)
   for i = 1, #found, 2 do
-    shown[i], shown[i + 1] = string.sub(found[i], 1, 1024), found[i + 1] - now
+    shown[i], shown[i + 1] = string.sub(found[i], 1, 1024), math.floor(found[i + 1] - now)
   end
 end
 return {

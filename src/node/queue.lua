@@ -22,10 +22,9 @@ if ARGV[2] ~= '0' then
 elseif not number then
   redis.call('ZREM', queue, '')
   local last = redis.call('ZRANGE', queue, -1, -1, 'WITHSCORES')[2] or 0
-  local floor = string.match(redis.call('GET', key .. ':redlatch:floor') or '', '^%d+$')
-  number = math.max(last, floor or 0) + 1
+  number = math.max(last, floor()) + 1
   if number > 4503599627370496 then
-    redis.call('DEL', queue)
+    redis.call('DEL', queue, key .. ':redlatch:floor')
     number = 1
   end
 end
@@ -59,7 +58,9 @@ if is_shared then
   end
   local _, slots = called(32)
   is_mine = slots[ARGV[1]]
-  left = permits > 0 and redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')[2] - now or left
+  if permits > 0 then
+    left = left_until(redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')[2], now)
+  end
 end
 return {
   ARGV[7] + 0, number + 0, redis.call('ZRANK', queue, ARGV[1]), is_mine and 1 or 0,

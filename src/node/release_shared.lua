@@ -13,7 +13,7 @@ if held == 'redlatch:shared' then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
   found = ARGV[2] == '0' and ':' .. value
   for _, holder in ipairs(found and {} or redis.call('ZRANGE', holders, 0, -1)) do
-    found = found or string.match(holder, '^%d*:(.*)$') == value and holder
+    found = found or string.match(holder, '^%d+:(.*)$') == value and holder
   end
   found = found and redis.call('ZREM', holders, found) == 1 and found
   if found and linger ~= '' then
@@ -21,8 +21,9 @@ if held == 'redlatch:shared' then
   end
   local last = redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2]
   if last then
-    redis.call('SET', key, held, 'PX', last - now)
-    redis.call('PEXPIRE', holders, last - now)
+    local left = math.floor(math.min(last - now, 2^42))
+    redis.call('SET', key, held, 'PX', left)
+    redis.call('PEXPIRE', holders, left)
   else
     redis.call('DEL', key)
     held = false
@@ -35,8 +36,8 @@ local head = redis.pcall('ZRANGE', queue, 0, 0)[1]
 if head and not held then
   redis.call('SET', key, 'redlatch:reserved:' .. head, 'PX', ARGV[5])
 end
-local is_called = head and held == 'redlatch:shared' and ARGV[2] ~= '0'
-  and string.match(redis.call('GET', lease .. head) or '', '^%d+s')
+local is_called = head and held == 'redlatch:shared' and (linger ~= '' or ARGV[2] ~= '0'
+  and string.match(redis.call('GET', lease .. head) or '', '^%d+s'))
 if head and not held or is_called then
   redis.call('SET', bell .. head, '', 'PX', ARGV[5])
   if redis.call('PTTL', lease .. head) > tonumber(ARGV[5]) then

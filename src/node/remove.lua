@@ -6,6 +6,7 @@ end
 for i = 2, #ARGV - 1 do
   if held == shared then
     seen = redis.call('ZREM', holders, ARGV[i]) == 1 or seen
+      or ARGV[i] == held and redis.call('ZCARD', holders) == 0
   else
     seen = seen or held == ARGV[i]
   end

@@ -1,26 +1,25 @@
 local now, held = time(), redis.call('GET', key)
-local slot, member, ends = ARGV[1], ARGV[1] .. ':' .. ARGV[2], now + ARGV[3]
+local slot, value, ends = ARGV[1], ARGV[2], now + ARGV[3]
 if held and held ~= shared and string.sub(held, 1, 18) ~= reserved then
   return -ARGV[4]
 end
 if held == shared then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
-  ends = math.max(ends, tonumber(redis.call('ZSCORE', holders, member) or 0))
 else
   redis.call('DEL', holders)
 end
-if slot ~= '' then
-  for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
-    local other, value = string.match(holder, '^(%d*):(.*)$')
-    if other == slot and value ~= ARGV[2] then
-      return -ARGV[4]
-    end
-  end
-  local before = find_holder(ARGV[2], 1)
-  if before then
-    redis.call('ZREM', holders, before)
-  end
+local readers = are_readers()
+if readers ~= nil and readers ~= (slot == '') then
+  return -ARGV[4]
 end
-redis.call('ZADD', holders, ends, member)
+local before = find_holder(value, slot == '' and 0 or 1)
+if slot ~= '' and slots_in_use()[tonumber(slot)] and before ~= slot .. ':' .. value then
+  return -ARGV[4]
+end
+if before then
+  ends = math.max(ends, tonumber(redis.call('ZSCORE', holders, before)))
+  redis.call('ZREM', holders, before)
+end
+redis.call('ZADD', holders, ends, slot .. ':' .. value)
 set_expiry(now)
 return ARGV[4] + 0

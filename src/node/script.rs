@@ -117,14 +117,14 @@ pub const EXTEND_ALL: Script = Script {
 /// value that is no string is answered as an empty one: any value blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "bc4d69a0171301657ef6da0c8d3e6703c4becfae",
+    sha1: "96f877d6ee6b14e13421707068a0cb03b33ccfc4",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
-    sha1: "2d346486e47f63b298ca559e4d51945b4702588b",
+    sha1: "5e363f9d2e00abab28c8758811988efa845dbaa8",
 };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
@@ -160,7 +160,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "fca91778988566aa81dab2fe4d2baddf9d21226b",
+    sha1: "220e27d3acff311ee62144ae12fafaddbd8e66a0",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -194,7 +194,8 @@ pub const LISTEN: Script =
 
 /// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its counter's
 /// key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
-/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first, `ARGV[5]`
+/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first (in a waiter's turn also nothing:
+/// the node has one for the waiter), `ARGV[5]`
 /// a waiter or nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least
 /// value of the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
 ///
@@ -207,21 +208,21 @@ pub const LISTEN: Script =
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "c96cbece23678998fc5ce0469a375940b5276030",
+    sha1: "d713df2d16f967bca02609c607016393ecec5ded",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
-    sha1: "950173beffff5c68cf79f9db2e6bf3147b5b4203",
+    sha1: "c0fe41cb18f316bc69d0990cf61a19706cb7360c",
 };
 
 /// Gives a share of a lock again on a node that lost it, or gave another permit: the words are those
 /// of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
-    sha1: "8c6b06474778c9930e8226609a26cade429cac68",
+    sha1: "e2389b8153fd5afc603ccace2a363ca867057348",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
@@ -232,7 +233,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "7a2b0f32cb3e69d76d55f6aef82a2ccbabfa62a5",
+    sha1: "d99f3f57fbc00adafafd87b91d7fcb0beb3f0f92",
 };
 
 /// Every script of this library.

@@ -1,5 +1,5 @@
 local now, held = time(), redis.call('GET', key)
-local permits, waiter = tonumber(ARGV[3]), ARGV[5]
+local permits, waiter, ends = tonumber(ARGV[3]), ARGV[5], now + ARGV[2]
 if held and held ~= shared and (waiter == '' or held ~= reserved .. waiter) then
   return -ARGV[9]
 end
@@ -8,12 +8,20 @@ if held == shared then
 else
   redis.call('DEL', holders)
 end
-local number, slot = waiter ~= '' and redis.call('ZSCORE', queue, waiter), nil
-if number then
+local found, slot = find_holder(ARGV[1], permits), nil
+local number = waiter ~= '' and redis.pcall('ZSCORE', queue, waiter)
+number = type(number) == 'string' and tonumber(number)
+if found then
+  slot = tonumber(string.match(found, '^%d*')) or ''
+  ends = math.max(ends, tonumber(redis.call('ZSCORE', holders, found)))
+elseif number then
   local _, slots = called(32)
   slot = slots[waiter]
+  if slot and permits > 0 and ARGV[4] ~= '' then
+    slot = free_slot(slots_in_use(), permits, tonumber(ARGV[4]))
+  end
 else
-  for _, name in ipairs(redis.call('ZRANGE', queue, 0, 31)) do
+  for _, name in ipairs(redis.pcall('ZRANGE', queue, 0, 31)) do
     local value = redis.call('GET', lease .. name)
     if not value then
       redis.call('ZREM', queue, name)
@@ -21,7 +29,10 @@ else
       return -ARGV[9]
     end
   end
-  slot = permits == 0 and '' or free_slot(slots_in_use(), permits, tonumber(ARGV[4]))
+  local readers = are_readers()
+  if readers == nil or readers == (permits == 0) then
+    slot = permits == 0 and '' or free_slot(slots_in_use(), permits, tonumber(ARGV[4]))
+  end
 end
 if not slot then
   return -ARGV[9]
@@ -45,15 +56,13 @@ if KEYS[2] then
     redis.call('SET', KEYS[2], token, 'PX', math.max(left, tonumber(ARGV[8])))
   end
 end
-redis.call('ZADD', holders, now + ARGV[2], slot .. ':' .. ARGV[1])
+redis.call('ZADD', holders, ends, slot .. ':' .. ARGV[1])
 set_expiry(now)
 if waiter ~= '' then
-  local floor = key .. ':redlatch:floor'
-  local before = number and string.match(redis.call('GET', floor) or '', '^%d+$')
-  if number and tonumber(number) > tonumber(before or 0) then
-    redis.call('SET', floor, number, 'PX', ARGV[6])
+  if number and number > floor() then
+    redis.call('SET', key .. ':redlatch:floor', number, 'PX', ARGV[6])
   end
-  redis.call('ZREM', queue, waiter)
+  redis.pcall('ZREM', queue, waiter)
   redis.call('DEL', lease .. waiter, bell .. waiter)
   ring(ARGV[6])
 end

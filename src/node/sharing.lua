@@ -8,19 +8,29 @@ local function time()
   return clock[1] * 1000 + math.floor(clock[2] / 1000)
 end
 
+local function floor()
+  local value = redis.pcall('GET', key .. ':redlatch:floor')
+  local number = type(value) == 'string' and tonumber(string.match(value, '^%d+$')) or 0
+  return number < 2^52 and number or 0
+end
+
+local function are_readers()
+  local first = redis.call('ZRANGE', holders, 0, 0)[1]
+  return first and string.sub(first, 1, 1) == ':'
+end
+
 local function slots_in_use()
   local used = {}
   for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
-    used[string.match(holder, '^%d*')] = true
+    used[tonumber(string.match(holder, '^%d*')) or ''] = true
   end
   return used
 end
 
 local function free_slot(used, permits, first)
   for i = first, first + permits - 1 do
-    local slot = string.format('%.0f', i % permits)
-    if not used[slot] then
-      return slot
+    if not used[i % permits] then
+      return i % permits
     end
   end
 end
@@ -29,47 +39,61 @@ local function find_holder(value, permits)
   if permits == 0 then
     return redis.call('ZSCORE', holders, ':' .. value) and ':' .. value
   end
-  for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
+  for _, holder in ipairs(are_readers() and {} or redis.call('ZRANGE', holders, 0, -1)) do
     if string.match(holder, '^%d*:(.*)$') == value then
       return holder
     end
   end
 end
 
+local function left_until(score, now)
+  return math.floor(math.min(tonumber(score) - now, 2^42))
+end
+
 local function set_expiry(now)
-  local left = redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2] - now
+  local left = left_until(redis.call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2], now)
   redis.call('SET', key, shared, 'PX', left)
   redis.call('PEXPIRE', holders, left)
 end
 
 local function called(most)
-  local names, slots, used = {}, {}, nil
-  for _, name in ipairs(redis.call('ZRANGE', queue, 0, 31)) do
+  local names, slots, readers, used, from = {}, {}, are_readers(), nil, 0
+  for _, name in ipairs(redis.pcall('ZRANGE', queue, 0, 31)) do
     local value = redis.call('GET', lease .. name)
     local permits = tonumber(string.match(value or '', '^%d+s(%d+) '))
     if not value then
       redis.call('ZREM', queue, name)
     elseif value ~= '' then
-      used = used or permits and permits > 0 and slots_in_use()
-      local slot = permits == 0 and '' or permits and free_slot(used, permits, 0)
-      if not slot or #names == most then
-        break
+      if readers == nil then
+        readers = permits == 0
       end
-      names[#names + 1], slots[name] = name, slot
-      if slot ~= '' then
-        used[slot] = true
+      if not permits or (permits == 0) ~= readers or #names == most then
+        return names, slots, name
       end
+      used = used or (readers and {} or slots_in_use())
+      while used[from] do
+        from = from + 1
+      end
+      if not readers and from >= permits then
+        return names, slots, name
+      end
+      names[#names + 1], slots[name] = name, readers and '' or from
+      from = from + 1
     end
   end
   return names, slots
 end
 
 local function ring(ms)
-  for _, name in ipairs(called(8)) do
+  local names, _, following = called(8)
+  for _, name in ipairs(names) do
     redis.call('SET', bell .. name, '', 'PX', ms)
     if redis.call('PTTL', lease .. name) > tonumber(ms) then
       redis.call('PEXPIRE', lease .. name, ms)
     end
+  end
+  if following and redis.call('PTTL', lease .. following) > tonumber(ms) then
+    redis.call('SET', bell .. following, '', 'PX', ms)
   end
 end
 

@@ -166,7 +166,8 @@ impl Generator {
             return self.long_ttl(false);
         }
         *wait = true;
-        self.pick(&["1", "2", "3"])
+        // A script may run for longer than a millisecond.
+        self.pick(&["3", "4", "5"])
     }
 
     fn script_command(&mut self) -> Words {

@@ -20,8 +20,8 @@
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Token, Ttl,
-    Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Share,
+    Token, Ttl, Verdict, quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -240,8 +240,12 @@ impl Acquire {
         // What the nodes said counts for one turn.
         place.state.reserved = NodeSet::EMPTY;
         let waiter = place.entry.waiter;
+        let is_again = place.failed_turns > 0;
         self.attempts += 1;
-        let new = self.acquisition(entropy);
+        let mut new = self.acquisition(entropy);
+        if is_again {
+            new.lock = looking_elsewhere(new.lock, entropy.seed);
+        }
         self.send(now, self.round_end(now), Action::Turn { new, waiter });
     }
 
@@ -276,4 +280,13 @@ impl Acquire {
     pub(super) fn waiter(&self) -> Option<Token> {
         self.place.as_ref().map(|place| place.entry.waiter)
     }
+}
+
+/// The same permit, which the nodes look for from a random number on. In a first turn each node
+/// gives the permit that it has for the waiter, which is the same on nodes that agree on who holds
+/// which. Nodes that do not agree would give the same different permits again and again.
+fn looking_elsewhere(lock: LockId, seed: u64) -> LockId {
+    let permits = u64::from(lock.share().map_or(0, Share::permits));
+    let number = seed.checked_rem(permits).and_then(|number| u32::try_from(number).ok());
+    lock.with_permit(number)
 }

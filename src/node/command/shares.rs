@@ -58,6 +58,9 @@ impl Call<'_> {
     pub(super) fn share(self, new: &Acquisition, waiter: Option<&Token>, out: &mut Vec<u8>) {
         let Acquisition { lock, ttl, fence } = new;
         let permits = lock.share().map_or(0, Share::permits);
+        // Where a node begins to look: in a waiter's turn, it has one for the waiter.
+        let named = lock.share().and_then(Share::permit).map(u64::from);
+        let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
         let [mut millis, mut all, mut from, mut front, mut least, mut counter] = [[0; 20]; 6];
         let counters_ttl = lock.counters_ttl().map_or(0, Ttl::as_millis);
         let value = value_of(lock);
@@ -65,7 +68,7 @@ impl Call<'_> {
             &value,
             decimal(ttl.as_millis(), &mut millis),
             decimal(permits.into(), &mut all),
-            decimal(first_permit(&lock.token, permits), &mut from),
+            first.map_or(&[][..], |first| decimal(first, &mut from)),
             waiter.map_or(&[][..], |waiter| waiter.as_bytes()),
             decimal(self.reservation.as_millis(), &mut front),
             decimal(*fence, &mut least),
