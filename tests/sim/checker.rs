@@ -4,7 +4,7 @@
 //! | | |
 //! |---|---|
 //! | M | at no true time do two clients hold one resource, each in its `[granted, valid_until)`; |
-//! | | readers hold it beside each other and beside permits, but each permit has one holder |
+//! | | readers hold it beside readers, and permits beside other permits |
 //! | F | a grant requested after another grant has the larger fencing token; no two are equal |
 //! | F | a reader's is at least that of any writer before it, and below that of any writer after it |
 //! | V | a majority of servers keeps the key for as long as the client believes it valid |
@@ -84,7 +84,10 @@ pub(crate) struct Grant {
 /// Can these not be held at the same time?
 fn excludes(one: Option<Share>, other: Option<Share>) -> bool {
     match (one, other) {
-        (Some(one), Some(other)) => one.permit().is_some() && one.permit() == other.permit(),
+        (Some(Share::Reader), Some(Share::Reader)) => false,
+        (Some(Share::Permit { number: one, .. }), Some(Share::Permit { number: other, .. })) => {
+            one == other
+        }
         _ => true,
     }
 }

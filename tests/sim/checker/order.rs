@@ -4,7 +4,8 @@
 //! numbered is served before any call that began later, and when a lock is released for which
 //! somebody waits, the next holder has it after a few rounds. Of shares, only those come in order
 //! that exclude each other: a waiter for one of some permits is not passed by one for as many, if
-//! that one takes a permit that was its own.
+//! that one takes a permit that was its own. The order of readers among each other, and of waiters
+//! for different numbers of permits, is not checked.
 
 use super::{Checker, Invariant, Name};
 use redlatch::internal::engine::Share;
@@ -113,12 +114,14 @@ impl Order {
         let taken = || self.taken.iter().filter(|taken| taken.resource == resource);
         match share {
             None => usize::from(taken().next().is_none()),
-            Some(_) if taken().any(|taken| taken.share.is_none()) => 0,
-            Some(Share::Reader) => usize::MAX,
-            Some(Share::Permit { of, .. }) => {
+            Some(Share::Reader) if taken().all(|taken| taken.share == Some(Share::Reader)) => {
+                usize::MAX
+            }
+            Some(Share::Permit { of, .. }) if taken().all(|taken| has_permit(taken.share)) => {
                 let permits = taken().filter_map(|taken| taken.share?.permit());
                 of as usize - permits.filter(|permit| *permit < of).count().min(of as usize)
             }
+            Some(_) => 0,
         }
     }
 
@@ -142,15 +145,23 @@ impl Order {
             self.waiting(resource).filter(is_before)
         };
         let Some(share) = share else { return before().next() };
-        // Readers, and those who wait for another number of permits, are in nobody's way.
-        let is_same = |place: &&Place| match place.share {
-            None => true,
-            Some(other) => share.permits() > 0 && other.permits() == share.permits(),
+        // Those who want the same can be served together if there is enough of it. The order of
+        // those who want different numbers of permits is not checked.
+        let (is_same, are_permits) = (
+            |place: &&Place| place.share.map(Share::permits) == Some(share.permits()),
+            |place: &&Place| has_permit(place.share) && share.permits() > 0,
+        );
+        let is_enough = self.free_for(resource, Some(share)) >= before().filter(is_same).count();
+        let is_passed = |place: &&Place| match is_same(place) {
+            true => !is_enough,
+            false => !are_permits(place),
         };
-        let permits = before().filter(|place| is_same(place) && place.share.is_some()).count();
-        let is_enough = self.free_for(resource, Some(share)) >= permits;
-        before().find(|place| is_same(place) && (place.share.is_none() || !is_enough))
+        before().find(is_passed)
     }
+}
+
+fn has_permit(share: Option<Share>) -> bool {
+    share.is_some_and(|share| share.permits() > 0)
 }
 
 impl Checker {
