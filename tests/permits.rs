@@ -200,3 +200,23 @@ fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
         assert_eq!((named, most), (count, 1024));
     }
 }
+
+#[test]
+fn a_try_that_fails_wakes_no_waiter() {
+    let servers = Servers::start(1);
+    let client = holder(servers.urls());
+    let held = permit(&client, 1).unwrap();
+    let waiter = pushed(servers.urls());
+    let thread =
+        spawn_waiter(move || waiter.request("name").ttl(LONG).permits(1).lock().unwrap().release());
+    await_queued(&servers, "name", 1);
+    // A waiter that is woken in vain several times does not listen any more.
+    for _ in 0..6 {
+        assert!(permit(&client, 1).is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let start = Instant::now();
+    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(finish(thread), Ok(Released::InTime));
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+}

@@ -208,7 +208,8 @@ impl Keyspace {
         key: &[u8],
     ) -> impl Iterator<Item = (&[u8], u64)> {
         let entry = self.databases.get(database).and_then(|keys| keys.entries.get(key));
-        let set = entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
+        let set =
+            entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
         set.into_iter().flat_map(SortedSet::numbered)
     }
 

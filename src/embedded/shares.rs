@@ -11,7 +11,7 @@ use super::script_steps::{
 use super::scripts::{Outcome, Raised, Words};
 use super::sharing::{
     SHARED, Sharing, WALKED_MAX, behind, find_value, first_names, free_slot, member, moment, parts,
-    wants_share,
+    wanted_permits,
 };
 use crate::node::script::{FENCE_MAX, WAITER_NUMBER_MAX};
 
@@ -214,19 +214,20 @@ pub(super) fn restore_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 
 /// `release_shared.lua`, which has no `sharing.lua` before it.
 pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([key], [_, permits, waiter, linger, reservation_ms, _]) = (words.keys, words.argv) else {
+    let ([key], [_, _, waiter, linger, reservation_ms, _]) = (words.keys, words.argv) else {
         return Err(malformed());
     };
     let (proof, ttl) = (proof(words)?, millis(words, 4)?);
     let sharing = Sharing::of(key);
     // A value that is no string belongs to another program.
     let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));
+    let mut has_left = false;
     if !waiter.is_empty() {
-        let _ = withdraw(call, &sharing.queue, waiter, 6);
+        has_left = withdraw(call, &sharing.queue, waiter, 6).unwrap_or(false);
         remove(call, &lease_of(key, waiter));
         put(call, &bell_of(key, waiter), b"", b"1", 8)?;
     }
-    let (mut found, mut is_shared, mut is_free) = (false, false, held.is_none());
+    let (mut found, mut is_shared, mut is_free) = (None, false, held.is_none());
     if held.as_deref() == Some(SHARED) {
         (found, is_shared) = give_back(call, &sharing, words)?;
         is_free = !is_shared;
@@ -236,32 +237,35 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     }
     // A queue that is no sorted set is nobody's.
     let Some(head) = first(call, &sharing.queue, 35).unwrap_or(None) else {
-        return Ok(yes_if(found, proof));
+        return Ok(yes_if(found.is_some(), proof));
     };
     let lease = lease_of(key, &head);
     if is_free {
         put(call, key, &reservation(&head), reservation_ms, 37)?;
     }
-    let is_called = is_shared
-        && (!linger.is_empty()
-            || *permits != b"0"
-                && value(call, &lease, 40)?.is_some_and(|lease| wants_share(&lease)));
+    let mut is_called = is_shared && !linger.is_empty();
+    if is_shared && linger.is_empty() {
+        // It can have the permit that has become free, or what the waiter before it waited for.
+        let wish = value(call, &lease, 41)?.and_then(|lease| wanted_permits(&lease));
+        let slot = found.as_deref().and_then(|member| digits(parts(member)?.0));
+        is_called = wish.is_some_and(|wish| has_left || slot.is_some_and(|slot| slot < wish));
+    }
     if is_free || is_called {
-        put(call, &bell_of(key, &head), b"", reservation_ms, 42)?;
+        put(call, &bell_of(key, &head), b"", reservation_ms, 46)?;
         if remaining(call, &lease) > ttl {
-            expire(call, &lease, ttl, 44)?;
+            expire(call, &lease, ttl, 48)?;
         }
     }
-    Ok(yes_if(found, proof))
+    Ok(yes_if(found.is_some(), proof))
 }
 
-/// Removes a share, or keeps it for a while. Returns whether there was one, and whether there are
+/// Removes a share, or keeps it for a while. Returns its member if there was one, and whether there are
 /// any now.
 fn give_back(
     call: &mut Call<'_>,
     sharing: &Sharing<'_>,
     words: Words<'_>,
-) -> Result<(bool, bool), Raised> {
+) -> Result<(Option<Vec<u8>>, bool), Raised> {
     let [ours, permits, _, linger, ..] = *words.argv else { return Err(malformed()) };
     sharing.purge(call, 13)?;
     let mut found = match permits {
@@ -285,5 +289,5 @@ fn give_back(
             remove(call, sharing.key);
         }
     }
-    Ok((found.is_some(), left.is_some()))
+    Ok((found, left.is_some()))
 }

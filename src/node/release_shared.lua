@@ -1,9 +1,9 @@
 local key, value, waiter, linger = KEYS[1], ARGV[1], ARGV[3], ARGV[4]
 local queue, holders = key .. ':redlatch:queue', key .. ':redlatch:holders'
 local lease, bell = key .. ':redlatch:lease:', key .. ':redlatch:bell:'
-local held, found = redis.pcall('GET', key), false
+local held, found, has_left = redis.pcall('GET', key), false, false
 if waiter ~= '' then
-  redis.pcall('ZREM', queue, waiter)
+  has_left = redis.pcall('ZREM', queue, waiter) == 1
   redis.call('DEL', lease .. waiter)
   redis.call('SET', bell .. waiter, '', 'PX', 1)
 end
@@ -36,8 +36,12 @@ local head = redis.pcall('ZRANGE', queue, 0, 0)[1]
 if head and not held then
   redis.call('SET', key, 'redlatch:reserved:' .. head, 'PX', ARGV[5])
 end
-local is_called = head and held == 'redlatch:shared' and (linger ~= '' or ARGV[2] ~= '0'
-  and string.match(redis.call('GET', lease .. head) or '', '^%d+s'))
+local is_called = head and held == 'redlatch:shared' and linger ~= ''
+if head and held == 'redlatch:shared' and linger == '' then
+  local wish = tonumber(string.match(redis.call('GET', lease .. head) or '', '^%d+s(%d+) '))
+  local slot = found and tonumber(string.match(found, '^%d+'))
+  is_called = wish and (has_left or slot and slot < wish)
+end
 if head and not held or is_called then
   redis.call('SET', bell .. head, '', 'PX', ARGV[5])
   if redis.call('PTTL', lease .. head) > tonumber(ARGV[5]) then

@@ -184,7 +184,7 @@ pub const TURN: Script =
 /// token.
 pub const LEAVE_QUEUE: Script = Script {
     source: include_str!("leave_queue.lua"),
-    sha1: "f0205f743943b4a58afec9df83b356c63e4dd213",
+    sha1: "4ee64516007316de6c4896362781c8b449a02273",
 };
 
 /// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
@@ -233,7 +233,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "d99f3f57fbc00adafafd87b91d7fcb0beb3f0f92",
+    sha1: "6effbeb96ef0a46dc4f35c099a0b9905d0e5cd64",
 };
 
 /// Every script of this library.

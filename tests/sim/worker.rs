@@ -20,9 +20,7 @@ use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
 use operator::locks;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{
-    Ballot, Entropy, Input, Lease, NodeSet, Request, Share, Step,
-};
+use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Share, Step};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 

@@ -122,7 +122,8 @@ impl Node {
         let has = |mistake| context.options.has(mistake);
         let key = command.keys[0];
         let is_share = is_script(words, script::SHARE);
-        let is_shared = self.keyspace.live_key(now, 0, key).is_some_and(|it| it.value == Some(SHARED));
+        let is_shared =
+            self.keyspace.live_key(now, 0, key).is_some_and(|it| it.value == Some(SHARED));
         let lost: Option<&[u8]> = match is_share {
             false if has(Mistake::SharesIgnored) && is_shared => Some(b""),
             true if has(Mistake::PermitsReused) => Some(HOLDERS),

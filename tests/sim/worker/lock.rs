@@ -173,10 +173,13 @@ impl Worker {
         let until = client.clock.when(lease.valid_until);
         let token = name(lease.token.as_bytes());
         let share = lease.attributes.as_ref().and_then(|attributes| attributes.share);
-        let fence = match (lease.fence, &lease.attributes) {
+        let is_fenced = lease.attributes.as_ref().is_some_and(|it| it.fence.is_some());
+        let fence = match share {
+            // Nodes that have lost their keys have lost the number that readers ask for.
+            Some(Share::Reader) if context.options.restart_guard => None,
             // A reader before any writer has no number, which counts as the smallest.
-            (None, Some(it)) if it.fence.is_some() && share == Some(Share::Reader) => Some(0),
-            (fence, _) => fence,
+            Some(Share::Reader) if is_fenced => Some(lease.fence.unwrap_or(0)),
+            _ => lease.fence,
         };
         let (who, what) = (client.name, &self.wanted);
         context.trace(|| {

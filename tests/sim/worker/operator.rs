@@ -2,9 +2,9 @@
 //! as in `src/client/inspect.rs`.
 
 use redlatch::internal::Time;
+use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
 use redlatch::internal::node::KeySnapshot;
 use redlatch::internal::node::command::SHARED;
-use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
 use std::sync::Arc;
 use std::time::Duration;
 
