@@ -221,11 +221,13 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let sharing = Sharing::of(key);
     // A value that is no string belongs to another program.
     let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));
-    let mut has_left = false;
+    let mut was_first = false;
     if !waiter.is_empty() {
-        has_left = withdraw(call, &sharing.queue, waiter, 6).unwrap_or(false);
+        let head = first(call, &sharing.queue, 6).unwrap_or(None);
+        was_first = head.as_deref() == Some(*waiter);
+        let _ = withdraw(call, &sharing.queue, waiter, 7);
         remove(call, &lease_of(key, waiter));
-        put(call, &bell_of(key, waiter), b"", b"1", 8)?;
+        put(call, &bell_of(key, waiter), b"", b"1", 9)?;
     }
     let (mut found, mut is_shared, mut is_free) = (None, false, held.is_none());
     if held.as_deref() == Some(SHARED) {
@@ -236,54 +238,54 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         is_free = true;
     }
     // A queue that is no sorted set is nobody's.
-    let Some(head) = first(call, &sharing.queue, 35).unwrap_or(None) else {
+    let Some(head) = first(call, &sharing.queue, 36).unwrap_or(None) else {
         return Ok(yes_if(found.is_some(), proof));
     };
     let lease = lease_of(key, &head);
     if is_free {
-        put(call, key, &reservation(&head), reservation_ms, 37)?;
+        put(call, key, &reservation(&head), reservation_ms, 38)?;
     }
     let mut is_called = is_shared && !linger.is_empty();
     if is_shared && linger.is_empty() {
         // It can have the permit that has become free, or what the waiter before it waited for.
-        let wish = value(call, &lease, 41)?.and_then(|lease| wanted_permits(&lease));
+        let wish = value(call, &lease, 42)?.and_then(|lease| wanted_permits(&lease));
         let slot = found.as_deref().and_then(|member| digits(parts(member)?.0));
-        is_called = wish.is_some_and(|wish| has_left || slot.is_some_and(|slot| slot < wish));
+        is_called = wish.is_some_and(|wish| was_first || slot.is_some_and(|slot| slot < wish));
     }
     if is_free || is_called {
-        put(call, &bell_of(key, &head), b"", reservation_ms, 46)?;
+        put(call, &bell_of(key, &head), b"", reservation_ms, 47)?;
         if remaining(call, &lease) > ttl {
-            expire(call, &lease, ttl, 48)?;
+            expire(call, &lease, ttl, 49)?;
         }
     }
     Ok(yes_if(found.is_some(), proof))
 }
 
-/// Removes a share, or keeps it for a while. Returns its member if there was one, and whether there are
-/// any now.
+/// Removes a share, or keeps it for a while. Returns its member if there was one, and whether there
+/// are any now.
 fn give_back(
     call: &mut Call<'_>,
     sharing: &Sharing<'_>,
     words: Words<'_>,
 ) -> Result<(Option<Vec<u8>>, bool), Raised> {
     let [ours, permits, _, linger, ..] = *words.argv else { return Err(malformed()) };
-    sharing.purge(call, 13)?;
+    sharing.purge(call, 14)?;
     let mut found = match permits {
         b"0" => Some(member(b"", ours)),
-        _ => read_set(call, &sharing.holders, 15, |set| find_value(set, ours))?,
+        _ => read_set(call, &sharing.holders, 16, |set| find_value(set, ours))?,
     };
     if let Some(member) = &found {
-        let was_there = withdraw(call, &sharing.holders, member, 18)?;
+        let was_there = withdraw(call, &sharing.holders, member, 19)?;
         found = found.filter(|_| was_there);
     }
     if let (Some(member), false) = (&found, linger.is_empty()) {
-        sharing.hold(call, (member, millis(words, 3)?), 20)?;
+        sharing.hold(call, (member, millis(words, 3)?), 21)?;
     }
-    let left = sharing.remaining(call, 22)?;
+    let left = sharing.remaining(call, 23)?;
     match left {
         Some((_, left)) => {
-            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 25)?;
-            expire(call, &sharing.holders, left, 26)?;
+            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 26)?;
+            expire(call, &sharing.holders, left, 27)?;
         }
         None => {
             remove(call, sharing.key);

@@ -1,9 +1,10 @@
 local key, value, waiter, linger = KEYS[1], ARGV[1], ARGV[3], ARGV[4]
 local queue, holders = key .. ':redlatch:queue', key .. ':redlatch:holders'
 local lease, bell = key .. ':redlatch:lease:', key .. ':redlatch:bell:'
-local held, found, has_left = redis.pcall('GET', key), false, false
+local held, found, was_first = redis.pcall('GET', key), false, false
 if waiter ~= '' then
-  has_left = redis.pcall('ZREM', queue, waiter) == 1
+  was_first = redis.pcall('ZRANK', queue, waiter) == 0
+  redis.pcall('ZREM', queue, waiter)
   redis.call('DEL', lease .. waiter)
   redis.call('SET', bell .. waiter, '', 'PX', 1)
 end
@@ -40,7 +41,7 @@ local is_called = head and held == 'redlatch:shared' and linger ~= ''
 if head and held == 'redlatch:shared' and linger == '' then
   local wish = tonumber(string.match(redis.call('GET', lease .. head) or '', '^%d+s(%d+) '))
   local slot = found and tonumber(string.match(found, '^%d+'))
-  is_called = wish and (has_left or slot and slot < wish)
+  is_called = wish and (was_first or slot and slot < wish)
 end
 if head and not held or is_called then
   redis.call('SET', bell .. head, '', 'PX', ARGV[5])

@@ -233,7 +233,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "6effbeb96ef0a46dc4f35c099a0b9905d0e5cd64",
+    sha1: "2aba95f9422ef40f30308d9399ed7d9c50e7dc49",
 };
 
 /// Every script of this library.
