@@ -211,3 +211,22 @@ fn a_command_that_arrives_twice_takes_one_permit() {
     let held: Vec<_> = (0..3).map(|_| permit(&client, 3)).collect();
     assert!(held.iter().all(Option::is_some), "{held:?}");
 }
+
+#[test]
+fn a_try_that_fails_wakes_no_waiter() {
+    let servers = Servers::start(1);
+    let client = holder(servers.urls());
+    let held = permit(&client, 1).unwrap();
+    let waiter = pushed(servers.urls());
+    let thread =
+        spawn_waiter(move || waiter.request("name").ttl(LONG).permits(1).lock().unwrap().release());
+    await_queued(&servers, "name", 1);
+    // A waiter that is woken in vain several times does not listen any more.
+    for _ in 0..6 {
+        assert!(permit(&client, 1).is_none());
+    }
+    let start = Instant::now();
+    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(finish(thread), Ok(Released::InTime));
+    assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
+}

@@ -147,4 +147,8 @@ impl Value {
             Self::List(_) | Self::SortedSet(_) => None,
         }
     }
+
+    pub(super) fn as_set(&self) -> Option<&SortedSet> {
+        if let Self::SortedSet(set) = self { Some(set) } else { None }
+    }
 }

@@ -23,6 +23,7 @@ use super::database::Database;
 use super::options::Options;
 use super::reply::OwnedReply;
 use super::session::ConnectionState;
+use super::sorted_set::SortedSet;
 use super::tracking::Tracking;
 use crate::clock::Time;
 
@@ -197,6 +198,19 @@ impl Keyspace {
             .map(|when| Duration::from_millis(u64::try_from(when - now_ms).unwrap_or(0)));
         let value = entry.value.as_string();
         entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
+    }
+
+    /// The members of a sorted set that exists at `now`, with their numbers.
+    pub fn live_members(
+        &self,
+        now: Time,
+        database: usize,
+        key: &[u8],
+    ) -> impl Iterator<Item = (&[u8], u64)> {
+        let entry = self.databases.get(database).and_then(|keys| keys.entries.get(key));
+        let set =
+            entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
+        set.into_iter().flat_map(SortedSet::numbered)
     }
 
     /// The uptime that the node reports.

@@ -3,14 +3,17 @@
 //!
 //! | | |
 //! |---|---|
-//! | M | at no true time do two clients hold one resource, each in its `[granted, valid_until)` |
+//! | M | at no true time do two clients hold one resource, each in its `[granted, valid_until)`; |
+//! | | readers hold it beside readers, and permits beside other permits |
 //! | F | a grant requested after another grant has the larger fencing token; no two are equal |
+//! | F | a reader's is at least that of any writer before it, and below that of any writer after it |
 //! | V | a majority of servers keeps the key for as long as the client believes it valid |
 //! | O | only a command with its token, from the client that drew it, changes a key |
 //! | O | or a forced release by a client that inspected the lock, which ends its guarantees |
 //! | C | every counted vote is the reply of this node to this request, and counts once |
 //! | Q | without faults, a waiter with a place is served before any call that began later |
 //! | W | without faults, a released lock for which somebody waits is held again at once |
+//! | S | without faults, readers are neither refused nor queued while there are only readers |
 //! | D | an operation returns by its deadline |
 //! | L | when the faults are over, every waiting thread gets the lock |
 //! | L | no key outlives its ttl; reachable nodes keep no key of a released lock |
@@ -24,10 +27,13 @@ mod observation;
 mod order;
 mod owner;
 
-pub(crate) use command::{Command, Execution, Keeping, Kind, Name, hex, name};
+pub(crate) use command::{Command, Execution, Keeping, Kept, Kind, Name, hex, name};
+pub(crate) use order::{Place, Taking};
+pub(crate) use owner::Credit;
 
 use order::Order;
 use owner::Owner;
+use redlatch::internal::engine::Share;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The guarantees. The letters are those of the table above.
@@ -47,6 +53,8 @@ pub(crate) enum Invariant {
     Order,
     /// W.
     WakeUp,
+    /// S.
+    Sharing,
     /// D.
     Deadline,
     /// L, of clients that wait.
@@ -69,6 +77,19 @@ pub(crate) struct Grant {
     pub(crate) until: u64,
     /// The fencing token.
     pub(crate) fence: Option<u64>,
+    /// The share of it, if not all of it is held.
+    pub(crate) share: Option<Share>,
+}
+
+/// Can these not be held at the same time?
+fn excludes(one: Option<Share>, other: Option<Share>) -> bool {
+    match (one, other) {
+        (Some(Share::Reader), Some(Share::Reader)) => false,
+        (Some(Share::Permit { number: one, .. }), Some(Share::Permit { number: other, .. })) => {
+            one == other
+        }
+        _ => true,
+    }
 }
 
 /// One resource that a client believed to hold.
@@ -78,6 +99,7 @@ struct Hold {
     token: Name,
     from: u64,
     until: u64,
+    share: Option<Share>,
 }
 
 /// The observations, and the violations.
@@ -96,6 +118,8 @@ pub(crate) struct Checker {
     /// Clients that died: their keys stay until the ttl has passed.
     dead: BTreeSet<(usize, u64)>,
     pub(crate) order: Order,
+    /// For how many locks nodes have given different permits.
+    pub(crate) split_permits: u64,
     pub(crate) violations: Vec<(Invariant, String)>,
 }
 
@@ -110,6 +134,7 @@ impl Checker {
             unsolicited_errors: BTreeSet::new(),
             dead: BTreeSet::new(),
             order: Order::default(),
+            split_permits: 0,
             violations: Vec::new(),
         }
     }
@@ -127,20 +152,27 @@ impl Checker {
     pub(crate) fn held_by_foreigner(&mut self, resource: u64, token: Name, now: u64, until: u64) {
         if let Some(owner) = self.owners.get_mut(&token) {
             owner.holds.push(self.holds.len());
-            self.holds.push(Hold { resource, token, from: now, until });
+            self.holds.push(Hold { resource, token, from: now, until, share: None });
         }
     }
 
     /// A client believes from now on that it holds a lock of these resources.
     pub(crate) fn granted(&mut self, resources: &[u64], grant: &Grant) {
-        let Grant { token, now, until, fence, .. } = *grant;
+        let Grant { token, now, until, fence, share, .. } = *grant;
+        if let Some(Share::Permit { of, number }) = share {
+            if number.is_none_or(|number| number >= of) {
+                let text = format!("{grant:?} is none of them");
+                self.report_violation(Invariant::MutualExclusion, text);
+            }
+            self.owners.entry(token).and_modify(|owner| owner.permit = number);
+        }
         for resource in resources {
             self.fences.extend(fence.map(|_| (*resource, *grant)));
             let Some(owner) = self.owners.get_mut(&token).filter(|owner| !owner.is_void) else {
                 continue;
             };
             owner.holds.push(self.holds.len());
-            self.holds.push(Hold { resource: *resource, token, from: now, until });
+            self.holds.push(Hold { resource: *resource, token, from: now, until, share });
         }
         self.expect_kept(token, until);
     }
@@ -179,6 +211,11 @@ impl Checker {
     pub(crate) fn held_until(&self, token: Name) -> u64 {
         let hold = self.owners.get(&token).and_then(|owner| owner.holds.first());
         hold.map_or(0, |hold| self.holds[*hold].until)
+    }
+
+    /// The permit that a client was granted.
+    pub(crate) fn permit(&self, token: Name) -> Option<u32> {
+        self.owners.get(&token)?.permit
     }
 
     /// The client's clock stopped: it believes for longer that it holds its locks.

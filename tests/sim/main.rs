@@ -100,6 +100,13 @@ fn expect_promises_kept(seeds: Range<u64>) {
         assert!(tally.pushes > histories, "nor those with few messages to waiters");
         assert!(tally.in_order > histories, "nor those whose order is not checked");
         assert!(tally.awaited_releases > histories, "nor those where nobody is woken");
+        assert!(tally.readers > histories, "nor those with few readers");
+        assert!(tally.permits > histories / 2, "nor those with few permits");
+        assert!(tally.shares_from_queue > histories / 5, "nor those with few turns for shares");
+        assert!(tally.shares_in_order > histories / 5, "nor those whose shares come in no order");
+        assert!(tally.extended_shares > histories / 10, "nor those with few extended shares");
+        assert!(tally.split_permits > histories / 20, "nor those with few split permits");
+        assert!(tally.restored_permits > histories / 20, "nor those with few restored permits");
         assert!(tally.kinds() >= KINDS_MIN, "nor those with few faults: {tally}");
     }
 }

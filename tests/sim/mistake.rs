@@ -52,12 +52,24 @@ pub(crate) enum Mistake {
     QueueForgotten,
     /// The nodes tell no waiter that they reserve the lock for it.
     PushesLost,
+    /// The nodes give a whole lock although there are shares of it.
+    SharesIgnored,
+    /// The nodes give a permit that another client has.
+    PermitsReused,
+    /// The nodes do not tell readers the counter.
+    ReadersUncounted,
+    /// The nodes give readers a share although somebody else waits.
+    ReadersPass,
+    /// The same for permits.
+    PermitsPass,
+    /// The nodes let one reader in at a time.
+    ReadersRefused,
     /// A client panics when another client holds the lock.
     PanicsOnRefusal,
 }
 
 /// All mistakes, and the guarantees that they break.
-pub(crate) const ALL: [(Mistake, Invariant); 30] = [
+pub(crate) const ALL: [(Mistake, Invariant); 36] = [
     (Mistake::TokenReused, Invariant::MutualExclusion),
     (Mistake::UndoForgotten, Invariant::Residue),
     (Mistake::UndoOnlyWhereGranted, Invariant::Residue),
@@ -87,5 +99,11 @@ pub(crate) const ALL: [(Mistake, Invariant); 30] = [
     (Mistake::QueueForgotten, Invariant::Order),
     (Mistake::QueueForgotten, Invariant::WakeUp),
     (Mistake::PushesLost, Invariant::WakeUp),
+    (Mistake::SharesIgnored, Invariant::MutualExclusion),
+    (Mistake::PermitsReused, Invariant::MutualExclusion),
+    (Mistake::ReadersUncounted, Invariant::Fencing),
+    (Mistake::ReadersPass, Invariant::Order),
+    (Mistake::PermitsPass, Invariant::Order),
+    (Mistake::ReadersRefused, Invariant::Sharing),
     (Mistake::PanicsOnRefusal, Invariant::Panic),
 ];

@@ -13,17 +13,17 @@ pub(crate) use queue::Ability;
 pub(crate) use trouble::{ALL as TROUBLES, Trouble};
 pub(crate) use wire::are_scripts;
 
-use crate::checker::{Command, Name, name};
+use crate::checker::{Command, Name};
 use crate::clock::Clock;
 use crate::context::Context;
 use crate::mistake::Mistake;
 use crate::network::{Read, Side};
-use lock::show;
+use lock::{HOLDERS, show};
 use memory::Journal;
 use queue::is_of_queue;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::{Keyspace, Options, OwnedReply};
-use redlatch::internal::node::command::{COUNTER_SUFFIX, is_reservation};
+use redlatch::internal::node::command::COUNTER_SUFFIX;
 use served::Served;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -257,8 +257,17 @@ impl Node {
     pub(crate) fn locks(&self, now: u64) -> Vec<(Vec<u8>, Name)> {
         let keys = self.keyspace.live_keys(self.clock.read(now));
         let keys = keys.filter(|key| !key.key.ends_with(COUNTER_SUFFIX) && !is_of_queue(key.key));
-        let locks = keys.filter_map(|key| Some((key.key.to_vec(), key.value?)));
-        let locks = locks.filter(|(_, value)| !is_reservation(value));
-        locks.map(|(key, value)| (key, name(value))).collect()
+        let now = self.clock.read(now);
+        let holders = |key: &[u8]| {
+            let key = key.to_vec();
+            self.holders(now, &key).into_iter().map(move |holder| (key.clone(), holder.token))
+        };
+        keys.flat_map(|key| holders(key.key)).collect()
+    }
+
+    /// The locks that have a set of holders.
+    pub(crate) fn shared_locks(&self, now: u64) -> Vec<Vec<u8>> {
+        let keys = self.keyspace.live_keys(self.clock.read(now));
+        keys.filter_map(|key| key.key.strip_suffix(HOLDERS).map(<[u8]>::to_vec)).collect()
     }
 }

@@ -5,14 +5,17 @@
 mod focus;
 mod kinds;
 mod queueing;
+mod sharing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
+use crate::node::Ability;
 use crate::random::Random;
 use kinds::FAULTS;
 use queueing::Queueing;
+use sharing::Sharing;
 use std::time::Duration;
 
 /// The settings of one history.
@@ -76,6 +79,7 @@ pub(crate) struct Options {
     /// Do the threads of a client have wait queues? And how often is a lock handed off there?
     pub(crate) is_lined: bool,
     pub(crate) pass_permille: u64,
+    pub(crate) sharing: Sharing,
 }
 
 /// The largest drift of a clock within the assumptions, in parts per billion. Two clocks that drift
@@ -147,7 +151,15 @@ impl Options {
             greedy_permille: random.pick(&[0, 200, 800]),
             is_lined: random.chance(700),
             pass_permille: random.pick(&[500, 900, 1_000]),
+            sharing: Sharing::NONE,
         };
+        if mistake.is_none() && broken_assumption.is_within() {
+            options.sharing = Sharing::draw(random, options.resources);
+        }
+        if options.queueing.abilities.contains(&Ability::NoRights) {
+            // Such a server can give no share.
+            options.sharing = Sharing::NONE;
+        }
         options.settle(random);
         options.focus(random);
         options.aim(random);

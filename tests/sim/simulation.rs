@@ -84,6 +84,8 @@ impl Simulation {
         self.context.checker.conclude(self.context.queue.now());
         let Context { checker, digest, network, mut tally, .. } = self.context;
         tally.in_order = checker.order.checked;
+        tally.shares_in_order = checker.order.checked_shares;
+        tally.split_permits = checker.split_permits;
         if checker.order.soon.is_some() {
             tally.awaited_releases = checker.order.awaited_releases;
         }

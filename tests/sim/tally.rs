@@ -23,6 +23,15 @@ pub(crate) struct Tally {
     pub(crate) commands: u64,
     pub(crate) pushes: u64,
     pub(crate) of_several: u64,
+    /// Grants and extensions of shares. Of how many locks nodes gave different permits, and how
+    /// often a permit was restored on a node.
+    pub(crate) readers: u64,
+    pub(crate) permits: u64,
+    pub(crate) shares_from_queue: u64,
+    pub(crate) shares_in_order: u64,
+    pub(crate) extended_shares: u64,
+    pub(crate) split_permits: u64,
+    pub(crate) restored_permits: u64,
     /// By their names.
     faults: BTreeMap<&'static str, u64>,
 }
@@ -61,6 +70,13 @@ impl Tally {
         self.commands += other.commands;
         self.pushes += other.pushes;
         self.of_several += other.of_several;
+        self.readers += other.readers;
+        self.permits += other.permits;
+        self.shares_from_queue += other.shares_from_queue;
+        self.shares_in_order += other.shares_in_order;
+        self.extended_shares += other.extended_shares;
+        self.split_permits += other.split_permits;
+        self.restored_permits += other.restored_permits;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
 }
@@ -78,8 +94,18 @@ impl fmt::Display for Tally {
         write!(f, "{} awaited, {} pushes, ", self.awaited, self.pushes)?;
         write!(
             f,
-            "{} in order, {} awaited releases; faults:",
-            self.in_order, self.awaited_releases
+            "{} in order, {} awaited releases, {} readers, {} permits, ",
+            self.in_order, self.awaited_releases, self.readers, self.permits
+        )?;
+        write!(
+            f,
+            "of these {} from the queue, {} in order, {} extensions, ",
+            self.shares_from_queue, self.shares_in_order, self.extended_shares
+        )?;
+        write!(
+            f,
+            "{} split permits, {} restored permits; faults:",
+            self.split_permits, self.restored_permits
         )?;
         for (index, (name, count)) in self.faults.iter().enumerate() {
             let before = if index % 6 == 0 { "\n  " } else { ", " };

@@ -11,15 +11,16 @@ mod operation;
 mod operator;
 mod wait_queue;
 
-use crate::checker::{Invariant, Name, name};
+use crate::checker::{Credit, Invariant, Name, name};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
 use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
+use operator::locks;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Step};
+use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Share, Step};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -31,6 +32,8 @@ pub(crate) struct Worker {
     /// The lease that it holds, and the resources that it wants or holds.
     lease: Option<Lease>,
     wanted: Vec<u64>,
+    /// The share that it wants, if not all of the lock.
+    share: Option<Share>,
     /// Is it the head of its client's wait queue for these resources?
     has_place: bool,
     /// The request that it has sent.
@@ -43,8 +46,8 @@ pub(crate) struct Worker {
     is_entering: Option<bool>,
     /// Its name in the nodes' queue.
     waiter: Option<Name>,
-    /// Was it called with the lock of another thread of its client?
-    is_successor: bool,
+    /// The lock of another thread of its client with which it was called.
+    predecessor: Option<Name>,
     /// Has the client kept the lock for so long that it is not handed off?
     is_limited: bool,
     /// Since when the client has kept the lock, handoffs included.
@@ -90,13 +93,14 @@ impl Worker {
             operation: None,
             lease: None,
             wanted: Vec::new(),
+            share: None,
             has_place: false,
             asked: None,
             is_awaiting: false,
             is_turn: false,
             is_entering: None,
             waiter: None,
-            is_successor: false,
+            predecessor: None,
             is_limited: false,
             kept_since: Time::ZERO,
             called_at: 0,
@@ -198,8 +202,7 @@ impl Worker {
                 self.handle(now, Input::Ballot(ballot));
             }
             (RoundResult::Inspection { snapshots, .. }, Some(Running::Operator(operator))) => {
-                let values = snapshots.into_iter().filter_map(|seen| seen?.value);
-                operator.inspected(now, values.collect());
+                operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
             }
             // The operation ends with these.
             (RoundResult::Removal { .. } | RoundResult::Ping(_), _) => {}
@@ -271,10 +274,12 @@ impl Worker {
         let Some(asked) = self.asked else { return };
         let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];
         for (nodes, is_granted) in votes {
+            let permit = ballot.permit.filter(|_| asked.is_permit);
             for node in nodes.iter().filter(|node| asked.nodes.contains(*node)) {
                 let server = context.options.server(node.index());
                 let lock = (asked.token, asked.kind);
-                context.checker.credited(lock, (server, is_granted), asked.since);
+                let counted = Credit { is_granted, permit };
+                context.checker.credited(lock, (server, counted), asked.since);
             }
         }
     }

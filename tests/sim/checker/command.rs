@@ -1,6 +1,7 @@
 //! The checker's input: locks, identified by their tokens, and the commands that nodes ran.
 
-use redlatch::internal::node::command::is_reservation;
+use redlatch::internal::engine::Token;
+use redlatch::internal::node::command::{is_reservation, read_member};
 use redlatch::internal::node::script::{self, Script};
 use std::fmt;
 
@@ -74,7 +75,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for bells.
-const SHAPES: [Shape; 13] = [
+const SHAPES: [Shape; 17] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
@@ -88,6 +89,10 @@ const SHAPES: [Shape; 13] = [
     shape(script::TURN, Kind::Take, [None, None, Some(1)]),
     shape(script::LEAVE, Kind::Remove, [None, None, Some(0)]),
     shape(script::LEAVE_QUEUE, Kind::Remove, [None, None, Some(0)]),
+    shape(script::SHARE, Kind::Take, [None, None, Some(0)]),
+    shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
+    shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),
+    shape(script::RELEASE_SHARED, Kind::Remove, [None, None, Some(0)]),
 ];
 
 impl<'a> Command<'a> {
@@ -118,13 +123,19 @@ impl<'a> Command<'a> {
 
     fn of_script(shape: &Shape, keys: &'a [&'a [u8]], words: &[&[u8]]) -> Self {
         let word = |index: Option<usize>| index.map(|index| words[index]);
-        let locks = word(shape.locks).map_or(keys.len(), number);
+        // The counter is the second key of a share.
+        let most = if shape.script == script::SHARE { 1 } else { keys.len() };
+        let locks = word(shape.locks).map_or(most, number);
         let predecessor =
             word(shape.predecessor).filter(|value| !value.is_empty() && !is_reservation(value));
+        let named = |value| match shape.kind {
+            Kind::Fence => name(value_of(value)),
+            _ => name(value),
+        };
         Self {
             kind: shape.kind,
             keys: &keys[..locks],
-            token: word(shape.token).map(name),
+            token: word(shape.token).map(named),
             predecessor: predecessor.map(name),
         }
     }
@@ -135,13 +146,29 @@ impl<'a> Command<'a> {
     }
 }
 
+/// The value of a lock, or of a share of it, which is named by its permit, a colon and its value.
+fn value_of(named: &[u8]) -> &[u8] {
+    let of_share = read_member(named).map(|(_, value)| value);
+    of_share.filter(|value| value.len() >= Token::LEN).unwrap_or(named)
+}
+
 fn number(word: &[u8]) -> usize {
     let text = std::str::from_utf8(word).expect("digits");
     text.parse().expect("a number of keys")
 }
 
-/// The lock that a key belongs to, and until when it lives.
-pub(crate) type Keeping = Option<(Name, u64)>;
+/// A lock or a share of one that a node keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) token: Name,
+    /// Until when, in true time.
+    pub(crate) until: u64,
+    /// With which permit, if it is a share with one.
+    pub(crate) permit: Option<u32>,
+}
+
+/// The locks that a key belongs to: several if it is shared.
+pub(crate) type Keeping = Vec<Kept>;
 
 /// A command that a node has run.
 #[derive(Clone, Copy, Debug)]
@@ -154,4 +181,6 @@ pub(crate) struct Execution<'a> {
     pub(crate) keys: &'a [(Keeping, Keeping)],
     /// The reply, if that was yes or no.
     pub(crate) is_granted: Option<bool>,
+    /// The permit in it.
+    pub(crate) permit: Option<u32>,
 }

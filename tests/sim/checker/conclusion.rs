@@ -1,6 +1,21 @@
 //! The checks at the end of a history.
 
-use super::{Checker, Hold, Invariant};
+use super::{Checker, Grant, Hold, Invariant, excludes};
+use redlatch::internal::engine::Share;
+
+/// Does the number of a later grant break the promise that numbers grow?
+fn is_out_of_order(before: &Grant, grant: &Grant) -> bool {
+    let is_reader = |grant: &Grant| grant.share == Some(Share::Reader);
+    let is_after = before.now <= grant.asked;
+    match (is_reader(before), is_reader(grant)) {
+        // A reader has the number of the last writer, or one that no writer before it had.
+        (_, true) => is_after && before.fence > grant.fence,
+        (true, false) => is_after && before.fence >= grant.fence,
+        // Two permits that are granted at the same time may get one number.
+        (false, false) if !is_after && !excludes(before.share, grant.share) => false,
+        (false, false) => before.fence == grant.fence || is_after && before.fence > grant.fence,
+    }
+}
 
 impl Checker {
     /// Looks for fencing tokens that are not larger than one that was given before they were
@@ -9,9 +24,7 @@ impl Checker {
         let mut found = Vec::new();
         for (index, (resource, grant)) in self.fences.iter().enumerate() {
             for (other, before) in &self.fences[..index] {
-                let is_equal = before.fence == grant.fence;
-                let is_smaller = before.fence > grant.fence && before.now <= grant.asked;
-                if other == resource && (is_equal || is_smaller) {
+                if other == resource && is_out_of_order(before, grant) {
                     found.push(format!("{before:?} before {grant:?} of {resource}"));
                 }
             }
@@ -19,24 +32,20 @@ impl Checker {
         found.into_iter().for_each(|text| self.report_violation(Invariant::Fencing, text));
     }
 
-    /// Looks for two clients that held one lock at the same time.
+    /// Looks for two clients that held one lock at the same time, or shares of it that exclude each
+    /// other.
     pub(crate) fn conclude(&mut self, now: u64) {
         self.expect_prompt_grants(now);
         self.expect_order();
         self.holds.retain(|hold| hold.from < hold.until);
         self.holds.sort_by_key(|hold| (hold.resource, hold.from));
         let mut found = Vec::new();
-        let mut last: Option<&Hold> = None;
+        let mut held: Vec<&Hold> = Vec::new();
         for hold in &self.holds {
-            match last {
-                Some(other) if other.resource == hold.resource && hold.from < other.until => {
-                    found.push(format!("{other:?} and {hold:?}"));
-                    if hold.until > other.until {
-                        last = Some(hold);
-                    }
-                }
-                _ => last = Some(hold),
-            }
+            held.retain(|other| other.resource == hold.resource && hold.from < other.until);
+            let others = held.iter().filter(|other| excludes(other.share, hold.share));
+            found.extend(others.map(|other| format!("{other:?} and {hold:?}")));
+            held.push(hold);
         }
         found.into_iter().for_each(|text| self.report_violation(Invariant::MutualExclusion, text));
     }

@@ -1,26 +1,43 @@
 //! Checks of the commands that nodes run and of the votes that clients count.
 
-use super::{Checker, Execution, Invariant, Keeping, Kind, Name};
+use super::owner::Credit;
+use super::{Checker, Execution, Invariant, Keeping, Kept, Kind, Name};
 
 impl Checker {
     /// A node has run a client's command about a lock.
     pub(crate) fn executed(&mut self, it: &Execution<'_>) {
         for (before, after) in it.keys {
-            let Some((token, kept_until)) = *before else { continue };
-            match after {
-                Some((now, until)) if *now == token && *until < kept_until => {
-                    let text =
-                        format!("{token:?} loses time, from {kept_until} to {until}: {it:?}");
-                    self.report_violation(Invariant::Validity, text);
-                }
-                Some((now, _)) if *now == token => {}
-                _ => self.removed(token, it),
-            }
+            before.iter().for_each(|kept| self.changed(kept, after, it));
         }
         self.kept(it);
         let owner = it.command.token.and_then(|token| self.owners.get_mut(&token));
         if let (Some(owner), Some(is_granted)) = (owner, it.is_granted) {
-            owner.answered(it.node, it.command, is_granted, it.now);
+            let answer = Credit { is_granted, permit: it.permit };
+            self.split_permits += u64::from(owner.answered(it.node, it.command, answer, it.now));
+        }
+    }
+
+    /// A command found this lock, or share of one.
+    fn changed(&mut self, before: &Kept, after: &Keeping, it: &Execution<'_>) {
+        let Kept { token, until, permit } = *before;
+        let same = after.iter().find(|kept| (kept.token, kept.permit) == (token, permit));
+        // A release can say how long the key stays.
+        let may_lose = it.command.kind == Kind::Remove && it.command.token == Some(token);
+        match same {
+            Some(now) if now.until < until && !may_lose => {
+                let text = format!("{token:?} loses time, from {until} to {}: {it:?}", now.until);
+                self.report_violation(Invariant::Validity, text);
+            }
+            Some(now) if now.until >= until => {}
+            None if after.iter().any(|kept| kept.token == token) => {
+                // A node that gave another permit than others takes over theirs.
+                let granted = self.owners.get(&token).and_then(|owner| owner.permit);
+                if granted == permit && self.held_until(token) > it.now {
+                    let text = format!("{token:?} loses its permit: {it:?}");
+                    self.report_violation(Invariant::Ownership, text);
+                }
+            }
+            _ => self.removed(token, it),
         }
     }
 
@@ -60,15 +77,15 @@ impl Checker {
 
     /// A node that has all keys of a lock keeps it for as long as it keeps all of them.
     fn kept(&mut self, it: &Execution<'_>) {
-        let first = it.keys.first().and_then(|(_, after)| *after);
-        let Some((token, _)) = first else { return };
-        let until = |(_, after): &(Keeping, Keeping)| match after {
-            Some((other, until)) if *other == token => *until,
-            _ => 0,
-        };
-        let until = it.keys.iter().map(until).min().unwrap_or_default();
-        if let Some(owner) = self.owners.get_mut(&token) {
-            owner.promise(it.node, until);
+        let Some((_, first)) = it.keys.first() else { return };
+        for Kept { token, permit, .. } in first.iter().copied() {
+            let until = |(_, after): &(Keeping, Keeping)| {
+                after.iter().find(|kept| kept.token == token).map_or(0, |kept| kept.until)
+            };
+            let until = it.keys.iter().map(until).min().unwrap_or_default();
+            if let Some(owner) = self.owners.get_mut(&token) {
+                owner.promise(it.node, until, permit);
+            }
         }
     }
 
@@ -83,7 +100,7 @@ impl Checker {
         let Some((token, owner)) = token.and_then(|it| Some((it, self.owners.get(&it)?))) else {
             return;
         };
-        let has = |keeping: &Keeping| keeping.is_some_and(|(held, _)| held == token);
+        let has = |keeping: &Keeping| keeping.iter().any(|kept| kept.token == token);
         let is_new = keys.iter().any(|(before, after)| has(after) && !has(before));
         if is_new && owner.is_over && !self.dead.contains(&owner.client) {
             let text = format!("node {node} has {token:?} again, after what took it back");
@@ -95,12 +112,13 @@ impl Checker {
     pub(crate) fn credited(
         &mut self,
         (token, kind): (Name, Kind),
-        (node, is_granted): (usize, bool),
+        (node, counted): (usize, Credit),
         since: u64,
     ) {
+        let is_granted = counted.is_granted;
         let owner = self.owners.get_mut(&token);
         let client = owner.as_ref().map(|owner| owner.client);
-        if owner.is_some_and(|owner| owner.credit(node, kind, is_granted, since)) {
+        if owner.is_some_and(|owner| owner.credit(node, kind, counted, since)) {
             return;
         }
         let is_pardoned =

@@ -2,17 +2,44 @@
 //!
 //! Both hold only in histories without faults: a waiter whose entry a majority of the nodes has
 //! numbered is served before any call that began later, and when a lock is released for which
-//! somebody waits, the next holder has it after a few rounds.
+//! somebody waits, the next holder has it after a few rounds. Of shares, only those come in order
+//! that exclude each other: a waiter for one of some permits is not passed by one for as many, if
+//! that one takes a permit that was its own. The order of readers among each other, and of waiters
+//! for different numbers of permits, is not checked.
 
 use super::{Checker, Invariant, Name};
+use redlatch::internal::engine::Share;
 use std::collections::BTreeMap;
 
 /// A waiter with a place in the nodes' queue.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    resource: u64,
+pub(crate) struct Place {
+    pub(crate) resource: u64,
+    /// The share that it wants, if not all of the lock.
+    pub(crate) share: Option<Share>,
+    /// When its call began.
+    pub(crate) called_at: u64,
     /// When a majority had numbered it.
-    since: u64,
+    pub(crate) since: u64,
+}
+
+/// A lock or a share that has been granted and is not released yet.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    resource: u64,
+    token: Name,
+    share: Option<Share>,
+}
+
+/// A call that gets a lock of one resource.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Taking {
+    pub(crate) resource: u64,
+    pub(crate) token: Name,
+    pub(crate) share: Option<Share>,
+    pub(crate) waiter: Option<Name>,
+    /// When it began, unless it was called with the lock of another thread of its client.
+    pub(crate) called_at: Option<u64>,
 }
 
 /// The waiters, and the locks that lie free although somebody waits.
@@ -21,45 +48,85 @@ pub(crate) struct Order {
     /// How soon a released lock must have its next holder, in a history without faults.
     pub(crate) soon: Option<u64>,
     places: BTreeMap<Name, Place>,
-    /// Resources, and since when they lie free.
+    taken: Vec<Taken>,
+    /// Resources, and since when they lie free for those who are first in the queue.
     free: Vec<(u64, u64)>,
     late: Vec<String>,
-    /// How many grants were checked against waiters.
+    /// How many grants were checked against waiters, and how many of them of shares.
     pub(crate) checked: u64,
+    pub(crate) checked_shares: u64,
     pub(crate) awaited_releases: u64,
 }
 
 impl Order {
     /// A majority of the nodes has given a waiter its number.
-    pub(crate) fn joined(&mut self, resource: u64, waiter: Name, now: u64) {
-        self.places.entry(waiter).or_insert(Place { resource, since: now });
+    pub(crate) fn joined(&mut self, waiter: Name, place: Place) {
+        if self.soon.is_some() {
+            self.places.entry(waiter).or_insert(place);
+            self.look(place.resource, place.since);
+        }
     }
 
     /// A holder has begun to release a lock.
-    pub(crate) fn released(&mut self, resource: u64, now: u64) {
-        self.free.retain(|(other, _)| *other != resource);
-        if self.is_awaited(resource) {
-            self.free.push((resource, now));
-            self.awaited_releases += 1;
-        }
+    pub(crate) fn released(&mut self, resource: u64, token: Name, now: u64) {
+        self.taken.retain(|taken| taken.token != token);
+        self.awaited_releases += u64::from(self.is_awaited(resource));
+        self.look(resource, now);
     }
 
     /// A waiter has given up. The lock may have been reserved for it.
     pub(crate) fn left(&mut self, waiter: Name, now: u64) {
         let Some(Place { resource, .. }) = self.places.remove(&waiter) else { return };
-        let was_free = self.free.iter().any(|(other, _)| *other == resource);
         self.free.retain(|(other, _)| *other != resource);
-        if was_free && self.is_awaited(resource) {
-            self.free.push((resource, now));
-        }
+        self.look(resource, now);
+    }
+
+    fn waiting(&self, resource: u64) -> impl Iterator<Item = &Place> {
+        self.places.values().filter(move |place| place.resource == resource)
     }
 
     fn is_awaited(&self, resource: u64) -> bool {
-        self.places.values().any(|place| place.resource == resource)
+        self.waiting(resource).next().is_some()
+    }
+
+    /// Notes since when a resource has been free for whichever waiter is first.
+    fn look(&mut self, resource: u64, now: u64) {
+        let is_free = self.is_free_for_first(resource);
+        let index = self.free.iter().position(|(other, _)| *other == resource);
+        match index {
+            None if is_free => self.free.push((resource, now)),
+            Some(index) if !is_free => drop(self.free.swap_remove(index)),
+            _ => {}
+        }
+    }
+
+    /// Can all waiters be served that may be the first of the queue? If one had its place before
+    /// another began, the other is not the first.
+    fn is_free_for_first(&self, resource: u64) -> bool {
+        let is_first =
+            |it: &&Place| !self.waiting(resource).any(|other| other.since < it.called_at);
+        let mut first = self.waiting(resource).filter(is_first).peekable();
+        first.peek().is_some() && first.all(|it| self.free_for(resource, it.share) > 0)
+    }
+
+    /// How many more locks of this kind could be held now.
+    fn free_for(&self, resource: u64, share: Option<Share>) -> usize {
+        let taken = || self.taken.iter().filter(|taken| taken.resource == resource);
+        match share {
+            None => usize::from(taken().next().is_none()),
+            Some(Share::Reader) if taken().all(|taken| taken.share == Some(Share::Reader)) => {
+                usize::MAX
+            }
+            Some(Share::Permit { of, .. }) if taken().all(|taken| has_permit(taken.share)) => {
+                let permits = taken().filter_map(|taken| taken.share?.permit());
+                of as usize - permits.filter(|permit| *permit < of).count().min(of as usize)
+            }
+            Some(_) => 0,
+        }
     }
 
     /// The lock is held again, or the history is over.
-    fn taken(&mut self, resource: u64, now: u64) {
+    fn end_wait(&mut self, resource: u64, now: u64) {
         let Some(index) = self.free.iter().position(|(other, _)| *other == resource) else {
             return;
         };
@@ -69,37 +136,61 @@ impl Order {
             self.late.push(format!("{resource} lay free from {since} to {now} for {waiting}"));
         }
     }
+
+    /// Someone who waited before this call began, and is now passed by it.
+    fn passed_by(&self, taking: &Taking) -> Option<&Place> {
+        let Taking { resource, share, called_at, .. } = *taking;
+        let before = || {
+            let is_before = move |place: &&Place| called_at.is_some_and(|at| place.since < at);
+            self.waiting(resource).filter(is_before)
+        };
+        let Some(share) = share else { return before().next() };
+        // Those who want the same can be served together if there is enough of it. The order of
+        // those who want different numbers of permits is not checked.
+        let (is_same, are_permits) = (
+            |place: &&Place| place.share.map(Share::permits) == Some(share.permits()),
+            |place: &&Place| has_permit(place.share) && share.permits() > 0,
+        );
+        let is_enough = self.free_for(resource, Some(share)) >= before().filter(is_same).count();
+        let is_passed = |place: &&Place| match is_same(place) {
+            true => !is_enough,
+            false => !are_permits(place),
+        };
+        before().find(is_passed)
+    }
+}
+
+fn has_permit(share: Option<Share>) -> bool {
+    share.is_some_and(|share| share.permits() > 0)
 }
 
 impl Checker {
-    /// A call got a lock of one resource. `called_at` is when it began, unless it was called with
-    /// the lock of another thread of its client.
-    pub(crate) fn granted_in_order(
-        &mut self,
-        resource: u64,
-        waiter: Option<Name>,
-        called_at: Option<u64>,
-        now: u64,
-    ) {
-        self.order.taken(resource, now);
-        waiter.and_then(|waiter| self.order.places.remove(&waiter));
+    /// A call got a lock of one resource.
+    pub(crate) fn granted_in_order(&mut self, taking: &Taking, now: u64) {
+        let Taking { resource, token, share, waiter, .. } = *taking;
         if self.order.soon.is_none() {
             return;
         }
-        self.order.checked += u64::from(self.order.is_awaited(resource));
-        let passed = self.order.places.iter().find(|(_, place)| {
-            place.resource == resource && called_at.is_some_and(|called| place.since < called)
-        });
-        if let Some(passed) = passed {
-            let text = format!("{waiter:?}, called at {called_at:?}, has passed {passed:?}");
+        self.order.end_wait(resource, now);
+        waiter.and_then(|waiter| self.order.places.remove(&waiter));
+        // A lock that was handed off is not released before.
+        let is_other = |taken: &Taken| taken.resource != resource || taken.share.is_some();
+        self.order.taken.retain(|taken| share.is_some() || is_other(taken));
+        self.order.taken.push(Taken { resource, token, share });
+        let is_awaited = self.order.is_awaited(resource);
+        self.order.checked += u64::from(is_awaited);
+        self.order.checked_shares += u64::from(is_awaited && share.is_some());
+        if let Some(passed) = self.order.passed_by(taking) {
+            let text = format!("{taking:?} has passed {passed:?}");
             self.report_violation(Invariant::Order, text);
         }
+        self.order.look(resource, now);
     }
 
     /// Reports the locks that lay free for too long, until now.
     pub(super) fn expect_prompt_grants(&mut self, now: u64) {
         let free: Vec<u64> = self.order.free.iter().map(|(resource, _)| *resource).collect();
-        free.into_iter().for_each(|resource| self.order.taken(resource, now));
+        free.into_iter().for_each(|resource| self.order.end_wait(resource, now));
         for text in std::mem::take(&mut self.order.late) {
             self.report_violation(Invariant::WakeUp, text);
         }

@@ -18,8 +18,13 @@ pub(super) struct Owner {
     /// Its holds, if it was granted: one for each resource.
     pub(super) holds: Vec<usize>,
     /// Until when each node has to keep the key, by the commands that it received. A key that a
-    /// node loses, for instance by a crash, still counts: no client can know of the loss.
-    promised: [u64; NODES_MAX],
+    /// node loses, for instance by a crash, still counts: no client can know of the loss. And with
+    /// which permit.
+    promised: [(u64, Option<u32>); NODES_MAX],
+    /// The permit that it was granted, and the first that a node gave it.
+    pub(super) permit: Option<u32>,
+    first_permit: Option<u32>,
+    is_split: bool,
     /// Replies that were not counted yet.
     answers: Vec<Answer>,
 }
@@ -30,7 +35,16 @@ struct Answer {
     node: usize,
     kind: Kind,
     is_granted: bool,
+    permit: Option<u32>,
     at: u64,
+}
+
+/// A reply as a client counts it: was it granted, and with which permit of those that were asked
+/// for?
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Credit {
+    pub(crate) is_granted: bool,
+    pub(crate) permit: Option<u32>,
 }
 
 impl Owner {
@@ -41,41 +55,57 @@ impl Owner {
             is_over: false,
             is_void: false,
             holds: Vec::new(),
-            promised: [0; NODES_MAX],
+            promised: [(0, None); NODES_MAX],
+            permit: None,
+            first_permit: None,
+            is_split: false,
             answers: Vec::new(),
         }
     }
 
     /// A node keeps the key until then. Only a removal changes that.
-    pub(super) fn promise(&mut self, node: usize, until: u64) {
-        self.promised[node] = self.promised[node].max(until);
+    pub(super) fn promise(&mut self, node: usize, until: u64, permit: Option<u32>) {
+        let (before, same) = self.promised[node];
+        let least = if same == permit { before } else { 0 };
+        self.promised[node] = (until.max(least), permit);
     }
 
     /// A node has removed the key.
     pub(super) fn remove(&mut self, node: usize) {
-        self.promised[node] = 0;
+        self.promised[node] = (0, None);
     }
 
     /// How many nodes have to keep the key until then?
     pub(super) fn keepers(&self, until: u64) -> usize {
-        self.promised.iter().filter(|promised| **promised >= until).count()
+        let keeps = |(promised, permit): &&(u64, Option<u32>)| {
+            *promised >= until && (self.permit.is_none() || self.permit == *permit)
+        };
+        self.promised.iter().filter(keeps).count()
     }
 
-    /// A node has replied to a command about it.
+    /// A node has replied to a command about it. Returns whether it is the first that gave another
+    /// permit than the first did.
     pub(super) fn answered(
         &mut self,
         node: usize,
         command: &Command<'_>,
-        is_granted: bool,
+        Credit { is_granted, permit }: Credit,
         at: u64,
-    ) {
-        self.answers.push(Answer { node, kind: command.kind, is_granted, at });
+    ) -> bool {
+        self.answers.push(Answer { node, kind: command.kind, is_granted, permit, at });
+        let Some(permit) = permit else { return false };
+        let is_split = *self.first_permit.get_or_insert(permit) != permit;
+        is_split && !std::mem::replace(&mut self.is_split, is_split)
     }
 
     /// A client counts a reply. Was there such a reply, sent since then and not counted before?
-    pub(super) fn credit(&mut self, node: usize, kind: Kind, is_granted: bool, since: u64) -> bool {
+    /// A grant of another permit than the one that is counted is a refusal.
+    pub(super) fn credit(&mut self, node: usize, kind: Kind, counted: Credit, since: u64) -> bool {
+        let Credit { is_granted, permit } = counted;
         let found = self.answers.iter().position(|answer| {
-            (answer.node, answer.kind, answer.is_granted) == (node, kind, is_granted)
+            let is_its = permit.is_none() || answer.permit == permit;
+            (answer.node, answer.kind) == (node, kind)
+                && (answer.is_granted && is_its) == is_granted
                 && answer.at >= since
         });
         found.map(|index| self.answers.swap_remove(index)).is_some()

@@ -1,12 +1,13 @@
 //! Lock commands: a node runs them, and the checker observes it.
 
 use super::Node;
-use crate::checker::{Command, Execution, Invariant, Keeping, Kind, Name, hex, name};
+use crate::checker::{Command, Execution, Invariant, Keeping, Kept, Kind, Name, hex, name};
 use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::command::{COUNTER_SUFFIX, is_reservation};
+use redlatch::internal::node::command::{COUNTER_SUFFIX, SHARED, is_reservation, read_member};
+use redlatch::internal::node::script;
 
 impl Node {
     /// Runs a lock command, and reports it to the checker.
@@ -27,7 +28,7 @@ impl Node {
         context.trace(|| {
             format!("node {}: {} by {client:?}: {}", self.index, show(words), show_reply(&reply))
         });
-        for left in command.keys.iter().filter_map(|key| Some(self.look(now, key)?.1)) {
+        for Holder { left, .. } in command.keys.iter().flat_map(|key| self.holders(now, key)) {
             if left > context.options.ttl.1 {
                 let text = format!("node {}: a key that lives for {left} ms", self.index);
                 context.checker.report_violation(Invariant::Residue, text);
@@ -37,8 +38,11 @@ impl Node {
             self.check_lives(context, words[3], words[4]);
         }
         if command.kind == Kind::Look {
-            let seen = keys.iter().filter_map(|(before, _)| *before);
-            seen.for_each(|(token, _)| context.checker.saw(client, token));
+            let seen = keys.iter().flat_map(|(before, _)| before);
+            seen.for_each(|kept| context.checker.saw(client, kept.token));
+        }
+        if is_restored_permit(words) && is_granted(&reply) == Some(true) {
+            context.tally.restored_permits += 1;
         }
         context.checker.executed(&Execution {
             client,
@@ -47,6 +51,7 @@ impl Node {
             command,
             keys: &keys,
             is_granted: is_granted(&reply),
+            permit: permit(words, &reply),
         });
         let is_avoidable = self.is_avoidable(context, connection);
         if is_avoidable && command.kind == Kind::Take {
@@ -89,6 +94,9 @@ impl Node {
                 }
                 return self.ask(now, connection, words);
             }
+            Kind::Take if context.options.sharing.permille > 0 => {
+                return self.take(context, connection, words, command);
+            }
             _ => return self.ask(now, connection, words),
         }
         // The reply of the script.
@@ -102,26 +110,123 @@ impl Node {
         }
     }
 
+    /// Runs a command that takes a lock or a share of it, or what a mistake makes of it.
+    fn take(
+        &mut self,
+        context: &Context,
+        connection: usize,
+        words: &[&[u8]],
+        command: &Command<'_>,
+    ) -> OwnedReply {
+        let now = self.clock.read(context.queue.now());
+        let has = |mistake| context.options.has(mistake);
+        let key = command.keys[0];
+        let is_share = is_script(words, script::SHARE);
+        let is_shared =
+            self.keyspace.live_key(now, 0, key).is_some_and(|it| it.value == Some(SHARED));
+        let lost: Option<&[u8]> = match is_share {
+            false if has(Mistake::SharesIgnored) && is_shared => Some(b""),
+            true if has(Mistake::PermitsReused) => Some(HOLDERS),
+            true if has(Mistake::ReadersPass) || has(Mistake::PermitsPass) => {
+                Some(b":redlatch:queue")
+            }
+            _ => None,
+        };
+        if let Some(suffix) = lost {
+            let key = [key, suffix].concat();
+            self.run_foreign_command(context.queue.now(), &[b"DEL", &key]);
+        }
+        if has(Mistake::ReadersRefused) && is_share && is_shared {
+            let number = words.last().and_then(|word| std::str::from_utf8(word).ok());
+            let number: i64 = number.and_then(|it| it.parse().ok()).expect("it has a number");
+            return OwnedReply::Integer(-number);
+        }
+        let mut reply = self.ask(now, connection, words);
+        if let OwnedReply::Array(list) = &mut reply {
+            if is_share && has(Mistake::ReadersUncounted) && list[3] == OwnedReply::Integer(-1) {
+                list[2] = OwnedReply::Integer(0);
+            }
+        }
+        reply
+    }
+
     /// Does the first key hold the command's token?
     fn is_held_by(&self, now: Time, command: &Command<'_>) -> bool {
-        let held = command.keys.first().and_then(|key| self.look(now, key));
-        held.is_some_and(|(token, _)| Some(token) == command.token)
+        let held = command.keys.iter().take(1).flat_map(|key| self.holders(now, key));
+        held.into_iter().any(|holder| Some(holder.token) == command.token)
     }
 
-    /// The lock of a key, and its remaining milliseconds. A reservation is no lock.
-    pub(crate) fn look(&self, now: Time, key: &[u8]) -> Option<(Name, u64)> {
-        let found = self.keyspace.live_key(now, 0, key)?;
-        let value = found.value.filter(|value| !is_reservation(value))?;
-        Some((name(value), found.remaining?.as_millis() as u64))
+    /// Who holds the lock of a key: several if it is shared. A reservation is no lock.
+    pub(crate) fn holders(&self, now: Time, key: &[u8]) -> Vec<Holder> {
+        let Some(found) = self.keyspace.live_key(now, 0, key) else { return Vec::new() };
+        let Some(value) = found.value.filter(|value| !is_reservation(value)) else {
+            return Vec::new();
+        };
+        if value == SHARED {
+            return self.shares(now, key).into_iter().filter_map(Holder::of_share).collect();
+        }
+        let Some(left) = found.remaining else { return Vec::new() };
+        // A key expires with the first millisecond after its last.
+        let left = left.as_millis() as u64;
+        vec![Holder { token: name(value), permit: None, left, ends_in: left + 1 }]
     }
 
-    /// The lock of a key, and until when it lives, in true time.
+    /// The shares of a lock, which it has as long as its key says so, and their remaining
+    /// milliseconds.
+    pub(super) fn shares(&self, now: Time, key: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let (now_ms, set) = (now.as_nanos() / 1_000_000, [key, HOLDERS].concat());
+        let members = self.keyspace.live_members(now, 0, &set);
+        let living = members.filter_map(|(member, end)| Some((member, end.checked_sub(now_ms)?)));
+        living.filter(|(_, left)| *left > 0).map(|(it, left)| (it.to_vec(), left)).collect()
+    }
+
+    /// The locks and shares of a key, and until when they live, in true time.
     fn keeping(&self, now: Time, key: &[u8]) -> Keeping {
-        let (token, left) = self.look(now, key)?;
-        // It expires with the first millisecond after its last.
-        let last = now.as_nanos() / 1_000_000 + left;
-        Some((token, self.clock.when(Time::from_millis(last + 1))))
+        let now_ms = now.as_nanos() / 1_000_000;
+        let kept = |Holder { token, permit, ends_in, .. }| {
+            let until = self.clock.when(Time::from_millis(now_ms + ends_in));
+            Kept { token, until, permit }
+        };
+        self.holders(now, key).into_iter().map(kept).collect()
     }
+}
+
+/// The suffix that turns a lock's key into that of the set of its holders.
+pub(super) const HOLDERS: &[u8] = b":redlatch:holders";
+
+/// A lock or a share, as a node has it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holder {
+    pub(crate) token: Name,
+    pub(crate) permit: Option<u32>,
+    /// Its remaining milliseconds.
+    pub(crate) left: u64,
+    /// It is gone with this millisecond.
+    ends_in: u64,
+}
+
+impl Holder {
+    fn of_share((member, left): (Vec<u8>, u64)) -> Option<Self> {
+        let (permit, value) = read_member(&member)?;
+        Some(Self { token: name(value), permit, left, ends_in: left })
+    }
+}
+
+/// Is this command one of that script?
+pub(super) fn is_script(words: &[&[u8]], script: script::Script) -> bool {
+    matches!(words, [b"EVAL" | b"EVALSHA", named, ..]
+        if *named == script.source.as_bytes() || *named == script.sha1.as_bytes())
+}
+
+fn is_restored_permit(words: &[&[u8]]) -> bool {
+    is_script(words, script::RESTORE_SHARED) && !words[4].is_empty()
+}
+
+/// The permit that a node has given.
+fn permit(words: &[&[u8]], reply: &OwnedReply) -> Option<u32> {
+    let OwnedReply::Array(list) = reply else { return None };
+    let Some(OwnedReply::Integer(permit)) = list.get(3) else { return None };
+    u32::try_from(*permit).ok().filter(|_| is_script(words, script::SHARE))
 }
 
 /// Was the request granted? The only place that interprets a reply.

@@ -2,6 +2,8 @@
 
 use super::{Health, Node};
 use redlatch::internal::Time;
+use redlatch::internal::node::command::SHARED;
+use redlatch::internal::node::script;
 use std::time::Duration;
 
 /// How often a node writes its keys to disk, if it can lose the last second.
@@ -24,6 +26,8 @@ pub(super) struct Journal {
     synced_at: Time,
     /// Key, value, and when it expires.
     keys: Vec<(Vec<u8>, Vec<u8>, Time)>,
+    /// Of shared locks: key, member, and when it expires.
+    shares: Vec<(Vec<u8>, Vec<u8>, Time)>,
 }
 
 impl Node {
@@ -36,7 +40,14 @@ impl Node {
             let expiry = now.after(key.remaining?);
             Some((key.key.to_vec(), key.value?.to_vec(), expiry))
         });
-        self.journal = Journal { synced_at: now, keys: keys.collect() };
+        let keys: Vec<_> = keys.filter(|(_, value, _)| value != SHARED).collect();
+        let mut shares = Vec::new();
+        for key in self.shared_locks(self.clock.when(now)) {
+            for (member, left) in self.shares(now, &key) {
+                shares.push((key.clone(), member, now.after(Duration::from_millis(left))));
+            }
+        }
+        self.journal = Journal { synced_at: now, keys, shares };
     }
 
     /// Restarts after a crash.
@@ -57,6 +68,17 @@ impl Node {
                 let left = (expiry.since(now).as_millis() as u64).to_string();
                 if left != "0" {
                     let words: [&[u8]; 5] = [b"SET", key, value, b"PX", left.as_bytes()];
+                    self.keyspace.execute(now, &mut loader, &words);
+                }
+            }
+            for (key, member, expiry) in &self.journal.shares {
+                let left = (expiry.since(now).as_millis() as u64).to_string();
+                let colon = member.iter().position(|byte| *byte == b':');
+                let (permit, value) = member.split_at(colon.expect("a member has a colon"));
+                if left != "0" {
+                    let source = script::RESTORE_SHARED.source.as_bytes();
+                    let call: [&[u8]; 4] = [b"EVAL", source, b"1", key];
+                    let words = [&call[..], &[permit, &value[1..], left.as_bytes(), b"1"]].concat();
                     self.keyspace.execute(now, &mut loader, &words);
                 }
             }

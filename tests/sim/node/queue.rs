@@ -1,6 +1,7 @@
 //! A node's queues of waiters: the messages that it pushes, and servers that lack a part of what
 //! the queue needs.
 
+use super::lock::is_script;
 use super::{Health, Node};
 use crate::checker::Invariant;
 use crate::context::Context;
@@ -12,7 +13,8 @@ use redlatch::internal::node::command::RESERVED;
 use redlatch::internal::node::script;
 
 /// The parts of their names by which the keys of queues are known.
-const INFIXES: [&[u8]; 3] = [b":redlatch:queue", b":redlatch:lease:", b":redlatch:bell:"];
+const INFIXES: [&[u8]; 4] =
+    [b":redlatch:queue", b":redlatch:lease:", b":redlatch:bell:", b":redlatch:floor"];
 
 /// What a server has for queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +39,7 @@ pub(super) fn is_of_queue(key: &[u8]) -> bool {
 impl Node {
     /// The refusal of a command by a server that lacks a part of what the queue needs.
     pub(super) fn lacks(&self, words: &[&[u8]]) -> Option<&'static str> {
-        let is_script = |script: script::Script| {
-            matches!(words, [b"EVAL" | b"EVALSHA", named, ..]
-                if *named == script.source.as_bytes() || *named == script.sha1.as_bytes())
-        };
+        let is_script = |script| is_script(words, script);
         match self.ability {
             Ability::Resp2 if words[0] == b"HELLO" => Some("ERR unknown command `HELLO`"),
             Ability::NoTracking if words.starts_with(&[b"CLIENT", b"TRACKING"]) => {
@@ -49,7 +48,11 @@ impl Node {
             Ability::NoRights => {
                 let is_turn = is_script(script::CLAIM)
                     && words[3..].iter().any(|word| word.starts_with(RESERVED));
-                let is_refused = is_script(script::QUEUE) || is_script(script::TURN) || is_turn;
+                let is_share = [script::SHARE, script::EXTEND_SHARED, script::RESTORE_SHARED];
+                let is_refused = is_script(script::QUEUE)
+                    || is_script(script::TURN)
+                    || is_turn
+                    || is_share.into_iter().any(is_script);
                 is_refused.then_some("NOPERM this user has no permissions to run 'zadd'")
             }
             _ => None,

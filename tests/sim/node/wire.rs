@@ -1,9 +1,9 @@
 //! Commands as they arrive on a connection: arrays of strings, split anywhere. A parser of its own,
 //! so that the library's output is not only checked with the library's own decoder.
 
-/// The maximum number of words of a command: a script with several keys and their counters or
-/// values.
-const WORDS_MAX: usize = 24;
+/// The maximum number of words of a command: a script with several keys and their counters, or with
+/// all shares of a lock that an operator has seen.
+const WORDS_MAX: usize = 128;
 
 /// The words of one command.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Histories full of something rare.
 
-use super::{BrokenAssumption, Fault, Options};
+use super::{BrokenAssumption, Fault, Options, Sharing};
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
 use crate::node::Ability;
@@ -98,6 +98,11 @@ impl Options {
         (self.clients, self.workers) = (random.between(2, 5) as usize, random.pick(&[1, 1, 2]));
         self.resources = random.pick(&[1, 1, 2]);
         (self.several_permille, self.operator_permille) = (0, 0);
+        self.sharing.linger_permille = 0;
+        self.sharing.resources = self.sharing.resources.min(self.resources);
+        if self.sharing.permille > 0 && random.chance(150) {
+            self.sharing = Sharing::readers_only(self.resources);
+        }
         (self.queueing.unqueued_permille, self.greedy_permille) = (0, 0);
         self.patient_permille = random.pick(&[300, 800, 1_000]);
         (self.rest, self.is_lined) = (random.pick(&[MILLIS, 10 * MILLIS]), random.chance(500));
@@ -120,6 +125,7 @@ impl Options {
 
     /// Some mistakes show only in few histories: makes these more frequent.
     pub(super) fn aim(&mut self, random: &mut Random) {
+        let readers = Sharing::readers_only(1);
         match self.mistake {
             Some(Mistake::ExtensionShortens | Mistake::KillIgnored) => self.focus_on_late(random),
             Some(Mistake::LooksAtEndsOnly) => self.focus_on_strays(random),
@@ -156,6 +162,27 @@ impl Options {
                 (self.clients, self.resources, self.patient_permille) = (4, 1, 800);
                 self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(100));
                 self.queueing.abilities.fill(Ability::All);
+            }
+            Some(Mistake::SharesIgnored | Mistake::PermitsReused) => {
+                (self.clients, self.resources, self.patient_permille) = (4, 1, 600);
+                self.sharing = Sharing { permille: 500, permits: [2; 3], ..readers };
+                let is_permit = self.has(Mistake::PermitsReused);
+                self.sharing.readers_permille = if is_permit { 0 } else { 1_000 };
+            }
+            Some(Mistake::ReadersUncounted) => {
+                (self.clients, self.resources, self.fence_permille) = (4, 1, 1_000);
+                self.sharing = Sharing { permille: 500, ..readers };
+            }
+            Some(Mistake::ReadersPass | Mistake::PermitsPass) => {
+                self.focus_on_order(random);
+                (self.resources, self.clients) = (1, 5);
+                self.sharing = Sharing { permille: 600, resources: 1, permits: [2; 3], ..readers };
+                let is_permit = self.has(Mistake::PermitsPass);
+                self.sharing.readers_permille = if is_permit { 0 } else { 1_000 };
+            }
+            Some(Mistake::ReadersRefused) => {
+                self.focus_on_order(random);
+                self.sharing = Sharing::readers_only(self.resources);
             }
             Some(Mistake::ClockStopsInSuspend) => {
                 self.resources = 1;

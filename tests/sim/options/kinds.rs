@@ -36,6 +36,11 @@ pub(crate) enum BrokenAssumption {
 }
 
 impl BrokenAssumption {
+    /// Do such histories keep all assumptions?
+    pub(super) fn is_within(self) -> bool {
+        matches!(self, Self::None | Self::NoneWithTwins | Self::NoneQuiet)
+    }
+
     pub(crate) const ALL: [Self; 14] = [
         Self::None,
         Self::NoneWithTwins,

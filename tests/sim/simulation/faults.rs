@@ -1,6 +1,7 @@
 //! Injects faults, and ends them.
 
 use super::Simulation;
+use crate::checker::Name;
 use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::network::Side;
@@ -180,12 +181,28 @@ impl Simulation {
     fn evict(&mut self) {
         let now = self.context.queue.now();
         let index = self.context.random.below(self.nodes.len() as u64) as usize;
-        let Some((key, token)) = self.nodes[index].locks(now).first().cloned() else { return };
-        let until = self.context.checker.held_until(token);
+        let locks = self.nodes[index].locks(now);
+        let Some((key, _)) = locks.first().cloned() else { return };
+        let tokens: Vec<Name> = locks.into_iter().filter(|it| it.0 == key).map(|it| it.1).collect();
+        if self.context.options.broken_assumption == BrokenAssumption::Eviction
+            || tokens.iter().all(|token| self.may_lose(&key, *token))
+        {
+            self.context.tally.fault("key evicted");
+            self.context.trace(|| format!("node {index} evicts {tokens:?}"));
+            self.nodes[index].run_foreign(&mut self.context, &[b"DEL", &key]);
+        }
+    }
+
+    /// Is this lock safe without the key of one node?
+    fn may_lose(&self, key: &[u8], token: Name) -> bool {
+        let now = self.context.queue.now();
+        let (until, permit) =
+            (self.context.checker.held_until(token), self.context.checker.permit(token));
         let keeps = |node: &crate::node::Node| {
-            let node_now = node.clock.read(now);
-            node.look(node_now, &key).is_some_and(|(name, left)| {
-                name == token && now + left * MILLIS * 99 / 100 >= until
+            let holders = node.holders(node.clock.read(now), key);
+            holders.into_iter().any(|holder| {
+                (holder.token, holder.permit) == (token, permit)
+                    && now + holder.left * MILLIS * 99 / 100 >= until
             })
         };
         let keepers = self.nodes.iter().filter(|node| keeps(node)).count();
@@ -193,13 +210,7 @@ impl Simulation {
         let is_needed = until > now && keepers <= others + 1;
         let is_resting = self.context.checker.is_left_over(token)
             || self.workers(|worker| worker.is_holding() && worker.holds(token)) > 0;
-        if self.context.options.broken_assumption == BrokenAssumption::Eviction
-            || is_resting && !is_needed
-        {
-            self.context.tally.fault("key evicted");
-            self.context.trace(|| format!("node {index} evicts {token:?}"));
-            self.nodes[index].run_foreign(&mut self.context, &[b"DEL", &key]);
-        }
+        is_resting && !is_needed
     }
 
     pub(super) fn thaw(&mut self, node: usize) {

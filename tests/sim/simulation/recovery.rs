@@ -82,6 +82,10 @@ impl Simulation {
                 let text = format!("node {node} keeps {} for ever", key.escape_ascii());
                 self.context.checker.report_violation(Invariant::Residue, text);
             }
+            for key in self.nodes[*node].shared_locks(later) {
+                let text = format!("node {node} keeps holders of {}", key.escape_ascii());
+                self.context.checker.report_violation(Invariant::Residue, text);
+            }
             for (_, token) in self.nodes[*node].locks(later) {
                 let text = format!("node {node} keeps {token:?} for ever");
                 self.context.checker.report_violation(Invariant::Residue, text);

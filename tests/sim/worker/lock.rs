@@ -3,13 +3,14 @@
 
 use super::operator::Operator;
 use super::{Outcome, Running, State, Worker};
-use crate::checker::{Grant, name};
+use crate::checker::{Grant, Invariant, Taking, name};
 use crate::client::Client;
 use crate::clock::{MILLIS, SECONDS};
 use crate::context::Context;
 use crate::mistake::Mistake;
+use redlatch::internal::Time;
 use redlatch::internal::engine::{
-    Acquire, Acquired, Extend, Extended, Lease, LockAttributes, Release, Request, Ttl, Wait,
+    Acquire, Acquired, Extend, Extended, Lease, LockAttributes, Release, Request, Share, Ttl, Wait,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,6 +46,7 @@ impl Worker {
         }
         self.wanted = self.choose(context);
         self.called_at = context.queue.now();
+        self.share = self.choose_share(context);
         if context.random.chance(context.options.operator_permille) {
             return self.look_at_lock(client, context);
         }
@@ -77,6 +79,19 @@ impl Worker {
         context.random.subset(count as usize, wanted).into_iter().map(|it| it as u64).collect()
     }
 
+    /// The share that it wants, if not all of the lock.
+    fn choose_share(&self, context: &mut Context) -> Option<Share> {
+        let sharing = context.options.sharing;
+        let may_share = self.wanted.len() == 1 && self.wanted[0] < sharing.resources;
+        if !may_share || !context.random.chance(sharing.permille) {
+            return None;
+        }
+        if context.random.chance(sharing.readers_permille) {
+            return Some(Share::Reader);
+        }
+        Some(Share::Permit { of: context.random.pick(&sharing.permits), number: None })
+    }
+
     /// The parts of the lock besides one key and a token.
     fn attributes(
         &self,
@@ -88,6 +103,7 @@ impl Worker {
         attributes.fence =
             is_fenced.then(|| Ttl::from_duration(COUNTER_LIFE).expect("within limits"));
         attributes.more_keys = more_keys;
+        attributes.share = self.share;
         (attributes != LockAttributes::default()).then(|| Arc::new(attributes))
     }
 
@@ -138,6 +154,13 @@ impl Worker {
             other => {
                 context.trace(|| format!("client {:?}.{}: {other:?}", client.name, self.index));
                 self.panic_if_held_by_others(context, &other);
+                if matches!(other, Outcome::Acquired(Acquired::Contended)) {
+                    self.expect_readers_only(context, "refused");
+                }
+                if let Some(before) = self.predecessor.take() {
+                    let now = context.queue.now();
+                    context.checker.order.released(self.wanted[0], before, now);
+                }
                 self.stop_waiting(context);
                 self.pass_on(client, context, None);
                 self.rest(client, context);
@@ -149,17 +172,31 @@ impl Worker {
     pub(super) fn take(&mut self, client: &Client, context: &mut Context, lease: Lease) {
         let until = client.clock.when(lease.valid_until);
         let token = name(lease.token.as_bytes());
-        let (who, what, fence) = (client.name, &self.wanted, lease.fence);
+        let share = lease.attributes.as_ref().and_then(|attributes| attributes.share);
+        let is_fenced = lease.attributes.as_ref().is_some_and(|it| it.fence.is_some());
+        let fence = match share {
+            // Nodes that have lost their keys have lost the number that readers ask for.
+            Some(Share::Reader) if context.options.restart_guard => None,
+            // A reader before any writer has no number, which counts as the smallest.
+            Some(Share::Reader) if is_fenced => Some(lease.fence.unwrap_or(0)),
+            _ => lease.fence,
+        };
+        let (who, what) = (client.name, &self.wanted);
         context.trace(|| {
-            format!("client {who:?} holds {what:?} by {token:?} {fence:?} until {until}")
+            format!("client {who:?} holds {what:?} by {token:?} {fence:?} {share:?} until {until}")
         });
         let (asked, now) = (client.clock.when(lease.since), context.queue.now());
-        context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence });
+        context.checker.granted(&self.wanted, &Grant { token, asked, now, until, fence, share });
         if self.wanted.len() == 1 {
-            let called_at = (!self.is_successor).then_some(self.called_at);
-            context.checker.granted_in_order(self.wanted[0], self.waiter.take(), called_at, now);
+            let (resource, waiter) = (self.wanted[0], self.waiter.take());
+            let called_at = self.predecessor.is_none().then_some(self.called_at);
+            let taking = Taking { resource, token, share, waiter, called_at };
+            context.checker.granted_in_order(&taking, now);
         }
-        if !self.is_successor {
+        if lease.waiter.is_some() {
+            self.expect_readers_only(context, "queued");
+        }
+        if self.predecessor.take().is_none() {
             self.kept_since = client.now(context);
         }
         context.tally.from_queue += u64::from(lease.waiter.is_some());
@@ -167,6 +204,9 @@ impl Worker {
         context.tally.grants += 1;
         context.tally.fenced += u64::from(lease.fence.is_some());
         context.tally.of_several += u64::from(self.wanted.len() > 1);
+        context.tally.readers += u64::from(share == Some(Share::Reader));
+        context.tally.permits += u64::from(share.is_some_and(|share| share.permits() > 0));
+        context.tally.shares_from_queue += u64::from(share.is_some() && lease.waiter.is_some());
         self.lease = Some(lease);
         self.hold(client, context);
     }
@@ -180,6 +220,7 @@ impl Worker {
                 let until = client.clock.when(lease.valid_until);
                 context.checker.extended(name(lease.token.as_bytes()), until);
                 context.tally.extensions += 1;
+                context.tally.extended_shares += u64::from(self.share.is_some());
                 *held = lease;
             }
             Extended::Unanswered(lease) => *held = lease,
@@ -247,17 +288,44 @@ impl Worker {
         if self.pass_on(client, context, Some(&lease)) {
             return self.rest(client, context);
         }
-        context.checker.order.released(self.wanted[0], context.queue.now());
+        self.note_released(context, &lease);
+        let linger = self.linger(context, &lease, now);
         if context.random.chance(500) {
-            let release = Release::new(&client.rules, &lease, now);
+            let release = Release::after(linger, &client.rules, &lease, now);
             let limit = now.after(client.rules.node_timeout);
             self.start(client, context, Running::Release(release), Some(limit));
             self.advance(client, context);
         } else {
             // Dropped.
-            client.post(context, &lease.undo(now, &client.rules));
+            client.post(context, &lease.undo_after(linger, now, &client.rules));
             self.pass_on(client, context, None);
             self.rest(client, context);
+        }
+    }
+
+    pub(super) fn note_released(&self, context: &mut Context, lease: &Lease) {
+        let (token, now) = (name(lease.token.as_bytes()), context.queue.now());
+        context.checker.order.released(self.wanted[0], token, now);
+    }
+
+    /// How long the key of a released lock stays, in some histories.
+    fn linger(&self, context: &mut Context, lease: &Lease, now: Time) -> Option<Ttl> {
+        let (permille, longest) = (context.options.sharing.linger_permille, context.options.ttl.1);
+        if permille == 0 || context.has_faults_ended || !context.random.chance(permille) {
+            return None;
+        }
+        let hold_at_least = Duration::from_millis(context.random.below(longest));
+        let linger = lease.linger(hold_at_least, now)?;
+        context.checker.allow_leftover(name(lease.token.as_bytes()));
+        context.tally.fault("lock lingers");
+        Some(linger)
+    }
+
+    /// While nobody but readers uses a resource, and without faults, none of them waits.
+    fn expect_readers_only(&self, context: &mut Context, what: &str) {
+        if context.options.sharing.are_all_readers() && context.options.queueing.is_quiet {
+            let text = format!("a reader of {:?} is {what} beside readers", self.wanted);
+            context.checker.report_violation(Invariant::Sharing, text);
         }
     }
 

@@ -2,7 +2,7 @@
 //! ended early.
 
 use super::{Running, Worker};
-use crate::checker::name;
+use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
 use redlatch::internal::engine::{Action, Ballot, Request, Verb, Verdict, quorum};
@@ -35,8 +35,9 @@ impl Worker {
         let (Some(is_first), Some(waiter)) = (self.is_entering, self.waiter) else { return };
         let agree = ballot.counters.nodes.len() >= quorum(context.options.nodes);
         if ballot.tally.granted_by_majority() == Verdict::Won && (agree || !is_first) {
-            let resource = self.wanted[0];
-            context.checker.order.joined(resource, waiter, context.queue.now());
+            let (resource, since) = (self.wanted[0], context.queue.now());
+            let (share, called_at) = (self.share, self.called_at);
+            context.checker.order.joined(waiter, Place { resource, share, called_at, since });
         }
     }
 

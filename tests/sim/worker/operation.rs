@@ -22,6 +22,8 @@ pub(super) enum Running {
 pub(super) struct Asked {
     pub(super) token: Name,
     pub(super) kind: Kind,
+    /// Is one of several permits asked for?
+    pub(super) is_permit: bool,
     pub(super) nodes: NodeSet,
     pub(super) since: u64,
 }
@@ -77,6 +79,7 @@ impl Asked {
             _ => return None,
         };
         let token = name(request.lock()?.token.as_bytes());
-        Some(Self { token, kind, nodes: request.nodes, since: now })
+        let is_permit = kind == Kind::Take && request.share().is_some_and(|it| it.permits() > 0);
+        Some(Self { token, kind, is_permit, nodes: request.nodes, since: now })
     }
 }

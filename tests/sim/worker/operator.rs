@@ -3,6 +3,8 @@
 
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Action, Input, Request, Rules, Step};
+use redlatch::internal::node::KeySnapshot;
+use redlatch::internal::node::command::SHARED;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +27,14 @@ enum State {
     Thinking(Time),
     Removing(Time),
     Over,
+}
+
+/// What a release by force removes on a node: the value of the key, or the shares of its lock.
+pub(super) fn locks(seen: KeySnapshot) -> Vec<Vec<u8>> {
+    if seen.value.as_deref() == Some(SHARED) {
+        return seen.holders.into_iter().map(|holder| holder.member).collect();
+    }
+    seen.value.into_iter().collect()
 }
 
 impl Operator {

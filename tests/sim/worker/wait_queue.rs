@@ -51,7 +51,13 @@ impl Worker {
         waits: bool,
     ) {
         let is_lined = context.options.is_lined;
-        self.is_successor = false;
+        self.predecessor = None;
+        if acquire.is_shared() {
+            // Threads of a client can have shares at the same time.
+            self.has_place = false;
+            self.start(client, context, Running::Acquire(acquire), limit);
+            return self.advance(client, context);
+        }
         let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
         let is_taken = client.workers.iter().any(is_before);
         self.has_place = is_lined && !is_taken;
@@ -81,7 +87,8 @@ impl Worker {
             Some(Call { lease, kept_since, is_after_limit }) => {
                 self.has_place = true;
                 if let Some(lease) = lease {
-                    (self.kept_since, self.is_successor) = (kept_since, true);
+                    self.kept_since = kept_since;
+                    self.predecessor = Some(name(lease.token.as_bytes()));
                     context.tally.handoffs += 1;
                     if self.believes_handoff(client, context, &lease) {
                         return;
@@ -160,7 +167,7 @@ impl Worker {
         if !self.pass_on(client, context, lease.as_ref()) {
             if let Some(lease) = lease {
                 context.checker.over(name(lease.token.as_bytes()));
-                context.checker.order.released(self.wanted[0], context.queue.now());
+                self.note_released(context, &lease);
                 client.post(context, &lease.undo(client.now(context), &client.rules));
             }
             self.pass_on(client, context, None);
@@ -177,6 +184,7 @@ impl Worker {
         if let Some(call) = waiting.call {
             if let Some(lease) = call.lease {
                 context.checker.over(name(lease.token.as_bytes()));
+                self.note_released(context, &lease);
                 client.post(context, &lease.undo(client.now(context), &client.rules));
             }
             self.has_place = true;
