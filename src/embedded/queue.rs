@@ -170,14 +170,16 @@ pub(super) fn leave_queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let proof = proof(words)?;
     let held = value(call, key, 2).ok().flatten();
     // The script ignores the errors of these steps.
-    let is_left = withdraw(call, &queue_of(key), waiter, 3).unwrap_or(false);
+    let queue = queue_of(key);
+    let was_first = first(call, &queue, 3).is_ok_and(|head| head.as_deref() == Some(*waiter));
+    let _ = withdraw(call, &queue, waiter, 4);
     remove(call, &lease_of(key, waiter));
-    let _ = put(call, &bell_of(key, waiter), b"", b"1", 5);
+    let _ = put(call, &bell_of(key, waiter), b"", b"1", 6);
     let is_ours = held.as_deref() == Some(*ours);
     if is_ours || held == Some(reservation(waiter)) {
         remove(call, key);
-        reserve_for_first(call, key, ttl, 13)?;
-    } else if is_left && held.as_deref() == Some(SHARED) {
+        reserve_for_first(call, key, ttl, 14)?;
+    } else if was_first && held.as_deref() == Some(SHARED) {
         ring_for_share(call, key, ttl)?;
     }
     Ok(yes_if(is_ours, proof))
@@ -187,9 +189,9 @@ pub(super) fn leave_queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 /// steps.
 fn ring_for_share(call: &mut Call<'_>, key: &[u8], ttl: &[u8]) -> Result<(), Raised> {
     if let Ok(Some(head)) = first(call, &queue_of(key), 10) {
-        let lease = value(call, &lease_of(key, &head), 16)?;
+        let lease = value(call, &lease_of(key, &head), 17)?;
         if lease.is_some_and(|lease| wants_share(&lease)) {
-            let _ = put(call, &bell_of(key, &head), b"", ttl, 16);
+            let _ = put(call, &bell_of(key, &head), b"", ttl, 18);
         }
     }
     Ok(())

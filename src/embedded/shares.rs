@@ -5,8 +5,8 @@ use super::command::Call;
 use super::queue::{bell_of, is_reservation, lease_of, reservation};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    digits, enter, expire, malformed, millis, no, number, proof, put, read_set, remaining, remove,
-    value, withdraw, yes, yes_if,
+    digits, enter, expire, first, malformed, millis, no, number, proof, put, read_set, remaining,
+    remove, value, withdraw, yes, yes_if,
 };
 use super::scripts::{Outcome, Raised, Words};
 use super::sharing::{
@@ -220,11 +220,13 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let sharing = Sharing::of(key);
     // A value that is no string belongs to another program.
     let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));
-    let mut is_left = false;
+    let mut was_first = false;
     if !waiter.is_empty() {
-        is_left = withdraw(call, &sharing.queue, waiter, 6).unwrap_or(false);
+        was_first =
+            first(call, &sharing.queue, 6).is_ok_and(|head| head.as_deref() == Some(*waiter));
+        let _ = withdraw(call, &sharing.queue, waiter, 7);
         remove(call, &lease_of(key, waiter));
-        put(call, &bell_of(key, waiter), b"", b"1", 8)?;
+        put(call, &bell_of(key, waiter), b"", b"1", 9)?;
     }
     let (mut found, mut is_shared, mut is_free) = (None, false, held.is_none());
     if held.as_deref() == Some(SHARED) {
@@ -234,20 +236,21 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         remove(call, key);
         is_free = true;
     }
-    let mut names = first_names(call, &sharing.queue);
-    names.truncate(if is_left { 8 } else { 1 });
-    if let (true, Some(head)) = (is_free, names.first()) {
-        put(call, key, &reservation(head), reservation_ms, 37)?;
-        put(call, &bell_of(key, head), b"", reservation_ms, 38)?;
+    // A queue that is no sorted set is nobody's.
+    let head = first(call, &sharing.queue, 36).unwrap_or(None);
+    if let (Some(head), true) = (&head, is_free) {
+        put(call, key, &reservation(head), reservation_ms, 38)?;
+        put(call, &bell_of(key, head), b"", reservation_ms, 39)?;
     }
-    let slot = found.as_deref().and_then(|found| digits(parts(found)?.0));
-    for name in names.iter().filter(|_| is_shared && (found.is_some() || is_left)) {
-        let permits = value(call, &lease_of(key, name), 42)?.and_then(|it| wanted_permits(&it));
-        let has_one = |permits| is_left || slot.is_some_and(|slot| slot < permits);
+    if let Some(head) = head.filter(|_| is_shared && (found.is_some() || was_first)) {
+        let lease = lease_of(key, &head);
+        let permits = value(call, &lease, 41)?.and_then(|lease| wanted_permits(&lease));
+        let slot = found.as_deref().and_then(|found| digits(parts(found)?.0));
+        let has_one = |permits| was_first || slot.is_some_and(|slot| slot < permits);
         if !linger.is_empty() || permits.is_some_and(has_one) {
-            put(call, &bell_of(key, name), b"", reservation_ms, 44)?;
-            if remaining(call, &lease_of(key, name)) > ttl {
-                expire(call, &lease_of(key, name), ttl, 46)?;
+            put(call, &bell_of(key, &head), b"", reservation_ms, 44)?;
+            if remaining(call, &lease) > ttl {
+                expire(call, &lease, ttl, 46)?;
             }
         }
     }
@@ -269,23 +272,23 @@ fn give_back(
     words: Words<'_>,
 ) -> Result<(Option<Vec<u8>>, bool), Raised> {
     let [ours, permits, _, linger, ..] = *words.argv else { return Err(malformed()) };
-    sharing.purge(call, 13)?;
+    sharing.purge(call, 14)?;
     let mut found = match permits {
         b"0" => Some(member(b"", ours)),
-        _ => read_set(call, &sharing.holders, 15, |set| find_permit(set, ours))?,
+        _ => read_set(call, &sharing.holders, 16, |set| find_permit(set, ours))?,
     };
     if let Some(member) = &found {
-        let was_there = withdraw(call, &sharing.holders, member, 18)?;
+        let was_there = withdraw(call, &sharing.holders, member, 19)?;
         found = found.filter(|_| was_there);
     }
     if let (Some(member), false) = (&found, linger.is_empty()) {
-        sharing.hold(call, (member, millis(words, 3)?), 20)?;
+        sharing.hold(call, (member, millis(words, 3)?), 21)?;
     }
-    let left = sharing.remaining(call, 22)?;
+    let left = sharing.remaining(call, 23)?;
     match left {
         Some((_, left)) => {
-            expire(call, &sharing.holders, left, 25)?;
-            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 26)?;
+            expire(call, &sharing.holders, left, 26)?;
+            put(call, sharing.key, SHARED, left.to_string().as_bytes(), 27)?;
         }
         None => {
             remove(call, sharing.key);

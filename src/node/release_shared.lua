@@ -1,9 +1,10 @@
 local key, value, waiter, linger = KEYS[1], ARGV[1], ARGV[3], ARGV[4]
 local queue, holders = key .. ':redlatch:queue', key .. ':redlatch:holders'
 local lease, bell = key .. ':redlatch:lease:', key .. ':redlatch:bell:'
-local held, found, is_left = redis.pcall('GET', key), false, false
+local held, found, was_first = redis.pcall('GET', key), false, false
 if waiter ~= '' then
-  is_left = redis.pcall('ZREM', queue, waiter) == 1
+  was_first = redis.pcall('ZRANK', queue, waiter) == 0
+  redis.pcall('ZREM', queue, waiter)
   redis.call('DEL', lease .. waiter)
   redis.call('SET', bell .. waiter, '', 'PX', 1)
 end
@@ -32,18 +33,17 @@ elseif waiter ~= '' and held == 'redlatch:reserved:' .. waiter then
   redis.call('DEL', key)
   held = false
 end
-local names = redis.pcall('ZRANGE', queue, 0, is_left and 7 or 0)
-if names[1] and not held then
-  redis.call('SET', key, 'redlatch:reserved:' .. names[1], 'PX', ARGV[5])
-  redis.call('SET', bell .. names[1], '', 'PX', ARGV[5])
-end
-local slot = found and tonumber(string.match(found, '^%d+'))
-for _, name in ipairs((held == 'redlatch:shared' and (found or is_left)) and names or {}) do
-  local permits = string.match(redis.call('GET', lease .. name) or '', '^%d+s(%d+) ')
-  if linger ~= '' or permits and (is_left or slot and slot < tonumber(permits)) then
-    redis.call('SET', bell .. name, '', 'PX', ARGV[5])
-    if redis.call('PTTL', lease .. name) > tonumber(ARGV[5]) then
-      redis.call('PEXPIRE', lease .. name, ARGV[5])
+local head = redis.pcall('ZRANGE', queue, 0, 0)[1]
+if head and not held then
+  redis.call('SET', key, 'redlatch:reserved:' .. head, 'PX', ARGV[5])
+  redis.call('SET', bell .. head, '', 'PX', ARGV[5])
+elseif head and held == 'redlatch:shared' and (found or was_first) then
+  local permits = tonumber(string.match(redis.call('GET', lease .. head) or '', '^%d+s(%d+) '))
+  local slot = found and tonumber(string.match(found, '^%d+'))
+  if linger ~= '' or permits and (was_first or slot and slot < permits) then
+    redis.call('SET', bell .. head, '', 'PX', ARGV[5])
+    if redis.call('PTTL', lease .. head) > tonumber(ARGV[5]) then
+      redis.call('PEXPIRE', lease .. head, ARGV[5])
     end
   end
 end

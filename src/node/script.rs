@@ -186,7 +186,7 @@ pub const TURN: Script =
 /// token.
 pub const LEAVE_QUEUE: Script = Script {
     source: include_str!("leave_queue.lua"),
-    sha1: "befc6718716e06f5bc21cf0a31c9444034609ba2",
+    sha1: "c10424449b47907357fa20f09ec65289ee464854",
 };
 
 /// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
@@ -235,7 +235,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "0d1cbc53e0b1e91ff3e8e15a1f26372eb6d5cd53",
+    sha1: "a1d10d5d553589b2f57060c985acfc3140cf01cb",
 };
 
 /// Every script of this library.

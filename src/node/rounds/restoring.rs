@@ -33,6 +33,8 @@ impl<W> Rounds<W> {
     pub(super) fn forget_extensions(&mut self, request: &Request) {
         let removed = match &request.action {
             Action::Release(removal) | Action::Undo(removal) => Some(removal.lock.token),
+            // It withdraws a turn that failed, and may have been granted too late.
+            Action::Queue(entry) => Some(entry.lock.token),
             _ => request.predecessor().map(|before| before.token),
         };
         let Some(token) = removed.filter(|_| self.extensions > 0) else { return };
