@@ -62,12 +62,11 @@ use std::fmt;
 /// # Readers and permits
 ///
 /// A [permit](crate::LockRequest::permits) gets a token like the whole lock, larger than those of
-/// all grants of the resource before. A [reader](crate::LockRequest::shared) raises no counter. It
-/// gets the largest number that a majority of the counters knows: that of the last grant to a
-/// writer or a permit, or a larger one that no grant has had, since a failed attempt may have
-/// raised some counters. So several readers may have the same token, and every later writer has a
-/// larger one. A reader's token does not depend on wall clocks, so after a loss of data it may be
-/// smaller than those before.
+/// all grants that were made before it was requested. Two permits that are granted at the same time
+/// may have the same token: compare tokens for each permit's number by itself.
+///
+/// A [reader's](crate::LockRequest::shared) token is at least that of the last writer before it, and
+/// less than that of the next. Several readers may have the same one.
 ///
 /// # What is not guaranteed
 ///

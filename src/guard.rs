@@ -100,9 +100,8 @@ impl LockGuard {
 
     /// The number that grows with every grant of the lock, if the request asked for
     /// [one](crate::LockRequest::fenced). Extending the lock keeps it. A
-    /// [reader](crate::LockRequest::shared) gets the number of the last grant to a writer or a
-    /// permit, or a larger one that no grant has had, and `None` if the nodes know of no such
-    /// grant.
+    /// [reader](crate::LockRequest::shared) gets a number that is at least that of the last grant to
+    /// a writer, and less than that of the next.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};

@@ -42,11 +42,9 @@ impl LockRequest<'_> {
     /// guard before. [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has
     /// what else readers do not do.
     ///
-    /// With [`fenced`](Self::fenced), a reader gets the number of the last writer that had one, or
-    /// a number between that and the next writer's. So the data that it reads is at least as new as
-    /// this number says, and all later writers have larger ones.
-    /// [`fencing_token`](LockGuard::fencing_token) is `None` if the nodes know of no such writer,
-    /// because there was none within [`fencing_expiry`](crate::Builder::fencing_expiry).
+    /// With [`fenced`](Self::fenced), a reader gets a number that is at least that of the last
+    /// writer, and less than the next writer's. So what it reads includes every write whose number
+    /// is not larger, and none with a larger one.
     ///
     /// The nodes must be Redis 5 or later, or Valkey, and the user needs [further
     /// rights](crate::guide::settings#servers-and-rights). (The readers-writer lock is that of
@@ -87,9 +85,10 @@ impl LockRequest<'_> {
     /// requested without this, excludes all permits, and waits until they have been given back; so
     /// does a [reader](Self::shared).
     ///
-    /// With [`fenced`](Self::fenced), each grant of any permit of the resource gets a larger number
-    /// than those before. What a permit's number protects, such as one GPU of four, compares the
-    /// numbers that were sent to it; they say nothing about the other permits.
+    /// With [`fenced`](Self::fenced), each grant of a permit gets a larger fencing token than all
+    /// grants of it before. What a permit's number protects, such as one GPU of four, compares the
+    /// tokens that were sent to it. Two permits that are granted at the same time may have the same
+    /// token.
     ///
     /// For waiting, for threads that have a permit and wait for another or for the whole lock, and
     /// for what the nodes need, see [`shared`](Self::shared).
