@@ -45,8 +45,9 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
             &[b"1", b"key", TOKEN, b"1000", permits, from, b"", b"1500", b"50", b"0"];
         let acquire = encoded(&about_share(Verb::Acquire, of), Form::Digest);
         assert_eq!(acquire, call(script::SHARE, expected), "{of:?}");
+        // In a turn the node has a permit for the waiter.
         let expected: &[&[u8]] =
-            &[b"1", b"key", TOKEN, b"1000", permits, from, OTHER, b"1500", b"50", b"0"];
+            &[b"1", b"key", TOKEN, b"1000", permits, b"", OTHER, b"1500", b"50", b"0"];
         let turn = encoded(&about_share(Verb::Turn, of), Form::Digest);
         assert_eq!(turn, call(script::SHARE, expected), "{of:?}");
         let value = [TOKEN, b"host-3 \xff"].concat();
@@ -57,7 +58,7 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
             &value,
             b"1000",
             permits,
-            from,
+            b"",
             OTHER,
             b"1500",
             b"50",
@@ -66,6 +67,12 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
         let turn = encoded(&fenced_and_labelled(Verb::Turn, of), Form::Digest);
         assert_eq!(turn, call(script::SHARE, expected), "{of:?}");
     }
+    // Unless the engine names where to look.
+    let named = Share::Permit { of: 4, number: Some(3) };
+    let expected: &[&[u8]] =
+        &[b"1", b"key", TOKEN, b"1000", b"4", b"3", OTHER, b"1500", b"50", b"0"];
+    let turn = encoded(&about_share(Verb::Turn, named), Form::Digest);
+    assert_eq!(turn, call(script::SHARE, expected));
 }
 
 #[test]

@@ -95,3 +95,45 @@ fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
     assert_eq!((token_of(&undo), undo.nodes), (draw(2).token, NodeSet::all(5)));
     assert!(matches!(script.done(), Acquired::Contended));
 }
+
+/// Nodes that do not agree on who has which permit would give the same different ones again.
+#[test]
+fn after_a_failed_turn_the_nodes_look_for_a_permit_from_a_random_number_on() {
+    for (share, first) in [(ANY, Some(2)), (Share::Reader, None)] {
+        let (mut script, turn) = in_turn(share);
+        assert_eq!(share_of(&turn), Some(share), "the nodes choose at first");
+        assert_eq!(script.answer(1_510, ballot("yynnn")).request().verb(), Verb::Queue);
+        let mut answers = placed(0);
+        answers.queue.reserved = nodes("yyy--");
+        script.answer(1_520, answers);
+        // The seed is the number of the draw.
+        let of = u64::from(ANY.permits());
+        let turn = script.attempt(1_520, draw(3 * of + 2));
+        assert_eq!((turn.verb(), share_of(&turn).and_then(Share::permit)), (Verb::Turn, first));
+    }
+}
+
+/// A client with another count may have taken the permit that the nodes told about.
+#[test]
+fn hints_about_shares_are_believed_whatever_they_led_to() {
+    let (mut script, mut request) = in_turn(ANY);
+    let mut now = 1_510;
+    for turn in 0..6 {
+        assert_eq!(request.verb(), Verb::Turn, "{turn}");
+        let asked = script.answer(now, ballot("nnn--")).request();
+        assert!(entry(&asked).listens, "{turn}");
+        let mut answers = placed(0);
+        answers.queue.reserved = nodes("yyy--");
+        script.answer(now + 10, answers);
+        let until = script.wait();
+        request = script.attempt_at(until, draw(turn + 5));
+        while request.verb() == Verb::Queue {
+            request = {
+                script.answer_at(until, answers);
+                let until = script.wait();
+                script.attempt_at(until, draw(turn + 50))
+            };
+        }
+        now += 1_000;
+    }
+}

@@ -73,6 +73,22 @@ fn reservations_in_the_answers_of_the_queue_count_with_those_that_are_told_later
 }
 
 #[test]
+fn what_nodes_told_counts_until_they_answer_themselves() {
+    let rules = Arc::new(Rules { waiter_lease: Some(ttl(1_500)), ..(*rules(5)).clone() });
+    let short =
+        || Acquire::new(Arc::clone(&rules), Arc::from(&b"key"[..]), ttl(1_500), Wait::Forever);
+    // A short lock: the waiter asks before its turn, and the first three nodes decide that round.
+    for (reserved, is_called) in [("-yy--", true), ("--y--", true), ("-----", false)] {
+        let (mut script, _) = joined(short(), 0);
+        assert_eq!(script.answer(1_500, ballot("yyyyy")).request().verb(), Verb::Queue);
+        let mut answers = placed(0);
+        answers.queue.reserved = nodes(reserved);
+        script.answer(1_505, answers);
+        assert_eq!(script.operation().is_called(), is_called, "{reserved}");
+    }
+}
+
+#[test]
 fn a_failed_turn_is_withdrawn_by_the_next_request_to_the_queue_with_the_same_number() {
     for votes in ["yynnn", "nnn--", "fff--", "-----"] {
         let mut script = called(waiting(Wait::Forever), "yyy--");
