@@ -95,3 +95,49 @@ fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
     assert_eq!((token_of(&undo), undo.nodes), (draw(2).token, NodeSet::all(5)));
     assert!(matches!(script.done(), Acquired::Contended));
 }
+
+#[test]
+fn after_a_failed_turn_the_nodes_look_for_a_permit_from_the_same_one_on() {
+    for share in [Share::Reader, ANY] {
+        let (mut script, turn) = in_turn(share);
+        assert_eq!(share_of(&turn), Some(share), "each node has one for the waiter");
+        script.answer(1_505, ballot("yynnn")).request();
+        assert_eq!(script.answer(1_510, placed(0)).request().verb(), Verb::Await);
+        script.answer(1_520, ballot("yyy--"));
+        let entropy = Entropy { seed: 7, ..draw(3) };
+        let again = script.attempt(1_520, entropy);
+        let number = share_of(&again).and_then(Share::permit);
+        assert_eq!((again.verb(), number), (Verb::Turn, (share == ANY).then_some(3)));
+        assert_eq!(share_of(&again).map(Share::permits), Some(share.permits()));
+    }
+}
+
+#[test]
+fn hints_about_shares_are_believed_however_often_they_were_false() {
+    for share in [Share::Reader, ANY] {
+        let (mut script, _) = in_turn(share);
+        let mut now = at(1_500);
+        for failed in 1..=6 {
+            let look = script.answer_at(now, ballot("nnn--")).request();
+            assert!(entry(&look).listens, "{share:?} {failed}");
+            assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
+            now = script.answer_at(now, ballot("yyy--")).wait().max(now);
+            assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
+        }
+    }
+}
+
+#[test]
+fn a_waiter_for_a_share_asks_as_often_as_one_in_front_if_no_node_tells_it() {
+    let asks_at = |acquire, place| {
+        let (mut script, _) = refused(acquire);
+        let answers = placed(place);
+        let queue = QueueState { listening: NodeSet::EMPTY, ..answers.queue };
+        script.answer(1_010, Ballot { queue, ..answers }).request().deadline
+    };
+    for share in [Share::Reader, ANY] {
+        assert_eq!(asks_at(waiting_for(share), 2), asks_at(waiting_for(share), 7), "{share:?}");
+    }
+    let waits = |place| asks_at(waiting(Wait::Forever), place);
+    assert!(waits(2) < waits(7), "only one of those before it is served at a time");
+}
