@@ -65,8 +65,8 @@ use std::fmt;
 /// all grants that were made before it was requested. Two permits that are granted at the same time
 /// may have the same token: compare tokens for each permit's number by itself.
 ///
-/// A [reader's](crate::LockRequest::shared) token is at least that of the last writer before it, and
-/// less than that of the next. Several readers may have the same one.
+/// A [reader's](crate::LockRequest::shared) token is at least that of the last writer before it,
+/// and less than that of the next. Several readers may have the same one.
 ///
 /// # What is not guaranteed
 ///

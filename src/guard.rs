@@ -100,8 +100,8 @@ impl LockGuard {
 
     /// The number that grows with every grant of the lock, if the request asked for
     /// [one](crate::LockRequest::fenced). Extending the lock keeps it. A
-    /// [reader](crate::LockRequest::shared) gets a number that is at least that of the last grant to
-    /// a writer, and less than that of the next.
+    /// [reader](crate::LockRequest::shared) gets a number that is at least that of the last grant
+    /// to a writer, and less than that of the next.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};

@@ -264,8 +264,8 @@ fn find_permit(set: &SortedSet, value: &[u8]) -> Option<Vec<u8>> {
     set.members().find(is_its).map(<[u8]>::to_vec)
 }
 
-/// Removes a share, or keeps it for a while. Returns its member, if there was one, and whether there
-/// are any now.
+/// Removes a share, or keeps it for a while. Returns its member, if there was one, and whether
+/// there are any now.
 fn give_back(
     call: &mut Call<'_>,
     sharing: &Sharing<'_>,

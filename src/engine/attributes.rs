@@ -41,8 +41,8 @@ pub enum Share {
     Permit {
         /// How many there are.
         of: u32,
-        /// Which one it is, from 0. In a request for one: where the nodes begin to look for one that
-        /// is free; `None` if they choose.
+        /// Which one it is, from 0. In a request for one: where the nodes begin to look for one
+        /// that is free; `None` if they choose.
         number: Option<u32>,
     },
 }

@@ -119,7 +119,8 @@ pub struct Ballot {
     pub quarantine: Duration,
     /// What the nodes say about the lock's queue.
     pub queue: QueueState,
-    /// The permit that was granted: the one with the most votes. Grants of others count as refusals.
+    /// The permit that was granted: the one with the most votes. Grants of others count as
+    /// refusals.
     pub permit: Option<u32>,
 }
 

@@ -10,6 +10,7 @@
 
 mod deadlines;
 mod entry;
+mod permits;
 mod restoring;
 mod result;
 mod same_server;

@@ -114,9 +114,10 @@ pub const EXTEND_ALL: Script = Script {
 
 /// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
 /// value, its ttl in milliseconds, the names and leases of the first hundred waiters, and the
-/// members and remaining milliseconds of the first hundred holders of shares. The last two are lists
-/// of lists of up to 64 elements, the most that a client accepts. A value that is longer than any of ours is cut off, and a
-/// value that is no string is answered as an empty one: any value blocks the lock.
+/// members and remaining milliseconds of the first hundred holders of shares. The last two are
+/// lists of lists of up to 64 elements, the most that a client accepts. A value that is longer than
+/// any of ours is cut off, and a value that is no string is answered as an empty one: any value
+/// blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
     sha1: "6fdd234804b258be6ec7e3b04709e892accf3a35",
@@ -194,12 +195,12 @@ pub const LEAVE_QUEUE: Script = Script {
 pub const LISTEN: Script =
     Script { source: include_str!("listen.lua"), sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4" };
 
-/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its counter's
-/// key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds, `ARGV[3]` how
-/// many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at first (in a waiter's turn also nothing:
-/// the node has one for the waiter), `ARGV[5]`
-/// a waiter or nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least
-/// value of the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
+/// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
+/// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
+/// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
+/// first (in a waiter's turn also nothing: the node has one for the waiter), `ARGV[5]` a waiter or
+/// nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least value of
+/// the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
 ///
 /// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
 /// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
@@ -220,19 +221,19 @@ pub const EXTEND_SHARED: Script = Script {
     sha1: "ecc354d291af757bcb5171d725969b5e046fe76d",
 };
 
-/// Gives a share of a lock again on a node that lost it, or gave another permit: the words are those
-/// of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
+/// Gives a share of a lock again on a node that lost it, or gave another permit: the words are
+/// those of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
     sha1: "95bcd523f9c9cdbfe228d74aee102155231d66c3",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
-/// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took it,
-/// which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or nothing to
-/// remove it, `ARGV[5]` the ttl of a reservation in milliseconds, `ARGV[6]` the number. After the
-/// last share, the lock is reserved for the first waiter. While there are others, the bell of a first
-/// waiter that can have a permit rings. Answers yes if we had a share.
+/// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took
+/// it, which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or
+/// nothing to remove it, `ARGV[5]` the ttl of a reservation in milliseconds, `ARGV[6]` the number.
+/// After the last share, the lock is reserved for the first waiter. While there are others, the
+/// bell of a first waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
     sha1: "a1d10d5d553589b2f57060c985acfc3140cf01cb",

@@ -141,10 +141,20 @@ impl Workshop {
         if change.file.ends_with(".lua") {
             // The digest in the source has to be that of the changed script. A wrong digest alone
             // would fail the tests, whatever the mistake.
-            let digests = original(DIGESTS);
-            let [old, new] = [&text, &mutated].map(|lua| Sha1::from(lua).digest().to_string());
-            assert!(digests.contains(&old), "{}: its digest is not in {DIGESTS}", change.file);
-            texts.insert(DIGESTS.to_owned(), digests.replace(&old, &new));
+            let mut digests = original(DIGESTS);
+            for files in scripts_with(&original(DIGESTS), &change.file) {
+                let digest = |changed: &str| {
+                    let text = |file: &String| {
+                        if *file == change.file { changed.to_owned() } else { original(file) }
+                    };
+                    Sha1::from(files.iter().map(text).collect::<String>()).digest().to_string()
+                };
+                let (old, new) = (digest(&text), digest(&mutated));
+                assert!(digests.contains(&old), "{files:?}: their digest is not in {DIGESTS}");
+                digests = digests.replace(&old, &new);
+            }
+            assert_ne!(digests, original(DIGESTS), "{}: in no script of {DIGESTS}", change.file);
+            texts.insert(DIGESTS.to_owned(), digests);
         }
         self.with_texts(&texts, work)
     }
@@ -238,6 +248,17 @@ fn programs(output: &str) -> impl Iterator<Item = (String, &str)> {
         let file = path.rsplit('/').next()?;
         Some((file.rsplit_once('-')?.0.to_owned(), path))
     })
+}
+
+/// The files of each script that contains `file`: most consist of one, some of two.
+fn scripts_with(digests: &str, file: &str) -> Vec<Vec<String>> {
+    let folder = Path::new(DIGESTS).parent().unwrap().to_str().unwrap();
+    let name = |rest: &str| Some(format!("{folder}/{}", rest.split_once('"')?.0));
+    let files = |script: &str| -> Vec<String> {
+        script.split("include_str!(\"").skip(1).filter_map(name).collect()
+    };
+    let scripts = digests.split("sha1: ").map(files);
+    scripts.filter(|files| files.iter().any(|it| it == file)).collect()
 }
 
 /// All files at or below `path`, relative to `root`.

@@ -6,7 +6,7 @@
 //! | M | at no true time do two clients hold one resource, each in its `[granted, valid_until)`; |
 //! | | readers hold it beside readers, and permits beside other permits |
 //! | F | a grant requested after another grant has the larger fencing token; no two are equal |
-//! | F | a reader's is at least that of any writer before it, and below that of any writer after it |
+//! | F | a reader's is at least that of any writer before it, and below that of any writer after |
 //! | V | a majority of servers keeps the key for as long as the client believes it valid |
 //! | O | only a command with its token, from the client that drew it, changes a key |
 //! | O | or a forced release by a client that inspected the lock, which ends its guarantees |

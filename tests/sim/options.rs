@@ -96,10 +96,9 @@ impl Options {
         let ttl = (random.pick(&[longest, longest / 2, 50]), longest);
         let fastest = random.pick(&[20 * MICROS, 100 * MICROS, 100 * MICROS, MILLIS]);
         let faults = faults(random, broken_assumption);
-        let bound = DRIFT_BOUND;
         let drift = match broken_assumption {
-            BrokenAssumption::Drift => 20 * bound,
-            _ => random.pick(&[0, bound, bound]),
+            BrokenAssumption::Drift => 20 * DRIFT_BOUND,
+            _ => random.pick(&[0, DRIFT_BOUND, DRIFT_BOUND]),
         };
         let wait_for_all = random.chance(150);
         // With `wait_for_all`, a client waits that long for nodes that are down: a ttl must be
@@ -153,21 +152,26 @@ impl Options {
             pass_permille: random.pick(&[500, 900, 1_000]),
             sharing: Sharing::NONE,
         };
-        if mistake.is_none() && broken_assumption.is_within() {
-            options.sharing = Sharing::draw(random, options.resources);
-        }
-        if options.queueing.abilities.contains(&Ability::NoRights) {
-            // Such a server can give no share.
-            options.sharing = Sharing::NONE;
-        }
         options.settle(random);
         options.focus(random);
         options.aim(random);
         options
     }
 
+    /// Decides which resources are shared.
+    fn share(&mut self, random: &mut Random) {
+        if self.mistake.is_none() && self.broken_assumption.is_within() {
+            self.sharing = Sharing::draw(random, self.resources);
+        }
+        if self.queueing.abilities.contains(&Ability::NoRights) {
+            // Such a server can give no share.
+            self.sharing = Sharing::NONE;
+        }
+    }
+
     /// Adjusts settings that depend on others.
     fn settle(&mut self, random: &mut Random) {
+        self.share(random);
         if self.restart_guard || self.broken_assumption != BrokenAssumption::None {
             // If nodes lose their counters, tokens grow with the wall clocks.
             self.walls_apart = 0;

@@ -4,23 +4,24 @@
 //! The loop is a state machine that stops wherever time would pass: before an attempt, between
 //! reading the clock and writing, while it waits for a ballot, and after the ballot came.
 
+mod checks;
 mod lock;
 mod mistakes;
 mod nodes_queue;
 mod operation;
 mod operator;
 mod wait_queue;
+mod wishes;
 
-use crate::checker::{Credit, Invariant, Name, name};
+use crate::checker::{Name, name};
 use crate::client::Client;
-use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
 use nodes_queue::is_wait;
 use operation::{Asked, Outcome, Running};
 use operator::locks;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Ballot, Entropy, Input, Lease, NodeSet, Request, Share, Step};
+use redlatch::internal::engine::{Entropy, Input, Lease, NodeSet, Request, Share, Step};
 use redlatch::internal::node::RoundResult;
 use wait_queue::Waiting;
 
@@ -266,37 +267,6 @@ impl Worker {
                     self.finish(client, context, outcome);
                 }
             }
-        }
-    }
-
-    /// Every vote must be a reply to the request.
-    fn check_votes(&self, context: &mut Context, ballot: &Ballot) {
-        let Some(asked) = self.asked else { return };
-        let votes = [(ballot.tally.granted, true), (ballot.tally.refused, false)];
-        for (nodes, is_granted) in votes {
-            let permit = ballot.permit.filter(|_| asked.is_permit);
-            for node in nodes.iter().filter(|node| asked.nodes.contains(*node)) {
-                let server = context.options.server(node.index());
-                let lock = (asked.token, asked.kind);
-                let counted = Credit { is_granted, permit };
-                context.checker.credited(lock, (server, counted), asked.since);
-            }
-        }
-    }
-
-    fn check_deadline(&self, client: &Client, context: &mut Context) {
-        let now = client.now(context);
-        let Some(limit) = self.limit else { return };
-        let late = now.since(limit).as_nanos() as u64;
-        let excused =
-            (self.scheduling_delays + client.paused - self.paused_before) * 12 / 10 + MILLIS;
-        if late > excused {
-            let text = format!(
-                "client {:?}.{} returned {late} ns late, {excused} ns excused",
-                client.name, self.index
-            );
-            context.trace(|| text.clone());
-            context.checker.report_violation(Invariant::Deadline, text);
         }
     }
 }

@@ -36,10 +36,7 @@ pub(super) fn check(mut input: Input<'_>) {
                     rounds.post(now, &request);
                 }
             }
-            1 | 2 => {
-                let text = numbered(&REPLIES, input.byte().unwrap_or(0));
-                rounds.received(now, node, text.as_bytes());
-            }
+            1 | 2 => answer(&mut rounds, now, node, (&REPLIES, input.byte())),
             3 => rounds.received(now, node, input.bytes(usize::from(detail))),
             4 => connect(&mut rounds, now, node, detail),
             5 => rounds.closed(now, node, NodeError::Disconnected("gone".to_owned())),
@@ -48,10 +45,7 @@ pub(super) fn check(mut input: Input<'_>) {
                 rounds.tick(now);
             }
             _ => match detail {
-                1 | 2 => {
-                    let text = numbered(&QUEUE_REPLIES, input.byte().unwrap_or(0));
-                    rounds.received(now, node, text.as_bytes());
-                }
+                1 | 2 => answer(&mut rounds, now, node, (&QUEUE_REPLIES, input.byte())),
                 3..=5 => {
                     let before = u64::from(input.byte().unwrap_or(0));
                     rounds.received(now, node, &ring((serial / 3).saturating_sub(before % 16)));
@@ -72,10 +66,7 @@ pub(super) fn check(mut input: Input<'_>) {
                     rounds.post(now, &end);
                     are_waits_over = true;
                 }
-                9 => {
-                    let text = numbered(&SHARE_REPLIES, input.byte().unwrap_or(0));
-                    rounds.received(now, node, text.as_bytes());
-                }
+                9 => answer(&mut rounds, now, node, (&SHARE_REPLIES, input.byte())),
                 _ => rounds.received(now, node, PUSHES[usize::from(detail) % 2].as_bytes()),
             },
         }
@@ -97,10 +88,17 @@ fn end(mut rounds: Rounds<u64>, now: Time, mut waiting: BTreeMap<u64, Time>) {
     assert_eq!(rounds.waiters().count(), 0);
 }
 
-/// One of these replies. Numbers begin with one, so they can match the first commands.
-fn numbered(replies: &[&str], which: u8) -> String {
+/// Answers with one of these replies. Numbers begin with one, so they can match the first commands.
+fn answer(
+    rounds: &mut Rounds<u64>,
+    now: Time,
+    node: Node,
+    (replies, which): (&[&str], Option<u8>),
+) {
+    let which = which.unwrap_or(0);
     let text = replies[usize::from(which) % replies.len()];
-    reply(text, i64::from(which) / replies.len() as i64)
+    let text = reply(text, i64::from(which) / replies.len() as i64);
+    rounds.received(now, node, text.as_bytes());
 }
 
 /// A round that waits for reservations.

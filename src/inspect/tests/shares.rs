@@ -36,7 +36,7 @@ fn holders_of(text: &str) -> Vec<HolderSnapshot> {
     let holder = |text: &str| {
         let at = text.find(|it: char| it.is_ascii_lowercase()).expect("a name");
         let name = text.as_bytes()[at];
-        let member = [text[..at].as_bytes(), b":", &[name; Token::LEN], &[name]].concat();
+        let member = [&text.as_bytes()[..at], b":", &[name; Token::LEN], &[name]].concat();
         HolderSnapshot { member, left: text[at + 1..].parse().expect("a ttl") }
     };
     text.split(',').map(holder).collect()
@@ -99,7 +99,7 @@ fn without_a_holder_of_a_majority_the_state_is_undecided() {
         assert_eq!(shared(nodes).state, state, "{nodes}");
     }
     let LockState::Held(holder) = shared("a10 =b9,a10 =b8,a10").state else { panic!("a writer") };
-    assert_eq!((names(&[holder.clone()]), holder.permit), ("b8".to_owned(), None));
+    assert_eq!((names(std::slice::from_ref(&holder)), holder.permit), ("b8".to_owned(), None));
 }
 
 #[test]

@@ -8,7 +8,6 @@ use crate::node::Ticket;
 use crate::node::node_error::NodeError;
 use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +31,7 @@ pub(super) struct Entry<W> {
     views: Vec<Option<QueueView>>,
     is_awaited: bool,
     /// The permit that each node granted, if the request is for one.
-    permits: Vec<Option<u32>>,
+    pub(super) permits: Vec<Option<u32>>,
 }
 
 impl<W> Entry<W> {
@@ -168,25 +167,6 @@ impl<W> Entry<W> {
         self.permits[node.index()] = None;
         self.count_permits();
         true
-    }
-
-    /// The permit that most nodes granted; of several, the first.
-    pub(super) fn permit(&self) -> Option<u32> {
-        let votes = |permit| self.permits.iter().filter(|it| **it == Some(permit)).count();
-        let most = |permit: &u32| (votes(*permit), Reverse(*permit));
-        self.permits.iter().flatten().copied().max_by_key(most)
-    }
-
-    /// Votes for different permits are not votes for the same lock: only those for one permit are
-    /// grants, the others are refusals.
-    fn count_permits(&mut self) {
-        let best = self.permit();
-        for (index, permit) in self.permits.iter().enumerate().filter(|(_, it)| it.is_some()) {
-            let (node, Tally { granted, refused, .. }) = (Node::new(index), &mut self.tally);
-            let (from, to) = if *permit == best { (refused, granted) } else { (granted, refused) };
-            from.remove(node);
-            to.insert(node);
-        }
     }
 
     /// Stops waiting for the nodes that have not voted. With `is_late`, they have timed out.

@@ -96,44 +96,48 @@ fn whoever_gives_up_waiting_for_a_share_leaves_with_its_last_attempt() {
     assert!(matches!(script.done(), Acquired::Contended));
 }
 
-/// Nodes that do not agree on who has which permit would give the same different ones again.
 #[test]
-fn after_a_failed_turn_the_nodes_look_for_a_permit_from_a_random_number_on() {
-    for (share, first) in [(ANY, Some(2)), (Share::Reader, None)] {
+fn after_a_failed_turn_the_nodes_look_for_a_permit_from_the_same_one_on() {
+    for share in [Share::Reader, ANY] {
         let (mut script, turn) = in_turn(share);
-        assert_eq!(share_of(&turn), Some(share), "the nodes choose at first");
-        assert_eq!(script.answer(1_510, ballot("yynnn")).request().verb(), Verb::Queue);
-        let mut answers = placed(0);
-        answers.queue.reserved = nodes("yyy--");
-        script.answer(1_520, answers);
-        // The seed is the number of the draw.
-        let of = u64::from(ANY.permits());
-        let turn = script.attempt(1_520, draw(3 * of + 2));
-        assert_eq!((turn.verb(), share_of(&turn).and_then(Share::permit)), (Verb::Turn, first));
+        assert_eq!(share_of(&turn), Some(share), "each node has one for the waiter");
+        script.answer(1_505, ballot("yynnn")).request();
+        assert_eq!(script.answer(1_510, placed(0)).request().verb(), Verb::Await);
+        script.answer(1_520, ballot("yyy--"));
+        let entropy = Entropy { seed: 7, ..draw(3) };
+        let again = script.attempt(1_520, entropy);
+        let number = share_of(&again).and_then(Share::permit);
+        assert_eq!((again.verb(), number), (Verb::Turn, (share == ANY).then_some(3)));
+        assert_eq!(share_of(&again).map(Share::permits), Some(share.permits()));
     }
 }
 
-/// A client with another count may have taken the permit that the nodes told about.
 #[test]
-fn hints_about_shares_are_believed_whatever_they_led_to() {
-    let (mut script, mut request) = in_turn(ANY);
-    let mut now = 1_510;
-    for turn in 0..6 {
-        assert_eq!(request.verb(), Verb::Turn, "{turn}");
-        let asked = script.answer(now, ballot("nnn--")).request();
-        assert!(entry(&asked).listens, "{turn}");
-        let mut answers = placed(0);
-        answers.queue.reserved = nodes("yyy--");
-        script.answer(now + 10, answers);
-        let until = script.wait();
-        request = script.attempt_at(until, draw(turn + 5));
-        while request.verb() == Verb::Queue {
-            request = {
-                script.answer_at(until, answers);
-                let until = script.wait();
-                script.attempt_at(until, draw(turn + 50))
-            };
+fn hints_about_shares_are_believed_however_often_they_were_false() {
+    for share in [Share::Reader, ANY] {
+        let (mut script, _) = in_turn(share);
+        let mut now = at(1_500);
+        for failed in 1..=6 {
+            let look = script.answer_at(now, ballot("nnn--")).request();
+            assert!(entry(&look).listens, "{share:?} {failed}");
+            assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
+            now = script.answer_at(now, ballot("yyy--")).wait().max(now);
+            assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
         }
-        now += 1_000;
     }
+}
+
+#[test]
+fn a_waiter_for_a_share_asks_as_often_as_one_in_front_if_no_node_tells_it() {
+    let asks_at = |acquire, place| {
+        let (mut script, _) = refused(acquire);
+        let answers = placed(place);
+        let queue = QueueState { listening: NodeSet::EMPTY, ..answers.queue };
+        script.answer(1_010, Ballot { queue, ..answers }).request().deadline
+    };
+    for share in [Share::Reader, ANY] {
+        assert_eq!(asks_at(waiting_for(share), 2), asks_at(waiting_for(share), 7), "{share:?}");
+    }
+    let waits = |place| asks_at(waiting(Wait::Forever), place);
+    assert!(waits(2) < waits(7), "only one of those before it is served at a time");
 }

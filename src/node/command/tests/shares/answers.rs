@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::FENCE_MAX;
+use std::fmt::Display;
 
 fn read(request: &Request, bytes: &str) -> Meaning {
     let (reply, _) = decode(bytes.as_bytes()).expect("RESP").expect("a whole reply");
@@ -14,8 +15,8 @@ fn is_nonsense(request: &Request, bytes: &str) {
 }
 
 /// The answer of a node that grants a share.
-fn answer(counter: impl ToString, permit: impl ToString) -> String {
-    format!("*4\r\n:57\r\n:1\r\n:{}\r\n:{}\r\n", counter.to_string(), permit.to_string())
+fn answer(counter: impl Display, permit: impl Display) -> String {
+    format!("*4\r\n:57\r\n:1\r\n:{counter}\r\n:{permit}\r\n")
 }
 
 #[test]
@@ -117,7 +118,8 @@ fn keeping_and_giving_back_a_share_is_answered_with_yes_or_no() {
 
 #[test]
 fn only_members_of_the_set_of_holders_are_read_as_such() {
-    let table: [(&[u8], Option<(Option<u32>, &[u8])>); 14] = [
+    type Member<'a> = (Option<u32>, &'a [u8]);
+    let table: [(&[u8], Option<Member<'_>>); 14] = [
         (b":value", Some((None, b"value"))),
         (b"0:value", Some((Some(0), b"value"))),
         (b"1023:value", Some((Some(1_023), b"value"))),
