@@ -119,6 +119,8 @@ const WORDS: [&[u8]; 110] = [
     script::RESTORE_SHARED.sha1.as_bytes(),
     script::RELEASE_SHARED.source.as_bytes(),
     script::RELEASE_SHARED.sha1.as_bytes(),
+    script::RELEASE_READER.source.as_bytes(),
+    script::RELEASE_READER.sha1.as_bytes(),
     script::INSPECT.source.as_bytes(),
     script::INSPECT.sha1.as_bytes(),
     b"redlatch:shared",

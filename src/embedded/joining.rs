@@ -38,13 +38,13 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let held = withdraw_try(call, &sharing, (withdrawn, permits))?;
     let number = place_in_queue(call, key, words)?;
     let queue = queue_of(key);
-    put(call, &lease_of(key, waiter), lease, lease_ms, behind(31))?;
-    enter(call, &queue, (waiter, number), behind(32))?;
+    put(call, &lease_of(key, waiter), lease, lease_ms, behind(32))?;
+    enter(call, &queue, (waiter, number), behind(33))?;
     // Whether it expires or not: a queue that has just been made has no end yet.
     if remaining(call, &queue) < ends {
-        expire(call, &queue, ends, behind(34))?;
+        expire(call, &queue, ends, behind(35))?;
     }
-    let head = living(call, key, 0, behind(36))?.ok_or_else(malformed)?;
+    let head = living(call, key, 0, behind(37))?.ok_or_else(malformed)?;
     let mut is_mine = false;
     if let Held::Free(before) = &held {
         is_mine = head == **waiter;
@@ -54,20 +54,18 @@ pub(super) fn queue(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let kept = remaining(call, &lease);
     let is_others = matches!(held, Held::Free(_)) && !is_mine;
     if is_others && left > 0 && (kept == ENDLESS || kept > left) {
-        expire(call, &lease, left, behind(52))?;
+        expire(call, &lease, left, behind(53))?;
     }
     if let Held::Shared { is_changed } = held {
         if is_changed {
-            sharing.set_expiry(call)?;
             sharing.ring(call, reservation_ms)?;
-            left = remaining(call, key);
         }
         is_mine = sharing.called(call, WALKED_MAX)?.first.iter().any(|(name, _)| name == waiter);
         if permits > Some(0) {
-            left = sharing.remaining(call, behind(63))?.ok_or_else(malformed)?.0;
+            left = sharing.remaining(call, behind(62))?.ok_or_else(malformed)?.0;
         }
     }
-    let (rank, len) = read_set(call, &queue, behind(67), |set| (set.rank(waiter), set.len()))?;
+    let (rank, len) = read_set(call, &queue, behind(66), |set| (set.rank(waiter), set.len()))?;
     let number = i64::try_from(number).map_err(|_| malformed())?;
     let place = count(rank.unwrap_or(0));
     let answer = [proof, number, place, i64::from(is_mine), left, count(len)];
@@ -86,18 +84,25 @@ fn withdraw_try(
         remove(call, sharing.key);
         return Ok(Held::Free(None));
     }
-    let (true, Some(permits)) = (held.as_deref() == Some(SHARED), permits) else {
+    if held.as_deref() != Some(SHARED) {
         let is_free = held.as_deref().is_none_or(is_reservation);
         return Ok(if is_free { Held::Free(held) } else { Held::Taken });
-    };
-    sharing.purge(call, behind(9))?;
-    let ours = sharing.find_holder(call, withdrawn, permits)?;
-    if let Some(ours) = &ours {
-        withdraw(call, &sharing.holders, ours, behind(12))?;
     }
-    if read_set(call, &sharing.holders, behind(14), SortedSet::is_empty)? {
+    sharing.purge(call, behind(8))?;
+    let ours = match permits {
+        Some(permits) => sharing.find_holder(call, withdrawn, permits)?,
+        None => None,
+    };
+    if let Some(ours) = &ours {
+        withdraw(call, &sharing.holders, ours, behind(11))?;
+    }
+    if read_set(call, &sharing.holders, behind(13), SortedSet::is_empty)? {
         remove(call, sharing.key);
         return Ok(Held::Free(None));
+    }
+    sharing.set_expiry(call)?;
+    if permits.is_none() {
+        return Ok(Held::Taken);
     }
     Ok(Held::Shared { is_changed: ours.is_some() })
 }
@@ -105,14 +110,14 @@ fn withdraw_try(
 /// The number of the waiter: the one that it names, the one that it has, or a new one.
 fn place_in_queue(call: &mut Call<'_>, key: &[u8], words: Words<'_>) -> Result<u64, Raised> {
     let (queue, waiter, asked) = (queue_of(key), words.argv[0], number(words, 1)?);
-    let before = read_set(call, &queue, behind(19), |set| set.number(waiter))?;
+    let before = read_set(call, &queue, behind(20), |set| set.number(waiter))?;
     if words.argv[1] != b"0" {
         return Ok(asked);
     }
     if let Some(before) = before {
         return Ok(before);
     }
-    let last = read_set(call, &queue, behind(24), SortedSet::next_number)?;
+    let last = read_set(call, &queue, behind(25), SortedSet::next_number)?;
     let number = last.max(floor(call, key).saturating_add(1));
     if number > WAITER_NUMBER_MAX {
         remove(call, &queue);
@@ -132,10 +137,10 @@ fn reserve(
     let wanted = reservation(head);
     let is_moved = before != Some(&wanted);
     if is_moved || is_mine {
-        put(call, key, &wanted, ttl, behind(43))?;
+        put(call, key, &wanted, ttl, behind(44))?;
     }
     if is_moved {
-        put(call, &bell_of(key, head), b"", ttl, behind(46))?;
+        put(call, &bell_of(key, head), b"", ttl, behind(47))?;
     }
     Ok(())
 }

@@ -58,6 +58,7 @@ mod keyspace;
 mod nodes;
 mod options;
 mod queue;
+mod readers;
 mod reply;
 mod script_steps;
 mod scripts;

@@ -7,7 +7,7 @@
 use super::command::{Call, integer};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::strings::is_flush_mode;
-use super::{claims, holders, joining, queue, shares};
+use super::{claims, holders, joining, queue, readers, shares};
 use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
@@ -110,10 +110,11 @@ fn run<'a>(call: &mut Call<'a>, script: &script::Script, words: Words<'a>) -> An
         script if script == script::TURN => queue::turn,
         script if script == script::LEAVE_QUEUE => queue::leave_queue,
         script if script == script::LISTEN => queue::listen,
-        script if script == script::SHARE => shares::share,
+        script if script == script::SHARE => readers::share,
         script if script == script::EXTEND_SHARED => shares::extend_shared,
         script if script == script::RESTORE_SHARED => shares::restore_shared,
         script if script == script::RELEASE_SHARED => shares::release_shared,
+        script if script == script::RELEASE_READER => readers::release_reader,
         _ => holders::inspect,
     };
     call.declared = words.keys;

@@ -28,7 +28,7 @@ const RUNG_MAX: usize = 8;
 /// The number of lines of `sharing.lua`: the lines of the scripts behind it count from there.
 const PRELUDE_LINES: u32 = lines(include_str!("../node/sharing.lua").as_bytes());
 
-const fn lines(source: &[u8]) -> u32 {
+pub(super) const fn lines(source: &[u8]) -> u32 {
     let (mut count, mut index) = (0, 0);
     while index < source.len() {
         count += (source[index] == b'\n') as u32;

@@ -63,7 +63,7 @@ impl KnownScripts {
 
 /// The script that carries out this request, if it takes one.
 pub(super) fn script(request: &Request) -> Option<Script> {
-    if let Some(script) = request.share().and_then(|_| shares::script(request.verb())) {
+    if let Some(script) = shares::script(request) {
         return Some(script);
     }
     match &request.action {
@@ -111,7 +111,7 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let proof = decimal(number, &mut proof);
     let reservation = request.reservation;
     let call = |script| several::Call { name: name(script, form), proof, reservation };
-    if let Some(script) = request.share().and_then(|_| shares::script(request.verb())) {
+    if let Some(script) = shares::script(request) {
         return encode_share(request, call(script), out);
     }
     match &request.action {

@@ -1,19 +1,20 @@
 local held = redis.pcall('GET', key)
 local permits = tonumber(string.match(ARGV[4], '^%d+s(%d+) '))
-local is_shared = permits and held == shared
-local now, withdrawn = is_shared and time(), nil
+local now, withdrawn = held == shared and time(), nil
 if held == ARGV[3] then
   redis.call('DEL', key)
   held = false
-elseif is_shared then
+elseif held == shared then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
-  withdrawn = find_holder(ARGV[3], permits)
+  withdrawn = permits and find_holder(ARGV[3], permits)
   if withdrawn then
     redis.call('ZREM', holders, withdrawn)
   end
-  if redis.call('ZCARD', holders) == 0 then
+  if redis.call('ZCARD', holders) > 0 then
+    set_expiry(now)
+  else
     redis.call('DEL', key)
-    held, is_shared = false, false
+    held = false
   end
 end
 local number = redis.call('ZSCORE', queue, ARGV[1])
@@ -51,11 +52,9 @@ local kept = redis.call('PTTL', lease .. head)
 if is_free and not is_mine and left > 0 and (kept == -1 or kept > left) then
   redis.call('PEXPIRE', lease .. head, left)
 end
-if is_shared then
+if permits and held == shared then
   if withdrawn then
-    set_expiry(now)
     ring(ARGV[6])
-    left = redis.call('PTTL', key)
   end
   local _, slots = called(32)
   is_mine = slots[ARGV[1]]

@@ -11,11 +11,12 @@
 //! a plain lock, has no room for such a proof.)
 //!
 //! For a lock with one key and no counter, [`RELEASE`] and [`EXTEND`] do the same as
-//! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`]. They
+//! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`].
+//! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
 //! exist because the general scripts cost the server more time for one key, here in multiples of
 //! the special script. The first three ratios are medians of 21 alternating runs of 20 000 calls
-//! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the last two are medians of
-//! 15 runs of 1000 `EVALSHA` each:
+//! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the others are medians of
+//! 15 runs of 1000 `EVALSHA` each, beside seven readers for the last two:
 //!
 //! | special | general | ratio |
 //! |---|---|---|
@@ -24,6 +25,8 @@
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 //! | `turn.lua` | `claim.lua` | 1.16 |
 //! | `restore.lua` | `claim.lua` | 2.3 |
+//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 2.0 |
+//! | `release_reader.lua` | `release_shared.lua` | 4.1 |
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
@@ -154,7 +157,8 @@ pub const RESTORE: Script = Script {
 /// that no counting reaches was written by another program, and is emptied: the waiters enter it
 /// again.
 ///
-/// The script removes waiters whose lease has expired from the front of the queue. If the key holds
+/// The script removes shares that have expired: the key ends with the last one that has not.
+/// It removes waiters whose lease has expired from the front of the queue. If the key holds
 /// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
 /// own is set, which its connection watches. The lease of a first waiter that has not claimed a
 /// reserved lock ends with the reservation.
@@ -163,7 +167,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "69d144ddc693755d44066beb6fc79088e2f96592",
+    sha1: "2c51964f0830284cb27996d1e6a1ccf0cb0e81a9",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -208,10 +212,19 @@ pub const LISTEN: Script =
 /// one. The bells of the first waiters that can have a share now ring.
 ///
 /// A permit raises the counter, as [`CLAIM`] does. A reader only reads it.
+///
+/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions of
+/// `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by readers
+/// of whom none has expired.
+///
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
-    source: concat!(include_str!("sharing.lua"), include_str!("share.lua")),
-    sha1: "a9aac5861c644179a282b09a89f6271eba422469",
+    source: concat!(
+        include_str!("share_reader.lua"),
+        include_str!("sharing.lua"),
+        include_str!("share.lua")
+    ),
+    sha1: "c95e25a0c6b8205d10a95ef2e4df04cfd150c4cc",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
@@ -239,8 +252,20 @@ pub const RELEASE_SHARED: Script = Script {
     sha1: "a1d10d5d553589b2f57060c985acfc3140cf01cb",
 };
 
+/// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`] does with less work:
+/// `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the ttl of a reservation in milliseconds,
+/// `ARGV[3]` the number.
+///
+/// It removes no shares that have expired, and the key may live as long as the share that is given
+/// back would have. A waiter that asks ([`QUEUE`]) sees to both. So also yes may be the answer if
+/// our share had expired: nobody had the lock since then but others with a share.
+pub const RELEASE_READER: Script = Script {
+    source: include_str!("release_reader.lua"),
+    sha1: "e8c8b7ee84e940279816c136b278d8d0e2da6cab",
+};
+
 /// Every script of this library.
-pub const ALL: [Script; 19] = [
+pub const ALL: [Script; 20] = [
     RELEASE,
     EXTEND,
     HANDOFF,
@@ -260,6 +285,7 @@ pub const ALL: [Script; 19] = [
     EXTEND_SHARED,
     RESTORE_SHARED,
     RELEASE_SHARED,
+    RELEASE_READER,
 ];
 
 #[cfg(test)]

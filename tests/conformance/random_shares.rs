@@ -52,6 +52,8 @@ impl Generator {
             script::RESTORE_SHARED,
             script::RELEASE_SHARED,
             script::RELEASE_SHARED,
+            script::RELEASE_READER,
+            script::RELEASE_READER,
             script::REMOVE,
             script::FENCE,
             script::INSPECT,
@@ -83,6 +85,9 @@ impl Generator {
                 let is_kept = self.below(4) == 0;
                 let linger = if is_kept { self.claimed_for(wait) } else { Vec::new() };
                 words.extend([value, permits, waiter, linger, self.claimed_for(wait)]);
+            }
+            known if known == script::RELEASE_READER => {
+                words.extend([value, self.claimed_for(wait)]);
             }
             known if known == script::REMOVE => {
                 let life = self.claimed_for(wait);

@@ -139,7 +139,7 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 19] = [
+const SCRIPTS: [(&str, script::Script); 20] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
     ("handoff", script::HANDOFF),
@@ -159,6 +159,7 @@ const SCRIPTS: [(&str, script::Script); 19] = [
     ("extend_shared", script::EXTEND_SHARED),
     ("restore_shared", script::RESTORE_SHARED),
     ("release_shared", script::RELEASE_SHARED),
+    ("release_reader", script::RELEASE_READER),
 ];
 
 /// A word of the table with its placeholder filled in.

@@ -2,7 +2,7 @@
 
 use super::several::Call;
 use super::{decimal, value_of};
-use crate::engine::{Acquisition, FENCE_MAX, LockId, Removal, Request, Share, Token, Ttl, Verb};
+use crate::engine::{Acquisition, Action, FENCE_MAX, LockId, Removal, Request, Share, Token, Ttl};
 use crate::node::command::Meaning;
 use crate::node::script::{self, Script};
 use crate::resp::Reply;
@@ -13,14 +13,25 @@ pub const SHARED: &[u8] = b"redlatch:shared";
 /// The most permits of a resource. A node looks at all holders to find a free one.
 pub const PERMITS_MAX: u32 = 1024;
 
-/// The script that carries out this request about a share, if it is one of the four.
-pub(super) fn script(verb: Verb) -> Option<Script> {
-    match verb {
-        Verb::Acquire | Verb::Handoff | Verb::Turn => Some(script::SHARE),
-        Verb::Extend => Some(script::EXTEND_SHARED),
-        Verb::Restore => Some(script::RESTORE_SHARED),
-        Verb::Release | Verb::Undo => Some(script::RELEASE_SHARED),
+/// The script that carries out this request, if it is about a share and takes one of its own.
+pub(super) fn script(request: &Request) -> Option<Script> {
+    request.share()?;
+    match &request.action {
+        Action::Acquire(_) | Action::Handoff { .. } | Action::Turn { .. } => Some(script::SHARE),
+        Action::Extend { .. } => Some(script::EXTEND_SHARED),
+        Action::Restore { .. } => Some(script::RESTORE_SHARED),
+        Action::Release(it) | Action::Undo(it) => Some(script_of_removal(it)),
         _ => None,
+    }
+}
+
+/// The script that gives this share back.
+fn script_of_removal(removal: &Removal) -> Script {
+    let is_plain = removal.waiter.is_none() && removal.linger.is_none();
+    if is_plain && removal.lock.share() == Some(Share::Reader) {
+        script::RELEASE_READER
+    } else {
+        script::RELEASE_SHARED
     }
 }
 
@@ -89,6 +100,9 @@ impl Call<'_> {
 
     /// Gives a share back.
     pub(super) fn release_share(self, removal: &Removal, out: &mut Vec<u8>) {
+        if script_of_removal(removal) == script::RELEASE_READER {
+            return self.removal(removal, out);
+        }
         let Removal { lock, linger, waiter, .. } = removal;
         let [mut all, mut stay, mut front] = [[0; 20]; 3];
         let permits = lock.share().map_or(0, Share::permits);

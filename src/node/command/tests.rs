@@ -264,7 +264,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
     }
     let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
     let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
-    let shares = ["share", "extend_shared", "restore_shared", "release_shared"];
+    let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
     let all = scripts.into_iter().chain(more).chain(["listen"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
