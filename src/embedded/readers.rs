@@ -66,14 +66,27 @@ pub(super) fn release_reader(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let ([key], [ours, reservation_ms, _]) = (words.keys, words.argv) else {
         return Err(malformed());
     };
-    let (proof, holders) = (proof(words)?, holders_of(key));
-    let is_shared = value(call, key, 3)?.as_deref() == Some(SHARED);
-    if !is_shared || !withdraw(call, &holders, &member(b"", ours), 3)? {
+    let (proof, holders, member) = (proof(words)?, holders_of(key), member(b"", ours));
+    if value(call, key, 3)?.as_deref() != Some(SHARED) {
         return Ok(no(proof));
     }
-    if !is_there(call, &holders) {
+    let ends = read_set(call, &holders, 3, |set| set.number(&member))?;
+    let Some(ends) = ends else { return Ok(no(proof)) };
+    withdraw(call, &holders, &member, 7)?;
+    let last = read_set(call, &holders, 8, |set| set.numbered().last().map(|(_, end)| end))?;
+    let mut is_free = last.is_none();
+    if let Some(last) = last.filter(|last| *last < ends) {
+        let left = i64::try_from(last).unwrap_or(i64::MAX).saturating_sub(call.now_ms);
+        expire(call, key, left, 10)?;
+        is_free = !is_there(call, key);
+        if !is_free {
+            expire(call, &holders, left, 11)?;
+        }
+    }
+    if is_free {
         remove(call, key);
-        reserve_for_first(call, key, reservation_ms, 9)?;
+        remove(call, &holders);
+        reserve_for_first(call, key, reservation_ms, 16)?;
     }
     Ok(yes(proof))
 }

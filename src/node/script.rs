@@ -256,12 +256,12 @@ pub const RELEASE_SHARED: Script = Script {
 /// `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the ttl of a reservation in milliseconds,
 /// `ARGV[3]` the number.
 ///
-/// It removes no shares that have expired, and the key may live as long as the share that is given
-/// back would have. A waiter that asks ([`QUEUE`]) sees to both. So also yes may be the answer if
-/// our share had expired: nobody had the lock since then but others with a share.
+/// It removes no shares that have expired: a waiter that asks ([`QUEUE`]) sees to that. So yes may
+/// be the answer also if our share had expired: nobody had the lock since then but others with a
+/// share.
 pub const RELEASE_READER: Script = Script {
     source: include_str!("release_reader.lua"),
-    sha1: "e8c8b7ee84e940279816c136b278d8d0e2da6cab",
+    sha1: "b064d90cd22bb8d6205d007024f9781ecc03312b",
 };
 
 /// Every script of this library.
