@@ -92,7 +92,7 @@ impl Waiter {
                 assert!(self.sent.is_empty(), "a token is left");
                 client.now = client.now.max(until);
                 if client.byte() == 255 {
-                    let is_over = client.byte() % 2 == 0;
+                    let is_over = client.byte() & 1 == 0;
                     if is_over {
                         machine.handle(client.now, Input::NoEntropy);
                     } else {
