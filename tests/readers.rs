@@ -26,9 +26,9 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let (one, other) = (holder(servers.urls()), holder(servers.urls()));
-        // A thread that may wait does not do so behind another one of its client either.
-        let waiting = one.request("name").ttl(LONG).shared().try_lock_for(LONG / 10).unwrap();
-        let readers = [read(&one).unwrap(), waiting.unwrap(), read(&other).unwrap()];
+        // Threads that may wait do not wait for each other within their client.
+        let wait = || one.request("name").ttl(LONG).shared().try_lock_for(LONG / 10).unwrap();
+        let readers = [wait().unwrap(), wait().unwrap(), read(&other).unwrap()];
         assert!(other.try_lock("name", LONG).unwrap().is_none());
         for server in servers.iter() {
             let set = server.command(&["SET", "name", "of another program", "NX", "PX", "1000"]);
