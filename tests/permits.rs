@@ -193,7 +193,7 @@ fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
 fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     for count in [0, 1025, u32::MAX] {
-        let refused = client.request("name").permits(count).lock();
+        let refused = client.request("name").permits(count).try_lock();
         let Err(LockError::Resource(ResourceError::Permits { count: named, most })) = refused
         else {
             panic!("{refused:?}")

@@ -34,7 +34,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     let held = take(&holder(servers.urls()), "name", LONG);
     let first = pushed(servers.urls());
     let leaving = spawn_waiter(move || {
-        first.try_lock_for("name", LONG, Duration::from_millis(600)).unwrap().is_none()
+        first.try_lock_for("name", LONG, Duration::from_secs(3)).unwrap().is_none()
     });
     await_queued(&servers, "name", 1);
     let client = pushed(servers.urls());

@@ -26,7 +26,9 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let (one, other) = (holder(servers.urls()), holder(servers.urls()));
-        let readers = [read(&one).unwrap(), read(&one).unwrap(), read(&other).unwrap()];
+        // Threads that may wait do not wait for each other within their client.
+        let wait = || one.request("name").ttl(LONG).shared().try_lock_for(LONG / 10).unwrap();
+        let readers = [wait().unwrap(), wait().unwrap(), read(&other).unwrap()];
         assert!(other.try_lock("name", LONG).unwrap().is_none());
         for server in servers.iter() {
             let set = server.command(&["SET", "name", "of another program", "NX", "PX", "1000"]);
@@ -214,7 +216,7 @@ fn a_thread_that_waits_for_itself_is_told_so() {
 #[test]
 fn a_set_of_resources_has_no_readers() {
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
-    let refused = client.request_all(["one", "other"]).shared().lock();
+    let refused = client.request_all(["one", "other"]).shared().try_lock();
     assert!(matches!(refused, Err(LockError::Resource(ResourceError::SharedSet))));
     // A set of one resource is that resource.
     let servers = Servers::start(1);

@@ -151,8 +151,13 @@ fn an_inspection_lists_holders_and_what_waiters_want() {
     let waiter = |lease: &str| format!("$20\r\n{name}\r\n${}\r\n{lease}\r\n", lease.len());
     let leases = ["12 me", "13s0 me", "14s1024 s5", "15s ", "16sx me", "s4 me", "17s-1 me", "18s4"];
     let leases = leases.iter().chain(&["19s4 ", "", "22s4s4 me"]);
-    let waiters: String = leases.clone().map(|lease| waiter(lease)).collect();
-    let waiters = format!("*1\r\n*{}\r\n{waiters}", 2 * leases.count());
+    // Each list comes in parts.
+    let leases: Vec<_> = leases.collect();
+    let part = |leases: &[&&str]| -> String {
+        let waiters: String = leases.iter().map(|lease| waiter(lease)).collect();
+        format!("*{}\r\n{waiters}", 2 * leases.len())
+    };
+    let waiters = format!("*3\r\n{}{}*0\r\n", part(&leases[..4]), part(&leases[4..]));
     let holders = "*2\r\n*2\r\n$3\r\n:ab\r\n:80\r\n*2\r\n$7\r\ngarbage\r\n:90\r\n";
     let Meaning::Seen(seen) = read(&inspect, &list(&waiters, holders)) else { panic!("{waiters}") };
     assert_eq!((seen.value.as_deref(), seen.left), (Some(SHARED), 90));
@@ -171,6 +176,7 @@ fn an_inspection_lists_holders_and_what_waiters_want() {
         "*1\r\n*2\r\n:80\r\n$3\r\n:ab\r\n",
         "*1\r\n*2\r\n$3\r\n:ab\r\n$2\r\n80\r\n",
         "*1\r\n*2\r\n_\r\n:80\r\n",
+        // No parts.
         "*2\r\n$3\r\n:ab\r\n:80\r\n",
         "_\r\n",
         ":0\r\n",
