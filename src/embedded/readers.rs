@@ -25,8 +25,8 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     shares::share(call, words).map_err(|(failure, line)| (failure, LINES + line))
 }
 
-/// Gives a reader the share of a free lock, or one beside other readers, while nobody waits. Returns
-/// whether it did.
+/// Gives a reader the share of a free lock, or one beside other readers, while nobody waits.
+/// Returns whether it did.
 fn share_with_readers(
     call: &mut Call<'_>,
     (key, ours): (&[u8], &[u8]),

@@ -212,9 +212,9 @@ pub const LISTEN: Script =
 ///
 /// A permit raises the counter, as [`CLAIM`] does. A reader only reads it.
 ///
-/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions of
-/// `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by readers
-/// of whom none has expired.
+/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
+/// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
+/// readers of whom none has expired.
 ///
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
