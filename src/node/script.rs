@@ -25,8 +25,8 @@
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 //! | `turn.lua` | `claim.lua` | 1.16 |
 //! | `restore.lua` | `claim.lua` | 2.3 |
-//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 2.0 |
-//! | `release_reader.lua` | `release_shared.lua` | 4.1 |
+//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
+//! | `release_reader.lua` | `release_shared.lua` | 4.2 |
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
