@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 110] = [
+const WORDS: [&[u8]; 112] = [
     b"SET",
     b"GET",
     b"DEL",

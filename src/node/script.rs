@@ -25,8 +25,8 @@
 //! | `handoff.lua` | `claim.lua` | 1.37 |
 //! | `turn.lua` | `claim.lua` | 1.16 |
 //! | `restore.lua` | `claim.lua` | 2.3 |
-//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 2.0 |
-//! | `release_reader.lua` | `release_shared.lua` | 4.1 |
+//! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
+//! | `release_reader.lua` | `release_shared.lua` | 4.2 |
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
@@ -213,9 +213,9 @@ pub const LISTEN: Script =
 ///
 /// A permit raises the counter, as [`CLAIM`] does. A reader only reads it.
 ///
-/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions of
-/// `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by readers
-/// of whom none has expired.
+/// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
+/// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
+/// readers of whom none has expired.
 ///
 /// Answers a list of four: the number, 1, the counter, and the permit or -1.
 pub const SHARE: Script = Script {
