@@ -230,3 +230,18 @@ fn a_try_that_fails_wakes_no_waiter() {
     assert_eq!(finish(thread), Ok(Released::InTime));
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
 }
+
+/// A lock that is shared by nobody: its holders were evicted.
+#[test]
+fn an_operator_can_free_a_lock_whose_holders_are_gone() {
+    let servers = Servers::start(3);
+    let client = holder(servers.urls());
+    let held = permit(&client, 2).unwrap();
+    for server in servers.iter() {
+        server.command(&["DEL", "name:redlatch:holders"]);
+    }
+    assert!(client.try_lock("name", LONG).unwrap().is_none());
+    let seen = client.inspect("name").unwrap();
+    assert!(client.force_release(&seen).unwrap());
+    drop((take(&client, "name", LONG), held));
+}

@@ -17,8 +17,9 @@ const LINES: u32 = lines(include_str!("../node/share_reader.lua").as_bytes());
 /// `share_reader.lua`, `sharing.lua` and `share.lua`
 pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     if let ([key], [ours, _, b"0", _, b"", _, _, _, _]) = (words.keys, words.argv) {
+        let proof = proof(words)?;
         if share_with_readers(call, (key, ours), words)? {
-            let granted = [proof(words)?, 1, 0, -1];
+            let granted = [proof, 1, 0, -1];
             return Ok(OwnedReply::Array(granted.map(OwnedReply::Integer).into()));
         }
     }

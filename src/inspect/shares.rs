@@ -17,9 +17,12 @@ pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     holders.filter_map(|holder| read(&holder.member, holder.left)).collect()
 }
 
-/// The members that a release by force removes from the node's set of holders.
+/// What a release by force removes from the node: the members of its set of holders; the key's value
+/// if it has none, which leaves nobody a share.
 pub(super) fn members(snapshot: &KeySnapshot) -> impl Iterator<Item = Vec<u8>> {
-    snapshot.holders.iter().map(|holder| holder.member.clone())
+    let members = snapshot.holders.iter().map(|holder| holder.member.clone());
+    let alone = snapshot.value.clone().filter(|_| snapshot.holders.is_empty());
+    members.chain(alone)
 }
 
 /// The state of a lock that a majority of the nodes shares: the holders that a majority has.

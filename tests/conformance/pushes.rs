@@ -114,8 +114,12 @@ fn transcript(mut side: impl Side, lines: &str) -> String {
             let words: Vec<_> = command.split(' ').map(filled_in).collect();
             let reply = side.reply(usize::from(who == "b"), &words);
             // The reply to HELLO has the connection's id in it.
-            let is_shown = !command.starts_with("HELLO");
-            seen += &format!("    {}\n", if is_shown { reply } else { Vec::new() }.escape_ascii());
+            let shown = match command.starts_with("HELLO") {
+                true => Vec::new(),
+                false if command.contains("{queue") => with_rounded_ttl(&reply),
+                false => reply,
+            };
+            seen += &format!("    {}\n", shown.escape_ascii());
         }
         for (index, name) in ["a", "b"].into_iter().enumerate() {
             for message in side.pushes(index) {
@@ -124,6 +128,19 @@ fn transcript(mut side: impl Side, lines: &str) -> String {
         }
     }
     seen
+}
+
+/// The reply of `queue.lua` with the time to live in it rounded up to whole seconds: the command
+/// before may have been some milliseconds earlier on one side than on the other.
+fn with_rounded_ttl(reply: &[u8]) -> Vec<u8> {
+    const PLACE: usize = 5;
+    let mut lines: Vec<String> =
+        String::from_utf8_lossy(reply).split("\r\n").map(str::to_owned).collect();
+    let ttl = lines.get(PLACE).and_then(|line| line.strip_prefix(':')?.parse::<u64>().ok());
+    if let Some(ttl) = ttl {
+        lines[PLACE] = format!(":{}", ttl.next_multiple_of(1_000));
+    }
+    lines.join("\r\n").into_bytes()
 }
 
 #[test]
