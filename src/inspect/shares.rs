@@ -17,8 +17,8 @@ pub(super) fn on_node(snapshot: &KeySnapshot) -> Vec<Holder> {
     holders.filter_map(|holder| read(&holder.member, holder.left)).collect()
 }
 
-/// What a release by force removes from the node: the members of its set of holders; the key's value
-/// if it has none, which leaves nobody a share.
+/// What a release by force removes from the node: the members of its set of holders; the key's
+/// value if it has none, so that nobody has a share.
 pub(super) fn members(snapshot: &KeySnapshot) -> impl Iterator<Item = Vec<u8>> {
     let members = snapshot.holders.iter().map(|holder| holder.member.clone());
     let alone = snapshot.value.clone().filter(|_| snapshot.holders.is_empty());
