@@ -221,7 +221,8 @@ impl Waiter {
         ballot.queue.reserved = reserved;
         ballot.queue.without = if byte == 3 { ballot.tally.failed } else { NodeSet::EMPTY };
         if is_majority(ballot.tally.granted, client.rules.nodes) {
-            self.reserved = reserved;
+            // What nodes told that do not answer in this round still counts.
+            self.reserved = reserved.union(self.reserved.without(ballot.tally.voted()));
             if let Some((_, number)) = self.name.as_mut().filter(|(_, number)| *number == 0) {
                 let is_in_time = client.now < self.end && !ballot.same_server;
                 let usable = NodeSet::all(client.rules.nodes).without(ballot.hopeless);

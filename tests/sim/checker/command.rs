@@ -75,7 +75,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for bells.
-const SHAPES: [Shape; 17] = [
+const SHAPES: [Shape; 18] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
@@ -93,6 +93,7 @@ const SHAPES: [Shape; 17] = [
     shape(script::EXTEND_SHARED, Kind::Extend, [None, None, Some(1)]),
     shape(script::RESTORE_SHARED, Kind::Take, [None, None, Some(1)]),
     shape(script::RELEASE_SHARED, Kind::Remove, [None, None, Some(0)]),
+    shape(script::RELEASE_READER, Kind::Remove, [None, None, Some(0)]),
 ];
 
 impl<'a> Command<'a> {
@@ -114,7 +115,10 @@ impl<'a> Command<'a> {
                 let (keys, words) = rest.split_at(number(count));
                 match SHAPES.iter().find(|shape| shape.script == *script) {
                     Some(shape) => Some(Self::of_script(shape, keys, words)),
-                    None => plain(Kind::Force, keys, None),
+                    None => {
+                        assert!(*script == script::REMOVE, "{} has no shape", script.sha1);
+                        plain(Kind::Force, keys, None)
+                    }
                 }
             }
             _ => None,
