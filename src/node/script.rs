@@ -16,7 +16,7 @@
 //! exist because the general scripts cost the server more time for one key, here in multiples of
 //! the special script. The first three ratios are medians of 21 alternating runs of 20 000 calls
 //! each (`usec_per_call` of `INFO commandstats`, redis-server 7.0.15), the others are medians of
-//! 15 runs of 1000 `EVALSHA` each, beside seven readers for the last two:
+//! 15 runs of 500 or 1000 `EVALSHA` each, beside seven readers for the last two:
 //!
 //! | special | general | ratio |
 //! |---|---|---|
@@ -26,7 +26,7 @@
 //! | `turn.lua` | `claim.lua` | 1.16 |
 //! | `restore.lua` | `claim.lua` | 2.3 |
 //! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
-//! | `release_reader.lua` | `release_shared.lua` | 4.2 |
+//! | `release_reader.lua` | `release_shared.lua` | 1.7 |
 
 #[cfg(feature = "embedded")]
 pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
