@@ -8,7 +8,7 @@ call('ZREM', holders, member)
 local last = call('ZRANGE', holders, -1, -1, 'WITHSCORES')[2]
 if last and tonumber(last) < tonumber(ends) then
   redis.pcall('PEXPIREAT', key, last)
-  last = call('EXISTS', key) == 1 and call('PEXPIREAT', holders, last)
+  last = call('EXISTS', key) == 1 and redis.pcall('PEXPIREAT', holders, last)
 end
 local head = not last and call('DEL', key, holders)
   and redis.pcall('ZRANGE', key .. ':redlatch:queue', 0, 0)[1]

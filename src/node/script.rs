@@ -261,7 +261,7 @@ pub const RELEASE_SHARED: Script = Script {
 /// share.
 pub const RELEASE_READER: Script = Script {
     source: include_str!("release_reader.lua"),
-    sha1: "b064d90cd22bb8d6205d007024f9781ecc03312b",
+    sha1: "b3f7d3a24f6a4363cf7cd82480ba91e6f7b29506",
 };
 
 /// Every script of this library.
