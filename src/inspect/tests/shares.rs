@@ -141,7 +141,7 @@ fn a_release_by_force_removes_the_members_that_were_seen_or_the_value_of_a_lock_
     assert_eq!(seen.locks.to_vec(), expected);
     assert!(seen.others.is_empty(), "the shared value is no other program's");
     // Nobody has a share: the node removes the value if that is so still.
-    assert_eq!(shared("+ + +").seen.locks.to_vec(), [crate::node::command::SHARED]);
+    assert_eq!(shared("+ + +").seen.locks.to_vec(), [SHARED]);
 }
 
 #[test]
