@@ -46,9 +46,9 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
 #[test]
 fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
     let servers = Servers::start(3);
-    let client = holder(servers.urls());
     let short_lease = || without_restart_guard(servers.urls()).build().unwrap();
-    let before = take(&client, "name", LONG);
+    let client = short_lease();
+    let before = take(&holder(servers.urls()), "name", LONG);
     let readers: Vec<_> = (0..40)
         .map(|_| {
             let client = client.clone();

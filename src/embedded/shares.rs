@@ -32,6 +32,11 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
     let [key, ..] = *words.keys else { return Err(malformed()) };
     let [ours, _, _, _, waiter, front, _, _, _] = *words.argv else { return Err(malformed()) };
     let (proof, ttl) = (proof(words)?, millis(words, 1)?);
+    // All words are looked at before anything is changed.
+    let (_, _) = (number(words, 2)?, number(words, 6)?);
+    if !words.argv[3].is_empty() {
+        number(words, 3)?;
+    }
     let sharing = Sharing::of(key);
     let held = value(call, key, behind(1))?;
     match held.as_deref() {
@@ -134,7 +139,7 @@ fn untaken_slot(
     }
     match permits {
         0 => Ok(Some(Vec::new())),
-        _ => named_slot(call, sharing, (permits, number(words, 3)?)),
+        _ => named_slot(call, sharing, (permits, number(words, 3).unwrap_or(0))),
     }
 }
 
@@ -217,6 +222,9 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         return Err(malformed());
     };
     let (proof, ttl) = (proof(words)?, millis(words, 4)?);
+    if !linger.is_empty() {
+        millis(words, 3)?;
+    }
     let sharing = Sharing::of(key);
     // A value that is no string belongs to another program.
     let held = value(call, key, 4).unwrap_or_else(|_| Some(Vec::new()));

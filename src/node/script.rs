@@ -224,7 +224,7 @@ pub const SHARE: Script = Script {
         include_str!("sharing.lua"),
         include_str!("share.lua")
     ),
-    sha1: "c95e25a0c6b8205d10a95ef2e4df04cfd150c4cc",
+    sha1: "b7f8fc499d74ba45e86ae3867f0d5da6e72487bb",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or

@@ -30,7 +30,7 @@ else
   end
   local readers = are_readers()
   if readers == nil or readers == (permits == 0) then
-    slot = permits == 0 and '' or free_slot(slots_in_use(), permits, tonumber(ARGV[4]))
+    slot = permits == 0 and '' or free_slot(slots_in_use(), permits, tonumber(ARGV[4]) or 0)
   end
 end
 if not slot then
