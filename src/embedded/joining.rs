@@ -4,14 +4,24 @@ use super::command::Call;
 use super::queue::{bell_of, is_reservation, lease_of, living, queue_of, reservation};
 use super::reply::OwnedReply;
 use super::script_steps::{
-    ENDLESS, count, enter, expire, malformed, millis, number, proof, put, read_set, remaining,
-    remove, value, withdraw,
+    ENDLESS, count, digits, enter, expire, malformed, millis, number, proof, put, read_set,
+    remaining, remove, value, withdraw,
 };
 use super::scripts::{Outcome, Raised, Words};
-use super::shares::{floor, floor_of};
 use super::sharing::{SHARED, Sharing, WALKED_MAX, behind, wanted_permits};
 use super::sorted_set::{NUMBER_MAX, SortedSet};
 use crate::node::script::WAITER_NUMBER_MAX;
+
+pub(super) fn floor_of(key: &[u8]) -> Vec<u8> {
+    [key, b":redlatch:floor"].concat()
+}
+
+/// The largest number of a waiter that took its share here, if that is known still.
+pub(super) fn floor(call: &mut Call<'_>, key: &[u8]) -> u64 {
+    let found = value(call, &floor_of(key), 12).unwrap_or(None);
+    let number = found.and_then(|text| digits(&text));
+    number.filter(|number| *number < WAITER_NUMBER_MAX).unwrap_or(0)
+}
 
 /// What is at the lock's key, as it concerns a waiter.
 enum Held {

@@ -2,6 +2,7 @@
 
 use super::claims::{Counter, counter, no_counter, raise};
 use super::command::Call;
+use super::joining::{floor, floor_of};
 use super::queue::{bell_of, is_reservation, lease_of, reservation};
 use super::reply::OwnedReply;
 use super::script_steps::{
@@ -14,18 +15,7 @@ use super::sharing::{
     wanted_permits,
 };
 use super::sorted_set::SortedSet;
-use crate::node::script::{FENCE_MAX, WAITER_NUMBER_MAX};
-
-pub(super) fn floor_of(key: &[u8]) -> Vec<u8> {
-    [key, b":redlatch:floor"].concat()
-}
-
-/// The largest number of a waiter that took its share here, if that is known still.
-pub(super) fn floor(call: &mut Call<'_>, key: &[u8]) -> u64 {
-    let found = value(call, &floor_of(key), 12).unwrap_or(None);
-    let number = found.and_then(|text| digits(&text));
-    number.filter(|number| *number < WAITER_NUMBER_MAX).unwrap_or(0)
-}
+use crate::node::script::FENCE_MAX;
 
 /// `share.lua`
 pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
