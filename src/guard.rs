@@ -133,7 +133,7 @@ impl LockGuard {
     /// ```
     #[must_use]
     pub fn permit(&self) -> Option<u32> {
-        self.lease.granted().id().share()?.permit()
+        self.lease.granted().attributes.as_ref()?.share?.permit()
     }
 
     /// The time left in which work under the lock may go on: zero when the lock is lost.

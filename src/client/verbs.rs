@@ -237,12 +237,15 @@ impl LockRequest<'_> {
             return Err(LockError::Resource(ResourceError::OwnerTooLong { length, most }));
         }
         let share = self.settings.share;
-        if share.is_some() && !keys.more.is_empty() {
-            return Err(LockError::Resource(ResourceError::SharedSet));
-        }
-        if let Some(Share::Permit { of, .. }) = share.filter(|it| !is_count(*it)) {
-            let most = PERMITS_MAX;
-            return Err(LockError::Resource(ResourceError::Permits { count: of, most }));
+        match share {
+            Some(_) if !keys.more.is_empty() => {
+                return Err(LockError::Resource(ResourceError::SharedSet));
+            }
+            Some(Share::Permit { of: count, .. }) if !(1..=PERMITS_MAX).contains(&count) => {
+                let most = PERMITS_MAX;
+                return Err(LockError::Resource(ResourceError::Permits { count, most }));
+            }
+            _ => {}
         }
         let fence = self.settings.is_fenced.then_some(self.client.core.fencing_expiry);
         let attributes = LockAttributes {
@@ -271,13 +274,5 @@ impl LockRequest<'_> {
         let value = body(&guard);
         drop(guard);
         value.map(Some)
-    }
-}
-
-/// Is there such a number of permits?
-fn is_count(share: Share) -> bool {
-    match share {
-        Share::Reader => true,
-        Share::Permit { of, .. } => (1..=PERMITS_MAX).contains(&of),
     }
 }
