@@ -185,7 +185,7 @@ fn a_lock_got_in_turn_that_expires_is_given_to_the_next_waiter_soon() {
     drop(held);
     let served = line.end() - start;
     assert!(served >= ttl * 9 / 5 && served < 2 * ttl + BY_PUSH, "{served:?}");
-    // A node that was behind the majority keeps the place of a waiter that died until its lease ends.
+    // A node that was behind the majority keeps a dead waiter's place until its lease ends.
     assert!(eventually(2 * LONG_LEASE, || servers.iter().all(|server| keys(server).is_empty())));
 }
 
