@@ -27,8 +27,8 @@ fn probed(port: u16) -> (usize, usize) {
     (lines.iter().filter(|line| line[5].starts_with("02:")).count(), lines.len())
 }
 
-#[test]
 #[cfg(target_os = "linux")]
+#[test]
 fn idle_connections_are_probed_unless_that_is_turned_off() {
     let server = Server::start(&[]);
     let build = |builder: Builder| connected(builder.build().unwrap());
