@@ -1,14 +1,17 @@
 //! Settings: checked once, when the client is built, and valid from then on.
 
 mod check;
+mod connections;
 mod nodes;
 mod threads;
 mod waiting;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::{Event, Listener};
+use crate::net::ConnectOptions;
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
+use connections::ConnectionSettings;
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +60,7 @@ pub struct Builder {
     queue: bool,
     waiter_lease: Option<Duration>,
     fencing_expiry: Option<Duration>,
+    connections: ConnectionSettings,
     listener: Option<Listener>,
 }
 
@@ -70,6 +74,7 @@ pub(crate) struct Settings {
     pub(crate) client_name: Option<String>,
     pub(crate) wait_for_all: bool,
     pub(crate) io_thread: bool,
+    pub(crate) connecting: ConnectOptions,
     pub(crate) restart_guard: bool,
     pub(crate) handoff_limit: HandoffLimit,
     pub(crate) fencing_expiry: Ttl,
@@ -95,12 +100,14 @@ impl Builder {
             queue: true,
             waiter_lease: None,
             fencing_expiry: None,
+            connections: ConnectionSettings::default(),
             listener: None,
         }
     }
 
     /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
-    /// ms.
+    /// ms. A connection that takes longer is finished in later rounds: see
+    /// [`connect_timeout`](Self::connect_timeout).
     ///
     /// A node that has not answered by then counts as unreachable for that round. It should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits

@@ -132,9 +132,7 @@ impl fmt::Display for NodeUrl {
             write!(f, "{}:{password}@", percent::encode(user, b""))?;
         }
         match &self.address {
-            // Only an IPv6 address contains a colon.
-            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}")?,
-            Address::Tcp { host, port } => write!(f, "{host}:{port}")?,
+            Address::Tcp { host, port } => write!(f, "{}:{port}", host::in_url(host))?,
             Address::Unix { path } => {
                 let path = path.as_os_str().as_encoded_bytes();
                 return write!(f, "{}?db={}", percent::encode(path, b"/"), self.database);

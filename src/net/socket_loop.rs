@@ -1,6 +1,7 @@
 //! The event loop: the sockets of all nodes and one poll over them. It decides nothing about locks:
 //! [`Rounds`] knows what to write and what the replies mean.
 
+use super::ConnectOptions;
 use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
@@ -15,7 +16,7 @@ use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The waker's token. The tokens below are the nodes' indices.
+/// The waker's token, which no socket has.
 const WAKER: Token = Token(NODES_MAX);
 
 /// The size of the read buffer, in bytes. The reply to a lock command has a few bytes.
@@ -91,7 +92,7 @@ impl SocketLoop {
             return false;
         }
         for event in &self.events {
-            if let Some(connection) = self.connections.get_mut(event.token().0) {
+            if let Some(connection) = self.connections.get_mut(Connection::index(event.token())) {
                 connection.record_readiness(event);
             }
         }
@@ -214,7 +215,9 @@ impl EventLoop for SocketLoop {
         let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)
         } else {
-            self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()))
+            let next_addresses = self.connections.iter().filter_map(Connection::next_deadline);
+            let deadline = self.rounds.next_deadline().into_iter().chain(next_addresses).min();
+            deadline.map(|deadline| deadline.since(clock::now()))
         };
         self.read_all(timeout);
         self.rounds.tick(clock::now());
@@ -244,7 +247,8 @@ impl Drop for SocketLoop {
 }
 
 /// A connection that is not open yet to each of these nodes.
-pub(super) fn connections(addresses: Vec<Address>) -> Vec<Connection> {
+pub(super) fn connections(addresses: Vec<Address>, options: ConnectOptions) -> Vec<Connection> {
     let nodes = addresses.into_iter().enumerate();
-    nodes.map(|(index, address)| Connection::new(Node::new(index), address)).collect()
+    let new = |(index, address)| Connection::new(Node::new(index), address, options);
+    nodes.map(new).collect()
 }

@@ -1,5 +1,6 @@
 //! A connection's socket. Nothing outside this file knows what kind it is.
 
+use super::SocketOptions;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -59,6 +60,15 @@ impl Stream {
             (Ok(None), Ok(())) => Some(self.prepare()),
             (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
             (Ok(None), Err(error)) => Some(Err(error)),
+        }
+    }
+
+    /// Sets the options that a TCP socket has.
+    pub(super) fn set_options(&self, options: SocketOptions) {
+        match self {
+            Self::Tcp(stream) => options.set_on(stream),
+            #[cfg(unix)]
+            Self::Unix(_) => {}
         }
     }
 

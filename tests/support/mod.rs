@@ -6,6 +6,7 @@
 
 mod acceptor;
 pub mod cli;
+pub mod deaf_port;
 pub mod fencing;
 pub mod journal;
 pub mod locks;

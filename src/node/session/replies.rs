@@ -75,9 +75,10 @@ impl Session {
                 self.former.misunderstand();
             }
             let greeted = result?;
-            if handshake.is_ending() && !was_ending {
-                // The time limit starts again: the first replies may have been unread for long.
-                *since = now;
+            let is_step = handshake.is_ending() && !was_ending;
+            *since = if is_step { now } else { *since };
+            if is_step {
+                self.step_done(now);
             }
             self.reply_order.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
