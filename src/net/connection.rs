@@ -246,6 +246,7 @@ impl Connection {
             Some(Ok(())) => {
                 socket.is_connected = true;
                 rounds.session(self.node).connected(clock::now());
+                rounds.session(self.node).leads_to(socket.stream.host());
             }
             Some(Err(error)) => {
                 self.close(registry);

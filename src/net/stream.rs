@@ -1,5 +1,6 @@
 //! A connection's socket. Nothing outside this file knows what kind it is.
 
+use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -59,6 +60,18 @@ impl Stream {
             (Ok(None), Ok(())) => Some(self.prepare()),
             (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
             (Ok(None), Err(error)) => Some(Err(error)),
+        }
+    }
+
+    /// The machine at the other end, if it is known.
+    pub(super) fn host(&self) -> Option<Host> {
+        match self {
+            Self::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => Some(Host::HERE),
         }
     }
 

@@ -18,6 +18,7 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod bells;
+mod examining;
 mod least_uptime;
 mod options;
 mod pending;
@@ -30,6 +31,7 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
+use super::examination::Examination;
 use super::flight::Flight;
 use super::former::FormerConnections;
 use super::handshake::Handshake;
@@ -81,6 +83,8 @@ pub struct Session {
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
+    /// What is known about the server of this connection.
+    examination: Examination,
 }
 
 #[derive(Debug)]
@@ -122,6 +126,7 @@ impl Session {
             least_uptime: LeastUptime::NONE,
             problem: None,
             same_server: None,
+            examination: Examination::default(),
         }
     }
 
@@ -183,6 +188,7 @@ impl Session {
         self.scripts = KnownScripts::default();
         self.bells = std::mem::take(&mut self.bells).after();
         self.reply_order = ReplyOrder::default();
+        self.examination = Examination::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -276,23 +282,6 @@ impl Session {
         }
         self.fill(now);
         self.turn_away(now);
-    }
-
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
-            {
-                Some(retry_at)
-            }
-            _ => {
-                let limit = self.patience().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
-                deadlines.into_iter().flatten().min()
-            }
-        }
     }
 }
 
