@@ -89,9 +89,9 @@ impl fmt::Display for NodeWarning {
             ),
             Self::HasReplicas { count } => write!(
                 f,
-                "the server has {count} replica(s), which get its changes late: after a failover, a \
-                 lock that is held can be acquired by another client; remove the replicas, or turn \
-                 automatic failover off"
+                "the server has {count} replica(s), which get its changes late: after a failover, \
+                 a lock that is held can be acquired by another client; remove the replicas, or \
+                 turn automatic failover off"
             ),
             Self::Cluster => f.write_str(
                 "the server is a node of a cluster: it refuses locks whose keys belong to other \

@@ -40,9 +40,9 @@ fn eviction_is_a_warning_where_there_is_a_limit_and_then_lack_of_memory_is_none(
         (memory.used, memory.max, memory.policy) = (used, max, policy.map(str::to_owned));
         warnings(&status, GUARDED)
     };
-    let evicts = NodeWarning::Evicts { policy: "volatile-ttl".to_owned() };
-    assert_eq!(of(Some(1), Some(100), Some("volatile-ttl")), [evicts.clone()]);
-    assert_eq!(of(Some(99), Some(100), Some("volatile-ttl")), [evicts]);
+    let evicts = [NodeWarning::Evicts { policy: "volatile-ttl".to_owned() }];
+    assert_eq!(of(Some(1), Some(100), Some("volatile-ttl")), evicts);
+    assert_eq!(of(Some(99), Some(100), Some("volatile-ttl")), evicts);
     assert_eq!(of(Some(1), Some(0), Some("allkeys-lru")), []);
     assert_eq!(of(Some(1), None, Some("allkeys-lru")), []);
     let short = |used| vec![NodeWarning::MemoryShort { used, max: 100 }];
