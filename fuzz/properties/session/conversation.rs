@@ -181,7 +181,8 @@ impl Conversation {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            // A PING or a question has no token; a handoff has the token of the former lock, and then its own.
+            // A PING or a question has no token; a handoff has the token of the former lock, and
+            // then its own.
             let token = words.iter().rfind(|word| is_token(word));
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));
