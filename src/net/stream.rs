@@ -1,6 +1,7 @@
 //! A connection's socket. Nothing outside this file knows what kind it is.
 
 use super::SocketOptions;
+use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -69,6 +70,18 @@ impl Stream {
             Self::Tcp(stream) => options.set_on(stream),
             #[cfg(unix)]
             Self::Unix(_) => {}
+        }
+    }
+
+    /// The machine at the other end, if it is known.
+    pub(super) fn host(&self) -> Option<Host> {
+        match self {
+            Self::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => Some(Host::HERE),
         }
     }
 

@@ -137,6 +137,7 @@ impl Connection {
                 self.history.connected(socket.address);
                 self.earlier.clear(registry);
                 rounds.session(self.node).connected(clock::now());
+                rounds.session(self.node).leads_to(socket.stream.host());
             }
             Some(Err(error)) => {
                 self.release(registry);

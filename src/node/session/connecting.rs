@@ -3,6 +3,7 @@
 use super::{Session, State};
 use crate::clock::Time;
 use crate::node::command::KnownScripts;
+use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
 use crate::node::node_error::Phase;
 use crate::node::session::reply_order::ReplyOrder;
@@ -49,6 +50,7 @@ impl Session {
         self.scripts = KnownScripts::default();
         self.bells = std::mem::take(&mut self.bells).after();
         self.reply_order = ReplyOrder::default();
+        self.examination = Examination::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };

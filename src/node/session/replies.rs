@@ -3,7 +3,7 @@
 use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Verb, Vote};
+use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
 use crate::node::identity::Identity;
@@ -127,10 +127,11 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
-        if command.request.verb() == Verb::Listen {
-            return self.listened(meaning, matches!(reply, Reply::Error(_)));
+        match command.request.action {
+            Action::Listen { .. } => return self.listened(meaning, reply),
+            Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
+            _ => self.learn_script(&command.request, &meaning),
         }
-        self.learn_script(&command.request, &meaning);
         self.count(now, command, meaning, reply)
     }
 
@@ -177,6 +178,7 @@ impl Session {
                 }
             }
             Meaning::UnknownScript => self.unknown_script(now, command, reply),
+            Meaning::Told(_) => {}
             Meaning::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
@@ -233,7 +235,7 @@ impl Session {
             Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(request),
             // The server has forgotten all scripts, not only this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
-            Meaning::Failed(_) | Meaning::Nonsense(_) => {}
+            Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}
         }
     }
 
