@@ -1,7 +1,10 @@
 //! The connection to one node: its socket is opened and closed as the session requires.
 
+mod securing;
+
+use super::Endpoint;
 use super::resolver::{Found, Resolver};
-use super::stream::{Stream, Target, literal};
+use super::stream::{Received, Stream, Target, literal};
 use crate::clock;
 use crate::engine::Node;
 use crate::node::{NodeError, Phase, Rounds};
@@ -9,7 +12,7 @@ use crate::node_url::Address;
 use mio::event::Event;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
 
 /// How often one socket is read before the next node's socket.
@@ -19,7 +22,7 @@ const READS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct Connection {
     node: Node,
-    address: Address,
+    endpoint: Endpoint,
     socket: Option<Socket>,
     lookup: Lookup,
 }
@@ -27,7 +30,12 @@ pub(super) struct Connection {
 #[derive(Debug)]
 struct Socket {
     stream: Stream,
+    /// Is it connected, and the TLS handshake, if there is one, completed?
     is_connected: bool,
+    /// Is the TLS handshake running?
+    is_securing: bool,
+    /// Has the peer sent anything?
+    has_received: bool,
     /// The last known readiness. Events are edge-triggered: readiness is reported once, so it must
     /// be remembered until a read or write would block.
     is_readable: bool,
@@ -48,8 +56,8 @@ enum Lookup {
 }
 
 impl Connection {
-    pub(super) fn new(node: Node, address: Address) -> Self {
-        Self { node, address, socket: None, lookup: Lookup::None }
+    pub(super) fn new(node: Node, endpoint: Endpoint) -> Self {
+        Self { node, endpoint, socket: None, lookup: Lookup::None }
     }
 
     pub(super) fn record_readiness(&mut self, event: &Event) {
@@ -107,15 +115,18 @@ impl Connection {
             // After the read: a time before it would make a round look shorter than it was.
             let now = clock::now();
             match result {
-                Ok(0) => {
-                    let text = "closed by the server".to_owned();
-                    rounds.closed(now, self.node, NodeError::Disconnected(text));
+                Ok(Received::End) => {
+                    let problem = socket.loss(None);
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
-                Ok(count) => {
-                    // A short read: the socket is drained, and the next byte causes an event.
-                    socket.is_readable = count == buffer.len() || socket.is_finished;
-                    rounds.received(now, self.node, &buffer[..count]);
+                Ok(Received::Bytes { count, is_drained }) => {
+                    // Nothing is left: the next byte causes an event.
+                    socket.is_readable = !is_drained || socket.is_finished;
+                    if count > 0 {
+                        socket.has_received = true;
+                        rounds.received(now, self.node, &buffer[..count]);
+                    }
                     if rounds.session(self.node).is_down() {
                         return;
                     }
@@ -125,18 +136,20 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    rounds.closed(now, self.node, NodeError::Disconnected(error.to_string()));
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
             }
         }
     }
 
-    /// Writes the session's pending output.
+    /// Writes the session's pending output, and what is encrypted and was not sent.
     pub(super) fn write<W>(&mut self, rounds: &mut Rounds<W>) {
         while let Some(socket) = &mut self.socket {
             let session = rounds.session(self.node);
-            if !socket.is_connected || !socket.is_writable || session.output().is_empty() {
+            let is_any = !session.output().is_empty() || socket.stream.has_unsent();
+            if !socket.is_connected || !socket.is_writable || !is_any {
                 return;
             }
             match socket.stream.write(session.output()) {
@@ -146,8 +159,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let error = NodeError::Disconnected(error.to_string());
-                    rounds.closed(clock::now(), self.node, error);
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(clock::now(), self.node, problem);
                     return;
                 }
             }
@@ -170,10 +183,12 @@ impl Connection {
             }
             return;
         }
-        let progress = self.socket.as_ref().map(|socket| (socket.is_connected, socket.is_writable));
-        match progress {
+        match &self.socket {
             None => self.connect(rounds, registry, resolver),
-            Some((false, true)) => self.finish_connecting(rounds, registry, resolver),
+            Some(socket) if socket.is_securing => self.secure(rounds),
+            Some(socket) if !socket.is_connected && socket.is_writable => {
+                self.finish_connecting(rounds, registry, resolver);
+            }
             Some(_) => {}
         }
     }
@@ -191,7 +206,7 @@ impl Connection {
 
     /// Begins to connect to the next address, or to resolve the name.
     fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
-        let target = match (literal(&self.address), &mut self.lookup) {
+        let target = match (literal(&self.endpoint.address), &mut self.lookup) {
             (Some(target), _) => target,
             (None, Lookup::Found(addresses)) => match addresses.pop_front() {
                 Some(address) => Target::Tcp(address),
@@ -203,13 +218,16 @@ impl Connection {
             },
             (None, Lookup::None | Lookup::Running) => return self.resolve(rounds, resolver),
         };
-        match Stream::connect(&target, registry, Token(self.node.index())) {
+        let tls = self.endpoint.tls.as_ref();
+        match Stream::connect(&target, tls, registry, Token(self.node.index())) {
             Ok(stream) => {
                 let session = rounds.session(self.node);
                 session.connecting(clock::now(), Phase::Connecting);
                 self.socket = Some(Socket {
                     stream,
                     is_connected: false,
+                    is_securing: false,
+                    has_received: false,
                     is_readable: false,
                     is_writable: false,
                     has_more: false,
@@ -222,7 +240,8 @@ impl Connection {
 
     fn resolve<W>(&mut self, rounds: &mut Rounds<W>, resolver: &Resolver) {
         rounds.session(self.node).connecting(clock::now(), Phase::Resolving);
-        let (Address::Tcp { host, port }, Lookup::None) = (&self.address, &self.lookup) else {
+        let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
+        else {
             return;
         };
         match resolver.look_up(self.node.index(), host, *port) {
@@ -244,8 +263,8 @@ impl Connection {
         match socket.stream.is_connected() {
             None => socket.is_writable = false,
             Some(Ok(())) => {
-                socket.is_connected = true;
-                rounds.session(self.node).connected(clock::now());
+                socket.is_securing = true;
+                self.secure(rounds);
             }
             Some(Err(error)) => {
                 self.close(registry);
@@ -268,8 +287,7 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        let error = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
-        rounds.closed(clock::now(), self.node, error);
+        rounds.closed(clock::now(), self.node, securing::unreachable(error));
     }
 }
 

@@ -14,7 +14,7 @@
 //! | `socket_loop` | the event loop: the poll, all sockets, and the rounds over them |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `stream` | the kinds of socket |
+//! | `stream` | the kinds of socket, and TLS over them |
 //! | `resolver` | name resolution outside the leader's thread |
 //! | `sync` | synchronisation primitives, which a model checker replaces |
 
@@ -35,6 +35,7 @@ mod sync;
 pub(crate) use change_queue::ChangeQueue;
 
 pub(crate) use crate::node::Votes;
+pub(crate) use stream::TlsTarget;
 
 use crate::clock::{self, Time};
 use crate::engine::{Request, Verb};
@@ -54,6 +55,13 @@ use std::time::Duration;
 /// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the
 /// scheduler.
 const MARGIN: Duration = Duration::from_millis(20);
+
+/// Where a node is, and how connections to it are secured.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) address: Address,
+    pub(crate) tls: Option<TlsTarget>,
+}
 
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
@@ -77,19 +85,19 @@ impl Net {
     ///
     /// The operating system could not create a poll or a thread.
     pub(crate) fn new(
-        nodes: Vec<(Address, Session)>,
+        nodes: Vec<(Endpoint, Session)>,
         wait_for_all: bool,
         patience: Duration,
         changes: Option<Arc<ChangeQueue>>,
         has_io_thread: bool,
     ) -> io::Result<Self> {
-        let (addresses, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
+        let (endpoints, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
         let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         if changes.is_some() {
             rounds.watch(patience);
         }
-        let connections = socket_loop::connections(addresses);
+        let connections = socket_loop::connections(endpoints);
         let (socket_loop, waker) = SocketLoop::new(connections, rounds, patience, changes)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
         // The event loop lingers before the I/O thread ends.

@@ -1,6 +1,7 @@
 //! The event loop: the sockets of all nodes and one poll over them. It decides nothing about locks:
 //! [`Rounds`] knows what to write and what the replies mean.
 
+use super::Endpoint;
 use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
@@ -9,7 +10,6 @@ use super::resolver::Resolver;
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{RoundResult, Rounds};
-use crate::node_url::Address;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -244,7 +244,7 @@ impl Drop for SocketLoop {
 }
 
 /// A connection that is not open yet to each of these nodes.
-pub(super) fn connections(addresses: Vec<Address>) -> Vec<Connection> {
-    let nodes = addresses.into_iter().enumerate();
-    nodes.map(|(index, address)| Connection::new(Node::new(index), address)).collect()
+pub(super) fn connections(endpoints: Vec<Endpoint>) -> Vec<Connection> {
+    let nodes = endpoints.into_iter().enumerate();
+    nodes.map(|(index, endpoint)| Connection::new(Node::new(index), endpoint)).collect()
 }

@@ -4,7 +4,9 @@ use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::node::{Session, SessionOptions};
+use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +32,7 @@ impl Fixture {
         ping.deadline = ping.started.after(Duration::from_secs(60));
         rounds.open(clock::now(), ping, ());
         let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
-        let connection = Connection::new(Node::new(0), address);
+        let connection = Connection::new(Node::new(0), Endpoint { address, tls: None });
         let events = Events::with_capacity(8);
         Self { connection, rounds, poll, events, resolver: Resolver::new(waker) }
     }

@@ -1,0 +1,28 @@
+//! The dependencies are few, and those of a feature are optional.
+
+use super::root;
+use std::fs;
+
+#[test]
+fn unsafe_code_is_forbidden_and_dependencies_are_few() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let (optional, always): (Vec<_>, Vec<_>) = section
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .partition(|(_, value)| value.contains("optional = true"));
+    let names =
+        |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
+    assert_eq!(names(&optional), ["rustls", "rustls-native-certs", "webpki-roots"]);
+    let others: Vec<&str> = manifest
+        .lines()
+        .filter(|line| line.contains("dependencies]") && line.contains('.'))
+        .collect();
+    let tests = "[target.'cfg(target_os = \"linux\")'.dev-dependencies]";
+    assert_eq!(others, ["[target.'cfg(unix)'.dependencies]", tests]);
+    let on_unix = manifest.split(others[0]).nth(1).unwrap().split("\n[").next().unwrap();
+    assert_eq!(on_unix.matches(" = {").count(), 1, "{on_unix}");
+    assert!(on_unix.contains("\nrustix = "), "{on_unix}");
+}
