@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+use super::transport::{Front, SCHEME};
 use Direction::{ToClient, ToServer};
 
 /// What the proxy does with bytes.
@@ -46,6 +47,7 @@ pub enum Mode {
 
 pub struct Proxy {
     port: u16,
+    front: Front,
     acceptor: Mutex<Option<Acceptor>>,
     shared: Arc<Shared>,
 }
@@ -80,16 +82,17 @@ impl Proxy {
             accepted: AtomicUsize::new(0),
         });
         let acceptor = accept(0, &shared);
-        Self { port: acceptor.port(), acceptor: Mutex::new(Some(acceptor)), shared }
+        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        Self { port, front, acceptor: Mutex::new(Some(acceptor)), shared }
     }
 
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT` of the proxy.
+    /// `redis://127.0.0.1:PORT` of the proxy, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{SCHEME}://127.0.0.1:{}", self.front.port())
     }
 
     /// The number of connections made through it so far.
@@ -107,6 +110,7 @@ impl Proxy {
         }
         match mode {
             Mode::Refuse => {
+                self.front.refuse();
                 *acceptor = None;
                 self.shared.streams.cut();
             }
@@ -115,6 +119,7 @@ impl Proxy {
         }
         if mode != Mode::Refuse && acceptor.is_none() {
             *acceptor = Some(accept(self.port, &self.shared));
+            self.front.accept();
         }
     }
 }
