@@ -1,10 +1,12 @@
 //! Certificates for TLS, made by the tests: an authority that signs them, valid ones and ones with
 //! a mistake each, and the files in which programs read them.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process;
 use std::sync::{Arc, OnceLock};
 
 use rcgen::{
@@ -15,10 +17,13 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The names under which the tests' servers are reached.
-const NAMES: [&str; 4] = ["127.0.0.1", "::1", "localhost", INTERNAL];
+const NAMES: [&str; 6] = ["127.0.0.1", "127.0.0.2", "::1", "localhost", "*.test", INTERNAL];
 
 /// A name in the servers' certificates that no resolver knows.
 pub const INTERNAL: &str = "redis-1.internal";
+
+/// The path of the trusted authority's certificate, for a process that a test starts.
+pub const TRUSTED_FILE: &str = "REDLATCH_TEST_TRUSTED_FILE";
 
 /// A certificate authority.
 pub struct Authority {
@@ -103,8 +108,12 @@ impl Authority {
         Arc::new(roots)
     }
 
-    /// A file with the certificate of [`Authority::trusted`], which ends with this process.
+    /// A file with the certificate of [`Authority::trusted`], which ends with this process. In
+    /// another process that this one has started, that of this one.
     pub fn trusted_file() -> PathBuf {
+        if let Some(path) = env::var_os(TRUSTED_FILE) {
+            return path.into();
+        }
         static FILE: OnceLock<File> = OnceLock::new();
         let file = FILE.get_or_init(|| {
             let mut file = tempfile::tempfile().expect("a temporary file can be made");
@@ -112,7 +121,7 @@ impl Authority {
             file
         });
         // It has no name in any folder, so nothing is left behind by a test that is killed.
-        PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+        PathBuf::from(format!("/proc/{}/fd/{}", process::id(), file.as_raw_fd()))
     }
 }
 

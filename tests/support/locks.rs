@@ -49,6 +49,11 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
     taken.expect("no other client holds the lock")
 }
 
+/// Can the lock be acquired now?
+pub fn can_be_acquired(client: &LockClient, name: &str) -> bool {
+    client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
+}
+
 /// The value of the key.
 #[track_caller]
 pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {

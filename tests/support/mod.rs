@@ -25,6 +25,7 @@ pub mod shim;
 #[cfg(target_os = "linux")]
 pub mod terminator;
 pub mod transport;
+mod urls;
 pub mod waiters;
 mod wire;
 

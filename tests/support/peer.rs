@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::acceptor::{Acceptor, Streams, mark_for_reset};
 use super::cli::{Value, parse};
-use super::transport::{Front, SCHEME};
+use super::transport::{Front, scheme};
 
 /// A listener on a free port of 127.0.0.1 that treats each connection by a script.
 pub struct Peer {
@@ -110,7 +110,7 @@ impl Peer {
 
     /// `redis://127.0.0.1:PORT`, or `rediss` and the port of a terminator in front of it.
     pub fn url(&self) -> String {
-        format!("{SCHEME}://127.0.0.1:{}", self.front.port())
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// How many connections were made to it so far.

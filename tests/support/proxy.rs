@@ -13,7 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
-use super::transport::{Front, SCHEME};
+use super::redis::Server;
+use super::transport::{Front, scheme};
 use Direction::{ToClient, ToServer};
 
 /// What the proxy does with bytes.
@@ -92,7 +93,7 @@ impl Proxy {
 
     /// `redis://127.0.0.1:PORT` of the proxy, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("{SCHEME}://127.0.0.1:{}", self.front.port())
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// The number of connections made through it so far.
@@ -122,6 +123,13 @@ impl Proxy {
             self.front.accept();
         }
     }
+}
+
+/// Each server behind a proxy of its own, and the URLs of the proxies.
+pub fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let urls = proxies.iter().map(Proxy::url).collect();
+    (proxies, urls)
 }
 
 impl Drop for Proxy {

@@ -29,9 +29,9 @@ const PORT_ATTEMPTS: usize = 20;
 /// One redis-server process.
 pub struct Server {
     directory: TempDir,
-    port: u16,
-    secure: Option<SecurePort>,
-    args: Vec<String>,
+    pub(super) port: u16,
+    pub(super) secure: Option<SecurePort>,
+    pub(super) args: Vec<String>,
     environment: Vec<(String, String)>,
     process: Option<Child>,
 }
@@ -154,21 +154,6 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// `redis://127.0.0.1:PORT`, or `rediss` and the port for TLS. With the password if the server
-    /// was started with `--requirepass`.
-    pub fn url(&self) -> String {
-        let password = self.password().map(|password| format!(":{password}@")).unwrap_or_default();
-        match &self.secure {
-            Some(secure) => format!("rediss://{password}127.0.0.1:{}", secure.port()),
-            None => format!("redis://{password}127.0.0.1:{}", self.port),
-        }
-    }
-
-    fn password(&self) -> Option<&str> {
-        let at = self.args.iter().position(|arg| arg == "--requirepass")?;
-        self.args.get(at + 1).map(String::as_str)
     }
 
     /// The path of the Unix socket on which the server listens as well.

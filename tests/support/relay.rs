@@ -17,7 +17,7 @@ use super::eventually;
 use super::locks::{LIMIT, connected};
 use super::redis::Server;
 use super::secret::SECRET;
-use super::transport::{Front, SCHEME};
+use super::transport::{Front, scheme};
 use super::wire::{Orders, Wire, lock};
 
 pub struct Relay {
@@ -64,7 +64,7 @@ impl Relay {
 
     /// `redis://127.0.0.1:PORT` of the relay, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("{SCHEME}://127.0.0.1:{}", self.front.port())
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// How many connections were made through it so far.

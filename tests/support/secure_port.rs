@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::path::Path;
 
-use super::transport::IS_TLS;
+use super::transport::is_tls;
 
 /// A port of 127.0.0.1, and the server's settings for it.
 pub struct SecurePort {
@@ -17,7 +17,7 @@ impl SecurePort {
     #[cfg(target_os = "linux")]
     pub fn if_used(folder: &Path) -> Option<Self> {
         use super::certificates::{Authority, Purpose};
-        IS_TLS.then(|| {
+        is_tls().then(|| {
             let identity = Authority::trusted().issue(Purpose::Server);
             Self::new(folder, &identity, &["--tls-auth-clients", "no"])
         })
@@ -25,7 +25,7 @@ impl SecurePort {
 
     #[cfg(not(target_os = "linux"))]
     pub fn if_used(_folder: &Path) -> Option<Self> {
-        assert!(!IS_TLS, "the tests over TLS need Linux");
+        assert!(!is_tls(), "the tests over TLS need Linux");
         None
     }
 
@@ -58,8 +58,12 @@ impl SecurePort {
 
     /// The arguments of redis-server.
     pub fn args(&self) -> Vec<String> {
-        let port = ["--tls-port".to_owned(), self.port.to_string()];
-        port.into_iter().chain(self.settings.iter().cloned()).collect()
+        self.port_args().into_iter().chain(self.settings.iter().cloned()).collect()
+    }
+
+    /// Those for the port.
+    pub fn port_args(&self) -> [String; 2] {
+        ["--tls-port".to_owned(), self.port.to_string()]
     }
 }
 

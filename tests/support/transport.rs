@@ -2,18 +2,26 @@
 //! TLS; in all others, without it. So every test that is a module of that program as well runs both
 //! ways, as it is written.
 
+use std::env;
+use std::process::Command;
+
 use redlatch::Builder;
 
 #[cfg(target_os = "linux")]
-use super::certificates::Authority;
+use super::certificates::{Authority, TRUSTED_FILE};
 #[cfg(target_os = "linux")]
 use super::terminator::Terminator;
 
-/// Do clients of the library use TLS in this program?
-pub const IS_TLS: bool = matches!(env!("CARGO_CRATE_NAME").as_bytes(), b"tls");
+/// Do clients of the library use TLS in this program? With `REDLATCH_TLS` in the environment, they
+/// do in each program.
+pub fn is_tls() -> bool {
+    env!("CARGO_CRATE_NAME") == "tls" || env::var_os("REDLATCH_TLS").is_some()
+}
 
 /// `redis` or `rediss`.
-pub const SCHEME: &str = if IS_TLS { "rediss" } else { "redis" };
+pub fn scheme() -> &'static str {
+    if is_tls() { "rediss" } else { "redis" }
+}
 
 /// The settings, with the tests' certificate authority if it is needed.
 #[cfg(target_os = "linux")]
@@ -26,6 +34,14 @@ pub fn trusting(builder: Builder) -> Builder {
 #[cfg(not(target_os = "linux"))]
 pub fn trusting(builder: Builder) -> Builder {
     builder
+}
+
+/// Clients in a process that this one starts trust the authority of this one's servers.
+pub fn trust_the_same(_command: &mut Command) {
+    #[cfg(target_os = "linux")]
+    if is_tls() {
+        _command.env(TRUSTED_FILE, Authority::trusted_file());
+    }
 }
 
 /// The port of a proxy or peer for clients of the library: its own, or that of a terminator.
@@ -41,7 +57,7 @@ impl Front {
         Self {
             plain_port,
             #[cfg(target_os = "linux")]
-            terminator: IS_TLS.then(|| Terminator::start(plain_port)),
+            terminator: is_tls().then(|| Terminator::start(plain_port)),
         }
     }
 }
