@@ -230,9 +230,7 @@ fn the_client_authenticates_with_password_and_user() {
         assert_eq!(server.command(&user), Value::ok());
     }
     let _ = take(&all_nodes_client(servers.urls()), "password", LONG).release().unwrap();
-    let as_user = servers
-        .iter()
-        .map(|server| format!("redis://locker:{encoded}@127.0.0.1:{}", server.port()));
+    let as_user = servers.iter().map(|server| server.url_of(&format!("locker:{encoded}")));
     let client = all_nodes_client(as_user);
     let _ = take(&client, "user", LONG).release().unwrap();
     assert!(servers[0].command(&["CLIENT", "LIST"]).text().contains(" user=locker "));

@@ -102,7 +102,7 @@ fn url_of_user(server: &Server, rights: &str) -> String {
     let rule = format!("ACL SETUSER app on >{SECRET} ~* +@all {rights}");
     let words: Vec<_> = rule.split(' ').filter(|word| !word.is_empty()).collect();
     assert_eq!(server.command(&words), Value::ok());
-    format!("redis://app:{SECRET}@127.0.0.1:{}", server.port())
+    server.url_of(&format!("app:{SECRET}"))
 }
 
 /// Waits for a lock with these nodes until it is released, and returns the events about nodes of

@@ -49,7 +49,7 @@ fn limited_urls(servers: &[Server], rights: &str) -> Vec<String> {
         let user = format!("ACL SETUSER app on >pw ~* &* +@all {rights}");
         let user: Vec<_> = user.split_whitespace().collect();
         assert_eq!(server.command(&user), Value::ok());
-        format!("redis://app:pw@127.0.0.1:{}", server.port())
+        server.url_of("app:pw")
     };
     servers.iter().map(add).collect()
 }

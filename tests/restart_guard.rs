@@ -180,7 +180,7 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
 fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
     let servers = Servers::start(1);
     servers[0].command(&["ACL", "SETUSER", "shy", "on", ">pw", "~*", "+@all", "-info"]);
-    let url = servers.urls()[0].replace("redis://", "redis://shy:pw@");
+    let url = servers.urls()[0].replace("://", "://shy:pw@");
     let max_ttl = Duration::from_secs(2);
     let start = Instant::now();
     let client = guarded(vec![url], max_ttl);

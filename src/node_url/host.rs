@@ -71,7 +71,18 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
-fn without_dot(host: &str) -> &str {
+/// A name or address that a certificate is to be valid for, in the form of [`normalize`] and
+/// without a dot at its end. An IPv6 address needs no brackets, since no port follows it.
+pub(super) fn server_name(text: &str) -> Option<String> {
+    let name = match text.parse::<Ipv6Addr>() {
+        Ok(_) => normalize(&format!("[{text}]")),
+        Err(_) => normalize(text),
+    };
+    name.ok().map(|name| without_dot(&name).to_owned())
+}
+
+/// The host without the dot that marks a name as complete.
+pub(super) fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 

@@ -5,6 +5,8 @@
 #![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
 
 mod acceptor;
+#[cfg(target_os = "linux")]
+pub mod certificates;
 pub mod cli;
 pub mod deaf_port;
 pub mod fencing;
@@ -18,8 +20,13 @@ pub mod queue;
 pub mod redis;
 pub mod relay;
 pub mod secret;
+mod secure_port;
 pub mod servers;
 pub mod shim;
+#[cfg(target_os = "linux")]
+pub mod terminator;
+pub mod transport;
+mod urls;
 pub mod waiters;
 mod wire;
 

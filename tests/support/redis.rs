@@ -7,7 +7,6 @@
 //! first, the kernel kills it (see `process.rs`).
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -19,6 +18,7 @@ use tempfile::TempDir;
 use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
+use super::secure_port::{SecurePort, free_port};
 
 /// A server normally starts in milliseconds; this is for a very busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -29,8 +29,9 @@ const PORT_ATTEMPTS: usize = 20;
 /// One redis-server process.
 pub struct Server {
     directory: TempDir,
-    port: u16,
-    args: Vec<String>,
+    pub(super) port: u16,
+    pub(super) secure: Option<SecurePort>,
+    pub(super) args: Vec<String>,
     environment: Vec<(String, String)>,
     process: Option<Child>,
 }
@@ -66,7 +67,9 @@ impl Server {
             .expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let environment = environment.to_vec();
-        let mut server = Self { directory, port: free_port(), args, environment, process: None };
+        let secure = SecurePort::if_used(directory.path());
+        let port = free_port();
+        let mut server = Self { directory, port, secure, args, environment, process: None };
         server.spawn();
         server
     }
@@ -80,6 +83,7 @@ impl Server {
                 Ok(()) => return,
                 Err(Failure::PortTaken) => {
                     self.port = free_port();
+                    self.secure.iter_mut().for_each(SecurePort::change);
                     self.spawn();
                 }
                 Err(Failure::Other(why)) => self.give_up(&why),
@@ -110,6 +114,7 @@ impl Server {
             ["--daemonize", "no"],
         ];
         let mut args: Vec<_> = defaults.concat().into_iter().map(str::to_owned).collect();
+        args.extend(self.secure.iter().flat_map(SecurePort::args));
         args.extend_from_slice(&self.args);
         let process =
             process::spawn_bound_to_us("redis-server", args, self.environment.clone(), log);
@@ -149,19 +154,6 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// `redis://127.0.0.1:PORT`, with the password if the server was started with `--requirepass`.
-    pub fn url(&self) -> String {
-        match self.password() {
-            Some(password) => format!("redis://:{password}@127.0.0.1:{}", self.port),
-            None => format!("redis://127.0.0.1:{}", self.port),
-        }
-    }
-
-    fn password(&self) -> Option<&str> {
-        let at = self.args.iter().position(|arg| arg == "--requirepass")?;
-        self.args.get(at + 1).map(String::as_str)
     }
 
     /// The path of the Unix socket on which the server listens as well.
@@ -284,10 +276,4 @@ impl Drop for Server {
         // SIGKILL also ends a stopped process, without SIGCONT.
         self.kill();
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback has a free port");
-    listener.local_addr().expect("a bound socket has an address").port()
 }
