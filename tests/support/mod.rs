@@ -17,6 +17,7 @@ pub mod queue;
 pub mod redis;
 pub mod relay;
 pub mod secret;
+pub mod server_program;
 pub mod servers;
 pub mod shim;
 pub mod waiters;

@@ -1,6 +1,7 @@
 //! Several servers at once.
 
 use super::redis::Server;
+use super::server_program::ServerProgram;
 
 /// Several servers.
 pub struct Servers(Vec<Server>);
@@ -14,7 +15,13 @@ impl Servers {
 
     #[track_caller]
     pub fn start_with(count: usize, args: &[&str]) -> Self {
-        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(&[], args)).collect();
+        Self::of(ServerProgram::tested(), count, args)
+    }
+
+    /// The same, of this program.
+    #[track_caller]
+    pub fn of(program: &ServerProgram, count: usize, args: &[&str]) -> Self {
+        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(program, &[], args)).collect();
         servers.iter_mut().for_each(Server::await_ready_or_move);
         Self(servers)
     }
