@@ -5,6 +5,7 @@
 #![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
 
 mod acceptor;
+pub mod capability;
 pub mod cli;
 pub mod fencing;
 pub mod journal;
@@ -22,6 +23,8 @@ pub mod servers;
 pub mod shim;
 pub mod waiters;
 mod wire;
+
+pub(crate) use capability::needs;
 
 use std::thread;
 use std::time::{Duration, Instant};
