@@ -112,6 +112,7 @@ fn nodes_of_a_cluster_are_reported() {
 
 #[test]
 fn the_rights_in_the_readme_suffice_for_several_resources() {
+    support::needs!(Users);
     let servers = Servers::start(3);
     let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
     let mut words = vec!["ACL", "SETUSER", "app"];
