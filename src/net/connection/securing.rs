@@ -17,6 +17,7 @@ impl Connection {
                 // What was decrypted behind the handshake causes no event.
                 socket.is_readable |= socket.stream.has_decrypted();
                 rounds.session(self.node).connected(clock::now());
+                rounds.session(self.node).leads_to(socket.stream.host());
             }
             Ok(false) => rounds.session(self.node).connecting(clock::now(), Phase::Securing),
             Err(error) => {
@@ -28,6 +29,11 @@ impl Connection {
 }
 
 impl Socket {
+    /// Has the address accepted the connection?
+    pub(super) fn has_answered(&self) -> bool {
+        self.is_connected || self.is_securing
+    }
+
     /// Continues the handshake as far as the socket allows. Returns whether it is completed. Its
     /// last message is not flushed then: it is sent together with the greeting.
     fn shake_hands(&mut self) -> io::Result<bool> {
