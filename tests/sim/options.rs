@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) several_permille: u64,
     pub(crate) fence_permille: u64,
     pub(crate) operator_permille: u64,
+    /// How often a thread asks how the servers are set up, instead of for a lock.
+    pub(crate) examine_permille: u64,
     /// The difference of the clients' wall clocks, in microseconds.
     pub(crate) walls_apart: u64,
     /// Milliseconds.
@@ -122,6 +124,7 @@ impl Options {
             several_permille: random.pick(&[0, 0, 400]),
             fence_permille: random.pick(&[0, 0, 300, 1_000]),
             operator_permille: random.pick(&[0, 0, 0, 100]),
+            examine_permille: 0,
             walls_apart: random.pick(&[0, 1_000, 100_000_000]),
             ttl,
             ttls_differ: false,
