@@ -7,8 +7,8 @@
 //! ```
 //!
 //! Without nodes it starts three Redis-like nodes inside this process. It takes no lock and changes
-//! nothing. With nodes of your own it ends with an error if one cannot be reached, or has a warning:
-//! run it before a program is deployed, or now and then.
+//! nothing. With nodes of your own it ends with an error if one cannot be reached, or has a
+//! warning: run it before a program is deployed, or now and then.
 //!
 //! What the warnings depend on besides the nodes are settings of the client: `restart_guard`,
 //! `max_ttl` and `drift_factor`. This program has their defaults.

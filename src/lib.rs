@@ -42,7 +42,7 @@
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
-//! | find out what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`], [`NodeStatus::warnings`] |
+//! | see what a crash costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |

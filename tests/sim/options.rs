@@ -108,10 +108,8 @@ impl Options {
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
         let with_twins = broken_assumption == BrokenAssumption::NoneWithTwins;
-        let nodes = match with_twins {
-            true => random.pick(&[3, 3, 4, 5]),
-            false => random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
-        };
+        let sizes: &[_] = if with_twins { &[3, 3, 4, 5] } else { &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7] };
+        let nodes = random.pick(sizes);
         let mut options = Self {
             broken_assumption,
             mistake,
