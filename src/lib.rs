@@ -42,7 +42,7 @@
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
-//! | see what a crash costs, and what is set up wrong | [`LockClient::nodes`] |
+//! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |
@@ -93,6 +93,8 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
+//! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
+//! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //!
 //! # Platforms
 //!
@@ -139,6 +141,9 @@ mod watchdog;
 
 pub use client::{CancelHandle, LockClient, LockRequest};
 pub use config::Builder;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,

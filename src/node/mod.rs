@@ -25,6 +25,7 @@ mod secret;
 mod server_error;
 mod server_facts;
 mod session;
+mod tls_error;
 mod waiting;
 mod warning;
 
@@ -47,6 +48,7 @@ pub use server_facts::{
     ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role,
 };
 pub use session::{Answer, Session, SessionOptions};
+pub use tls_error::{TlsError, TlsErrorKind};
 pub use warning::{Host, NodeWarning, Standards, judge};
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an

@@ -162,9 +162,14 @@ impl Session {
         }
     }
 
-    /// When the silence becomes too long, and in which phase the session is.
+    /// When the connection, or the attempt to make one, is given up, and the phase it is in.
     pub(super) fn patience(&self) -> Option<(Time, Phase)> {
-        self.silence().map(|since| (since.after(self.options.silence_max), self.phase()))
+        let limit = match self.state {
+            State::Down { .. } => None,
+            State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
+            State::Ready => self.silence().map(|since| since.after(self.options.silence_max)),
+        };
+        limit.map(|limit| (limit, self.phase()))
     }
 
     /// Since when the node has been silent although an answer is missing.

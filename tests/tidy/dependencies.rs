@@ -1,0 +1,29 @@
+//! The dependencies are few, and those of a feature are optional.
+
+use super::root;
+use std::fs;
+
+#[test]
+fn unsafe_code_is_forbidden_and_dependencies_are_few() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let (optional, always): (Vec<_>, Vec<_>) = section
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .partition(|(_, value)| value.contains("optional = true"));
+    let names =
+        |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
+    assert_eq!(names(&optional), ["rustls", "rustls-native-certs", "webpki-roots"]);
+    let others: Vec<&str> =
+        manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
+    let only = [("unix", "rustix"), ("windows", "socket2")];
+    let headings = only.map(|(platform, _)| format!("[target.'cfg({platform})'.dependencies]"));
+    assert_eq!(others, headings);
+    for (heading, (_, name)) in headings.iter().zip(only) {
+        let there = manifest.split(heading).nth(1).unwrap().split("\n[").next().unwrap();
+        assert_eq!(there.matches(" = {").count(), 1, "{there}");
+        assert!(there.contains(&format!("\n{name} = ")), "{there}");
+    }
+}
