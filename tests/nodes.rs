@@ -45,15 +45,16 @@ fn is_given_up(url: &str) -> bool {
 #[test]
 fn a_wrong_missing_or_unwanted_password_is_reported() {
     let server = Server::start(&["--requirepass", "secret"]);
-    let wrong = server.url_of(":wr0ng-one");
+    let port = server.port();
+    let wrong = format!("redis://:wr0ng-one@127.0.0.1:{port}");
     assert_eq!(answered(&wrong, "WRONGPASS"), ServerErrorKind::WrongPassword);
     assert!(is_given_up(&wrong));
     assert!(!asked(&wrong).to_string().contains("wr0ng-one"));
-    let missing = server.url().replace(":secret@", "");
+    let missing = format!("redis://127.0.0.1:{port}");
     assert_eq!(answered(&missing, "NOAUTH"), ServerErrorKind::AuthenticationRequired);
     assert!(is_given_up(&missing));
     let open = Server::start(&[]);
-    let needless = open.url_of(":secret");
+    let needless = format!("redis://:secret@127.0.0.1:{}", open.port());
     assert_eq!(answered(&needless, "ERR AUTH"), ServerErrorKind::WrongPassword);
     let database = format!("{}/99", open.url());
     assert_eq!(answered(&database, "ERR DB index"), ServerErrorKind::NoSuchDatabase);
@@ -66,7 +67,7 @@ fn a_user_without_the_needed_rights_is_reported() {
     server.command(&["ACL", "SETUSER", "reader", "on", ">pw", "~*", "+@all", "-set"]);
     server.command(&["ACL", "SETUSER", "elsewhere", "on", ">pw", "~other:*", "+@all"]);
     for user in ["reader", "elsewhere"] {
-        let url = server.url_of(&format!("{user}:pw"));
+        let url = format!("redis://{user}:pw@127.0.0.1:{}", server.port());
         assert_eq!(answered(&url, "NOPERM"), ServerErrorKind::NoPermission);
         assert!(is_given_up(&url));
     }
@@ -236,7 +237,7 @@ fn each_node_has_its_own_report() {
     assert!(texts[2].starts_with("server error: OOM command not allowed"), "{error}");
     assert_eq!(texts[3..], ["refused", "granted"]);
     for (report, server) in error.reports().iter().zip(servers.iter()) {
-        assert_eq!(*report.url, format!("{}/0", server.url()));
+        assert_eq!(*report.url, format!("redis://127.0.0.1:{}/0", server.port()));
         assert!(error.to_string().contains(&*report.url));
     }
     assert!(gone(&servers[4..], "lock:asked"));
@@ -248,7 +249,7 @@ fn nodes_returns_the_status_of_each_node() {
     let client = with_long_timeout(servers.urls()).build().unwrap();
     let version = servers[0].command(&["INFO", "server"]).field("redis_version");
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
-        assert_eq!(*status.url, format!("{}/0", server.url()));
+        assert_eq!(*status.url, format!("redis://127.0.0.1:{}/0", server.port()));
         assert!(status.is_connected && status.last_error.is_none());
         assert_eq!(status.server.as_deref(), Some("redis"));
         assert_eq!(status.version, version);
