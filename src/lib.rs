@@ -153,8 +153,13 @@ pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 pub use name::Name;
-pub use node::{NodeStatus, QueueSupport};
+pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use released::Released;
+
+/// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role and its clock.
+pub mod status {
+    pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
+}
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]

@@ -163,9 +163,7 @@ impl fmt::Display for NodeUrl {
         let database = self.database;
         match &self.address {
             Address::Tcp { host, port } => {
-                // Only an IPv6 address contains a colon.
-                let (open, close) = if host.contains(':') { ("[", "]") } else { ("", "") };
-                write!(f, "{open}{host}{close}:{port}/{database}")?;
+                write!(f, "{}:{port}/{database}", host::in_url(host))?;
                 match &self.server_name {
                     Some(name) if name != host::without_dot(host) => {
                         write!(f, "?server_name={}", percent::encode(name.as_bytes(), b":"))

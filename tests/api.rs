@@ -34,6 +34,7 @@ mod late;
 mod leave;
 mod lock;
 mod node_events;
+mod node_warnings;
 mod nodes;
 mod permits;
 mod queue;

@@ -147,6 +147,12 @@ fn invalid_settings_are_refused_and_named() {
         // Less than two rounds.
         ("waiter_lease", new().node_timeout(second).waiter_lease(second * 2 - tick)),
         ("waiter_lease", new().node_timeout(second).waiter_lease(second).queue(false)),
+        ("connect_timeout", new().connect_timeout(zero)),
+        ("connect_timeout", new().connect_timeout(day)),
+        ("tcp_keepalive", new().tcp_keepalive(second - tick)),
+        ("tcp_keepalive", new().tcp_keepalive(Some(day))),
+        ("tcp_user_timeout", new().tcp_user_timeout(zero)),
+        ("tcp_user_timeout", new().tcp_user_timeout(Duration::MAX)),
     ];
     for (expected, builder) in table {
         match refused(builder) {

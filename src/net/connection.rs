@@ -1,19 +1,25 @@
 //! The connection to one node: its socket is opened and closed as the session requires.
 
+mod connecting;
+mod earlier;
 mod securing;
 
-use super::Endpoint;
-use super::resolver::{Found, Resolver};
-use super::stream::{Received, Stream, Target, literal};
+use super::addresses::{Addresses, History};
+use super::resolver::Found;
+use super::stream::{Received, Stream};
+use super::{ConnectOptions, Endpoint};
 use crate::clock;
-use crate::engine::Node;
-use crate::node::{NodeError, Phase, Rounds};
-use crate::node_url::Address;
+use crate::engine::{NODES_MAX, Node};
+use crate::node::{NodeError, Rounds};
+use earlier::Earlier;
+use mio::Token;
 use mio::event::Event;
-use mio::{Registry, Token};
-use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+
+/// A socket's token is its node's index plus a multiple of this. The waker has the first number
+/// that is no index.
+const TOKENS: usize = NODES_MAX + 1;
 
 /// How often one socket is read before the next node's socket.
 const READS_MAX: usize = 16;
@@ -23,13 +29,23 @@ const READS_MAX: usize = 16;
 pub(super) struct Connection {
     node: Node,
     endpoint: Endpoint,
+    options: ConnectOptions,
     socket: Option<Socket>,
+    /// Sockets that other addresses of the node's name have not answered yet. There are none
+    /// without `socket`, and none when it is connected.
+    earlier: Earlier,
     lookup: Lookup,
+    history: History,
+    /// How many sockets there were.
+    sockets: usize,
 }
 
 #[derive(Debug)]
 struct Socket {
     stream: Stream,
+    token: Token,
+    /// The address, if the node's name has it.
+    address: Option<SocketAddr>,
     /// Is it connected, and the TLS handshake, if there is one, completed?
     is_connected: bool,
     /// Is the TLS handshake running?
@@ -51,21 +67,37 @@ struct Socket {
 enum Lookup {
     None,
     Running,
-    /// Addresses that were not tried yet.
-    Found(VecDeque<SocketAddr>),
+    Found(Addresses),
 }
 
 impl Connection {
-    pub(super) fn new(node: Node, endpoint: Endpoint) -> Self {
-        Self { node, endpoint, socket: None, lookup: Lookup::None }
+    pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
+        Self {
+            node,
+            endpoint,
+            options,
+            socket: None,
+            earlier: Earlier::default(),
+            lookup: Lookup::None,
+            history: History::default(),
+            sockets: 0,
+        }
+    }
+
+    /// The index of the node whose socket has this token.
+    pub(super) fn index(token: Token) -> usize {
+        token.0 % TOKENS
     }
 
     pub(super) fn record_readiness(&mut self, event: &Event) {
-        if let Some(socket) = &mut self.socket {
+        let Some(socket) = &mut self.socket else { return };
+        if socket.token == event.token() {
             socket.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
             socket.is_writable |=
                 event.is_writable() || event.is_write_closed() || event.is_error();
             socket.is_finished |= event.is_read_closed() || event.is_error();
+        } else {
+            self.earlier.wake();
         }
     }
 
@@ -92,7 +124,8 @@ impl Connection {
     pub(super) fn resolved<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
-                self.lookup = Lookup::Found(addresses.into());
+                let timeout = self.options.timeout;
+                self.lookup = Lookup::Found(Addresses::new(&addresses, &self.history, timeout));
             }
             other => {
                 self.lookup = Lookup::None;
@@ -165,129 +198,6 @@ impl Connection {
                 }
             }
         }
-    }
-
-    /// Closes, opens or finishes opening the socket, as the session requires.
-    pub(super) fn follow_session<W>(
-        &mut self,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        if rounds.session(self.node).is_down() {
-            self.close(registry);
-            let now = clock::now();
-            if rounds.session(self.node).wants_connection(now) {
-                rounds.session(self.node).connecting(now, Phase::Connecting);
-                self.connect(rounds, registry, resolver);
-            }
-            return;
-        }
-        match &self.socket {
-            None => self.connect(rounds, registry, resolver),
-            Some(socket) if socket.is_securing => self.secure(rounds),
-            Some(socket) if !socket.is_connected && socket.is_writable => {
-                self.finish_connecting(rounds, registry, resolver);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// Closes the socket, if there is one.
-    pub(super) fn close(&mut self, registry: &Registry) {
-        if let Some(socket) = self.socket.take() {
-            socket.stream.close(registry);
-            // The name is resolved again for the next connection: it may mean another host by then.
-            if socket.is_connected && !matches!(self.lookup, Lookup::Running) {
-                self.lookup = Lookup::None;
-            }
-        }
-    }
-
-    /// Begins to connect to the next address, or to resolve the name.
-    fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
-        let target = match (literal(&self.endpoint.address), &mut self.lookup) {
-            (Some(target), _) => target,
-            (None, Lookup::Found(addresses)) => match addresses.pop_front() {
-                Some(address) => Target::Tcp(address),
-                None => {
-                    // All addresses were tried.
-                    self.lookup = Lookup::None;
-                    return self.resolve(rounds, resolver);
-                }
-            },
-            (None, Lookup::None | Lookup::Running) => return self.resolve(rounds, resolver),
-        };
-        let tls = self.endpoint.tls.as_ref();
-        match Stream::connect(&target, tls, registry, Token(self.node.index())) {
-            Ok(stream) => {
-                let session = rounds.session(self.node);
-                session.connecting(clock::now(), Phase::Connecting);
-                self.socket = Some(Socket {
-                    stream,
-                    is_connected: false,
-                    is_securing: false,
-                    has_received: false,
-                    is_readable: false,
-                    is_writable: false,
-                    has_more: false,
-                    is_finished: false,
-                });
-            }
-            Err(error) => self.connect_failed(&error, rounds, registry, resolver),
-        }
-    }
-
-    fn resolve<W>(&mut self, rounds: &mut Rounds<W>, resolver: &Resolver) {
-        rounds.session(self.node).connecting(clock::now(), Phase::Resolving);
-        let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
-        else {
-            return;
-        };
-        match resolver.look_up(self.node.index(), host, *port) {
-            Ok(()) => self.lookup = Lookup::Running,
-            Err(error) => {
-                let text = format!("no thread for the lookup: {error}");
-                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
-            }
-        }
-    }
-
-    fn finish_connecting<W>(
-        &mut self,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        let Some(socket) = &mut self.socket else { return };
-        match socket.stream.is_connected() {
-            None => socket.is_writable = false,
-            Some(Ok(())) => {
-                socket.is_securing = true;
-                self.secure(rounds);
-            }
-            Some(Err(error)) => {
-                self.close(registry);
-                self.connect_failed(&error, rounds, registry, resolver);
-            }
-        }
-    }
-
-    /// Connecting failed: tries the next address, if the name has another.
-    fn connect_failed<W>(
-        &mut self,
-        error: &io::Error,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        if matches!(&self.lookup, Lookup::Found(addresses) if !addresses.is_empty()) {
-            return self.connect(rounds, registry, resolver);
-        }
-        if !matches!(self.lookup, Lookup::Running) {
-            self.lookup = Lookup::None;
-        }
-        rounds.closed(clock::now(), self.node, securing::unreachable(error));
     }
 }
 

@@ -6,6 +6,8 @@ mod tls;
 #[cfg(feature = "tls")]
 mod tls;
 
+use super::SocketOptions;
+use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -61,6 +63,16 @@ impl Stream {
     /// Has the socket been connected? `None` if that is not known yet: a wake-up is only a hint.
     pub(super) fn is_connected(&self) -> Option<io::Result<()>> {
         self.socket.is_connected()
+    }
+
+    /// Sets the options that a TCP socket has.
+    pub(super) fn set_options(&self, options: SocketOptions) {
+        self.socket.set_options(options);
+    }
+
+    /// The machine at the other end, if it is known.
+    pub(super) fn host(&self) -> Option<Host> {
+        self.socket.host()
     }
 
     /// Is there still a handshake to be made? Until it is, only [`flush`](Self::flush) and
@@ -167,6 +179,27 @@ impl Socket {
             (Ok(None), Ok(())) => Some(self.prepare()),
             (Ok(None), Err(error)) if error.kind() == io::ErrorKind::NotConnected => None,
             (Ok(None), Err(error)) => Some(Err(error)),
+        }
+    }
+
+    /// Sets the options that a TCP socket has.
+    fn set_options(&self, options: SocketOptions) {
+        match self {
+            Self::Tcp(stream) => options.set_on(stream),
+            #[cfg(unix)]
+            Self::Unix(_) => {}
+        }
+    }
+
+    /// The machine at the other end, if it is known.
+    fn host(&self) -> Option<Host> {
+        match self {
+            Self::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => Some(Host::HERE),
         }
     }
 

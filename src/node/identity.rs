@@ -58,13 +58,7 @@ impl Introduction {
 impl Identity {
     pub(super) fn from_info(info: &[u8]) -> Self {
         let info = String::from_utf8_lossy(info);
-        let field = |name: &str| {
-            info.lines()
-                .filter_map(|line| line.trim_end().split_once(':'))
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_owned())
-                .filter(|value| !value.is_empty() && value.len() <= 128)
-        };
+        let field = |name| info_field(&info, name).map(str::to_owned);
         let version = field("redis_version");
         let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
         // Since Redis 7. With it, all clients compute the same start time whenever they ask;
@@ -87,4 +81,11 @@ impl Identity {
         let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
         Self { server: shown(self.server), version: shown(self.version), ..self }
     }
+}
+
+/// The value of a field in the answer to `INFO`.
+pub(super) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = info.lines().filter_map(|line| line.trim_end().split_once(':'));
+    let (_, value) = fields.find(|(key, _)| *key == name)?;
+    Some(value).filter(|value| !value.is_empty() && value.len() <= 128)
 }

@@ -131,8 +131,8 @@ pub enum Phase {
     Resolving,
     /// The connection.
     Connecting,
-    /// The TLS handshake. Redis does not answer it at a port without TLS, so this may also mean that
-    /// the URL should begin with `redis://`, or name another port.
+    /// The TLS handshake. Redis does not answer it at a port without TLS, so this may also mean
+    /// that the URL should begin with `redis://`, or name another port.
     Securing,
     /// The answer to the greeting: credentials, database, version.
     Greeting,

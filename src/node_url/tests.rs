@@ -82,6 +82,13 @@ fn urls_are_read_and_shown() {
         ("redis://:@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://[::1]", tcp("::1", 6379), (None, None), 0, "redis://[::1]:6379/0"),
+        (
+            "redis://[fe80::1%25eth0]:7",
+            tcp("fe80::1%eth0", 7),
+            (None, None),
+            0,
+            "redis://[fe80::1%25eth0]:7/0",
+        ),
         ("redis://[0::1]:7/3", tcp("::1", 7), (None, None), 3, "redis://[::1]:7/3"),
         ("redis://%75ser:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
         ("redis://%40:@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40:@h:6379/0"),

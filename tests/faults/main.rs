@@ -5,6 +5,7 @@
 mod support;
 
 mod clocks;
+mod connecting;
 mod cuts;
 mod descriptors;
 #[cfg(target_os = "linux")] // its shim calls Linux itself, and it reads /proc

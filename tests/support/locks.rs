@@ -64,6 +64,14 @@ pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
     }
 }
 
+/// The value of the key, which a majority has and this node may get a little later.
+#[track_caller]
+pub fn await_value(server: &Server, key: impl AsRef<[u8]>) -> Vec<u8> {
+    let key = key.as_ref();
+    assert!(eventually(LIMIT, || value(server, key).is_some()), "the node has no such key");
+    value(server, key).expect("it does not expire meanwhile")
+}
+
 /// The milliseconds that the key has left; negative if it has no ttl or does not exist.
 #[track_caller]
 pub fn pttl(server: &Server, key: impl AsRef<[u8]>) -> i64 {

@@ -8,6 +8,7 @@ mod acceptor;
 #[cfg(target_os = "linux")]
 pub mod certificates;
 pub mod cli;
+pub mod deaf_port;
 pub mod fencing;
 pub mod journal;
 pub mod locks;

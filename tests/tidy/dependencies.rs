@@ -18,8 +18,12 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     assert_eq!(names(&optional), ["rustls", "rustls-native-certs", "webpki-roots"]);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
-    assert_eq!(others, ["[target.'cfg(unix)'.dependencies]"]);
-    let on_unix = manifest.split(others[0]).nth(1).unwrap().split("\n[").next().unwrap();
-    assert_eq!(on_unix.matches(" = {").count(), 1, "{on_unix}");
-    assert!(on_unix.contains("\nrustix = "), "{on_unix}");
+    let only = [("unix", "rustix"), ("windows", "socket2")];
+    let headings = only.map(|(platform, _)| format!("[target.'cfg({platform})'.dependencies]"));
+    assert_eq!(others, headings);
+    for (heading, (_, name)) in headings.iter().zip(only) {
+        let there = manifest.split(heading).nth(1).unwrap().split("\n[").next().unwrap();
+        assert_eq!(there.matches(" = {").count(), 1, "{there}");
+        assert!(there.contains(&format!("\n{name} = ")), "{there}");
+    }
 }

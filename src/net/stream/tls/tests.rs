@@ -1,125 +1,15 @@
 //! TLS between a socket of the client and a server in the same thread.
 
-use super::super::{Stream, Target};
+mod pair;
+
 use super::*;
 use crate::node::TlsErrorKind;
-use mio::{Poll, Token};
-use rcgen::{CertificateParams, KeyPair};
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{HandshakeKind, RootCertStore, ServerConfig, ServerConnection};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use pair::{Configs, Pair, passing};
+use rustls::HandshakeKind;
+use std::net::Shutdown;
 
 /// More than a record, and more than is encrypted at a time.
 const LARGE: usize = 5 * UNSENT_MAX / 2;
-
-/// A client's stream and its server.
-struct Pair {
-    client: Stream,
-    server: ServerConnection,
-    peer: TcpStream,
-    _poll: Poll,
-}
-
-/// Configurations of a client and of a server that it trusts.
-struct Configs {
-    client: Arc<ClientConfig>,
-    server: ServerConfig,
-}
-
-impl Configs {
-    fn new() -> Self {
-        let key = KeyPair::generate().expect("a key");
-        let params = CertificateParams::new(vec!["a.test".to_owned()]).expect("a name");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut roots = RootCertStore::empty();
-        roots.add(certificate.der().clone()).expect("a certificate");
-        let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let key = PrivateKeyDer::try_from(key.serialize_der()).expect("PKCS 8");
-        let server = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("versions")
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], key)
-            .expect("they fit");
-        Self { client: Arc::new(client), server }
-    }
-
-    /// A connected socket, and a handshake that has not begun.
-    fn connect(&self) -> Pair {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = Target::Tcp(listener.local_addr().expect("an address"));
-        let target = TlsTarget::new(Arc::clone(&self.client), "a.test").expect("a name");
-        let poll = Poll::new().expect("a poll");
-        let client = Stream::connect(&address, Some(&target), poll.registry(), Token(0));
-        let client = client.expect("a socket");
-        let (peer, _) = listener.accept().expect("a connection");
-        peer.set_nonblocking(true).expect("a socket");
-        while client.is_connected().is_none() {}
-        let server = ServerConnection::new(Arc::new(self.server.clone())).expect("a server");
-        Pair { client, server, peer, _poll: poll }
-    }
-
-    /// A connection whose handshake is completed.
-    fn secured(&self) -> Pair {
-        let mut pair = self.connect();
-        while pair.client.is_handshaking() || pair.server.is_handshaking() {
-            pair.advance();
-        }
-        pair
-    }
-}
-
-impl Pair {
-    /// Moves what there is to move in each direction.
-    fn advance(&mut self) {
-        passing(self.client.flush());
-        self.serve();
-        if self.client.is_handshaking() {
-            passing(self.client.receive().map(drop));
-        }
-    }
-
-    /// The server reads and writes what it can.
-    fn serve(&mut self) {
-        while passing(self.server.read_tls(&mut self.peer).map(|count| assert_ne!(count, 0))) {
-            self.server.process_new_packets().expect("the client speaks TLS");
-        }
-        while self.server.wants_write() && passing(self.server.write_tls(&mut self.peer).map(drop))
-        {
-        }
-    }
-
-    /// The server sends these bytes.
-    fn say(&mut self, bytes: &[u8]) {
-        self.server.writer().write_all(bytes).expect("it is buffered");
-        self.serve();
-    }
-
-    /// Reads until there is something else than nothing.
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
-        loop {
-            match self.client.read(buffer) {
-                Ok(Received::Bytes { count: 0, .. }) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                other => return other,
-            }
-        }
-    }
-}
-
-/// Did it succeed? It may also have found the socket not ready.
-fn passing(result: io::Result<()>) -> bool {
-    match result {
-        Ok(()) => true,
-        Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-        Err(error) => panic!("{error}"),
-    }
-}
 
 fn problem(error: &io::Error) -> &TlsError {
     error.get_ref().and_then(|error| error.downcast_ref()).unwrap_or_else(|| panic!("{error}"))
@@ -331,15 +221,17 @@ fn the_next_connection_resumes_the_session() {
 
 #[test]
 fn closing_sends_a_notice() {
-    let mut pair = Configs::new().secured();
-    let Pair { client, server, peer, _poll: poll } = &mut pair;
-    let mut client = std::mem::replace(client, Configs::new().connect().client);
+    let Pair { mut client, mut server, mut peer, poll } = Configs::new().secured();
     client.write(b"DEL key\r\n").expect("the socket takes it");
     client.close(poll.registry());
     peer.set_nonblocking(false).expect("a socket");
     let mut bytes = Vec::new();
     while bytes.is_empty() || !server.process_new_packets().expect("TLS").peer_has_closed() {
-        assert_ne!(server.read_tls(peer).expect("a record"), 0, "the notice is before the end");
+        assert_ne!(
+            server.read_tls(&mut peer).expect("a record"),
+            0,
+            "the notice is before the end"
+        );
         server.process_new_packets().expect("TLS");
         let _ = server.reader().read_to_end(&mut bytes);
     }
