@@ -42,8 +42,10 @@
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
+//! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
-//! | test a program, use one node, call it from tokio | [`guide::recipes`] |
+//! | test a program, call it from tokio | [`guide::recipes`] |
+//! | use one server, or go from one to three | [`guide::one_server`] |
 //!
 //! # Guarantees
 //!

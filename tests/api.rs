@@ -33,6 +33,7 @@ mod keep_loss;
 mod late;
 mod leave;
 mod lock;
+mod more_nodes;
 mod node_events;
 mod node_warnings;
 mod nodes;

@@ -110,7 +110,10 @@ fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
     let client = all_nodes_client([server.url_of(&format!(":{SECRET}"))]);
     let error = client.lock("renamed", LONG).unwrap_err();
-    assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
+    let text = shown(&error);
+    // The quotation marks differ, and some versions quote the arguments too.
+    assert!(text.contains("ERR unknown command") && text.contains("AUTH"), "{error}");
+    assert!(!text.contains(SECRET), "{error}");
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);

@@ -60,15 +60,18 @@ impl Identity {
         let info = String::from_utf8_lossy(info);
         let field = |name| info_field(&info, name).map(str::to_owned);
         let version = field("redis_version");
+        // Redict sends no `server_name`, Redis none either. Redict and Valkey answer a Redis
+        // version as well, for programs that look for one.
+        let redict = field("redict_version");
+        let unnamed = if redict.is_some() { "redict" } else { "redis" };
         let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
-        // Since Redis 7. With it, all clients compute the same start time whenever they ask;
+        // Since Redis 6.2. With it, all clients compute the same start time whenever they ask;
         // without it, a start time that is up to a second later.
         let time = field("server_time_usec").and_then(|micros| micros.parse::<u64>().ok());
         let fraction = Duration::from_micros(time.map_or(0, |micros| micros % 1_000_000));
         Self {
-            server: field("server_name").or_else(|| version.is_some().then(|| "redis".to_owned())),
-            // Valkey answers a Redis version as well, for programs that look for one.
-            version: field("valkey_version").or(version),
+            server: field("server_name").or_else(|| version.is_some().then(|| unnamed.to_owned())),
+            version: field("valkey_version").or(redict).or(version),
             run_id: field("run_id"),
             uptime: whole.map(|seconds| Duration::from_secs(seconds).saturating_add(fraction)),
             connection: None,

@@ -115,8 +115,12 @@ pub struct ClockDifference {
 
 impl fmt::Display for ClockDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let way = if self.is_ahead { "ahead" } else { "behind" };
-        write!(f, "{:.1?} (±{:.1?}) {way}", self.by, self.error)
+        let Self { by, is_ahead, error } = self;
+        match is_ahead {
+            _ if by <= error => write!(f, "no difference (±{error:.1?})"),
+            true => write!(f, "{by:.1?} (±{error:.1?}) ahead"),
+            false => write!(f, "{by:.1?} (±{error:.1?}) behind"),
+        }
     }
 }
 

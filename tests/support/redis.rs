@@ -1,4 +1,5 @@
-//! Real redis-server processes, each on a free loopback port with its own directory.
+//! Real servers: processes of redis-server or of another program, each on a free loopback port
+//! with its own directory.
 //!
 //! A server is ready when it replies on the Unix socket in its directory. Its port is no proof:
 //! another test's server may have taken it first.
@@ -21,6 +22,7 @@ use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
 use super::secure_port::{SecurePort, free_port};
+use super::server_program::ServerProgram;
 
 /// A server normally starts in milliseconds; this is for a very busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -30,6 +32,7 @@ const PORT_ATTEMPTS: usize = 20;
 
 /// One redis-server process.
 pub struct Server {
+    program: ServerProgram,
     directory: TempDir,
     pub(super) port: u16,
     pub(super) secure: Option<SecurePort>,
@@ -55,7 +58,7 @@ impl Server {
     /// The same, with additional environment variables.
     #[track_caller]
     pub fn start_in(environment: &[(String, String)], args: &[&str]) -> Self {
-        let mut server = Self::launch(environment, args);
+        let mut server = Self::launch(ServerProgram::tested(), environment, args);
         server.await_ready_or_move();
         server
     }
@@ -64,7 +67,7 @@ impl Server {
     #[cfg(target_os = "linux")]
     #[track_caller]
     pub fn start_tls(identity: &Identity, settings: &[&str]) -> Self {
-        let mut server = Self::prepare(&[], &[]);
+        let mut server = Self::prepare(ServerProgram::tested(), &[], &[]);
         server.secure = Some(SecurePort::new(server.directory.path(), identity, settings));
         server.spawn();
         server.await_ready_or_move();
@@ -73,22 +76,26 @@ impl Server {
 
     /// The first half of [`Server::start`]: the process runs, but may not reply yet.
     #[track_caller]
-    pub(super) fn launch(environment: &[(String, String)], args: &[&str]) -> Self {
-        let mut server = Self::prepare(environment, args);
+    pub(super) fn launch(
+        program: &ServerProgram,
+        environment: &[(String, String)],
+        args: &[&str],
+    ) -> Self {
+        let mut server = Self::prepare(program, environment, args);
         server.spawn();
         server
     }
 
-    fn prepare(environment: &[(String, String)], args: &[&str]) -> Self {
+    fn prepare(program: &ServerProgram, environment: &[(String, String)], args: &[&str]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("redlatch-redis-")
             .tempdir()
             .expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let environment = environment.to_vec();
+        let (program, environment) = (program.clone(), environment.to_vec());
         let secure = SecurePort::if_used(directory.path());
         let port = free_port();
-        Self { directory, port, secure, args, environment, process: None }
+        Self { program, directory, port, secure, args, environment, process: None }
     }
 
     /// The second half: waits until the server replies. Uses another port if this one was taken by
@@ -111,7 +118,7 @@ impl Server {
 
     #[track_caller]
     fn give_up(&self, why: &str) -> ! {
-        panic!("redis-server {:?} did not start: {why}\nits log:\n{}", self.args, self.log())
+        panic!("{} {:?} did not start: {why}\nits log:\n{}", self.program, self.args, self.log())
     }
 
     #[track_caller]
@@ -133,13 +140,10 @@ impl Server {
         let mut args: Vec<_> = defaults.concat().into_iter().map(str::to_owned).collect();
         args.extend(self.secure.iter().flat_map(SecurePort::args));
         args.extend_from_slice(&self.args);
-        let process =
-            process::spawn_bound_to_us("redis-server", args, self.environment.clone(), log);
+        let path = self.program.path().to_owned();
+        let process = process::spawn_bound_to_us(path, args, self.environment.clone(), log);
         self.process = Some(process.unwrap_or_else(|error| {
-            panic!(
-                "redis-server cannot be run ({error}): these tests need the real one, for instance \
-                 from the package `redis-server` of Debian and Ubuntu"
-            )
+            panic!("{} cannot be run: {error}", self.program);
         }));
     }
 

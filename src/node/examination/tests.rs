@@ -112,7 +112,8 @@ fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
     assert_eq!((same.by, same.error), (Duration::ZERO, Duration::from_millis(2)));
     assert_eq!((ahead.by, ahead.is_ahead), (Duration::from_secs(1), true));
     assert_eq!((behind.by, behind.is_ahead), (Duration::from_millis(1), false));
-    assert_eq!(behind.to_string(), "1.0ms (±2.0ms) behind");
+    assert_eq!(ahead.to_string(), "1.0s (±2.0ms) ahead");
+    assert_eq!(behind.to_string(), "no difference (±2.0ms)");
 }
 
 #[test]
