@@ -4,17 +4,21 @@ mod check;
 mod connections;
 mod nodes;
 mod threads;
+#[cfg(feature = "tls")]
+mod tls;
 mod waiting;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::{Event, Listener};
-use crate::net::ConnectOptions;
+use crate::net::{ConnectOptions, TlsTarget};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
 use connections::ConnectionSettings;
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
+#[cfg(feature = "tls")]
+pub use tls::TlsSettings;
 
 /// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
 /// for a silent node take memory.
@@ -62,12 +66,16 @@ pub struct Builder {
     fencing_expiry: Option<Duration>,
     connections: ConnectionSettings,
     listener: Option<Listener>,
+    #[cfg(feature = "tls")]
+    tls: TlsSettings,
 }
 
 /// Settings that have been checked.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) urls: Vec<NodeUrl>,
+    /// How the connections are secured, in the order of the URLs.
+    pub(crate) tls: Vec<Option<TlsTarget>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
@@ -102,6 +110,8 @@ impl Builder {
             fencing_expiry: None,
             connections: ConnectionSettings::default(),
             listener: None,
+            #[cfg(feature = "tls")]
+            tls: TlsSettings::default(),
         }
     }
 

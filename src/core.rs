@@ -15,7 +15,7 @@ use crate::config::Settings;
 use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
-use crate::net::Net;
+use crate::net::{Endpoint, Net};
 use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
 use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
@@ -50,9 +50,9 @@ impl Core {
     ///
     /// The operating system refuses a poll, or a thread for the connections.
     pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
-        let nodes = settings.urls.iter().map(|url| {
-            let address = url.address().clone();
-            (address, Session::new(session_options(url, &settings)))
+        let nodes = settings.urls.iter().zip(&settings.tls).map(|(url, tls)| {
+            let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
+            (endpoint, Session::new(session_options(url, &settings)))
         });
         let (nodes, patience) = (nodes.collect(), settings.rules.node_timeout);
         let owner_process = Arc::new(OwnerProcess::here());

@@ -91,6 +91,8 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
+//! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
+//! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //!
 //! # Platforms
 //!
@@ -137,6 +139,9 @@ mod watchdog;
 
 pub use client::{CancelHandle, LockClient, LockRequest};
 pub use config::Builder;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,

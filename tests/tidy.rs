@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
 #[path = "tidy/programs.rs"]
 mod programs;
 
@@ -87,6 +89,14 @@ fn only_net_names_sockets() {
     let words = ["mio::", "std::net", "std::os::unix::net", "rustix::net", "socket2"];
     let found = mentions(&words, |source| !source.is_in("net") && !may.contains(&&*source.path));
     assert_none("only src/net may name mio or std::net", &found);
+}
+
+#[test]
+fn only_net_and_the_settings_name_rustls() {
+    let words = ["rustls::", "rustls_native_certs::", "webpki_roots::", "rustls {"];
+    let found =
+        mentions(&words, |source| !source.is_in("net/stream") && !source.is_in("config/tls"));
+    assert_none("only src/net/stream and src/config/tls.rs may name rustls", &found);
 }
 
 #[test]
@@ -263,24 +273,6 @@ fn nothing_newer_than_the_declared_rust_is_used() {
         }
     }
     assert_none("no let-chains before Rust 1.88", &broken);
-}
-
-#[test]
-fn unsafe_code_is_forbidden_and_dependencies_are_few() {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    assert!(manifest.contains("unsafe_code = \"forbid\""));
-    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    let names: Vec<&str> =
-        section.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
-    assert_eq!(names, ["crossbeam-channel", "getrandom", "mio"]);
-    let others: Vec<&str> = manifest
-        .lines()
-        .filter(|line| line.contains("dependencies]") && line.contains('.'))
-        .collect();
-    assert_eq!(others, ["[target.'cfg(unix)'.dependencies]"]);
-    let on_unix = manifest.split(others[0]).nth(1).unwrap().split("\n[").next().unwrap();
-    assert_eq!(on_unix.matches(" = {").count(), 1, "{on_unix}");
-    assert!(on_unix.contains("\nrustix = "), "{on_unix}");
 }
 
 #[test]

@@ -34,8 +34,14 @@ impl Builder {
         self.check_names()?;
         let connecting = self.connections.check(self.node_timeout)?;
         let fencing_expiry = self.check_fencing_expiry()?;
+        #[cfg(feature = "tls")]
+        let tls = self.tls.targets(&urls).map_err(ConfigError::Tls)?;
+        // No URL wants TLS then: the parser refuses it.
+        #[cfg(not(feature = "tls"))]
+        let tls = urls.iter().map(|_| None).collect();
         Ok(Settings {
             urls,
+            tls,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,
             key_prefix: self.key_prefix,

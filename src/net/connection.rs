@@ -2,19 +2,19 @@
 
 mod connecting;
 mod earlier;
+mod securing;
 
-use super::ConnectOptions;
 use super::addresses::{Addresses, History};
 use super::resolver::Found;
-use super::stream::Stream;
+use super::stream::{Received, Stream};
+use super::{ConnectOptions, Endpoint};
 use crate::clock;
 use crate::engine::{NODES_MAX, Node};
 use crate::node::{NodeError, Rounds};
-use crate::node_url::Address;
 use earlier::Earlier;
 use mio::Token;
 use mio::event::Event;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
 
 /// A socket's token is its node's index plus a multiple of this. The waker has the first number
@@ -28,7 +28,7 @@ const READS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct Connection {
     node: Node,
-    address: Address,
+    endpoint: Endpoint,
     options: ConnectOptions,
     socket: Option<Socket>,
     /// Sockets that other addresses of the node's name have not answered yet. There are none
@@ -46,7 +46,12 @@ struct Socket {
     token: Token,
     /// The address, if the node's name has it.
     address: Option<SocketAddr>,
+    /// Is it connected, and the TLS handshake, if there is one, completed?
     is_connected: bool,
+    /// Is the TLS handshake running?
+    is_securing: bool,
+    /// Has the peer sent anything?
+    has_received: bool,
     /// The last known readiness. Events are edge-triggered: readiness is reported once, so it must
     /// be remembered until a read or write would block.
     is_readable: bool,
@@ -66,10 +71,10 @@ enum Lookup {
 }
 
 impl Connection {
-    pub(super) fn new(node: Node, address: Address, options: ConnectOptions) -> Self {
+    pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
         Self {
             node,
-            address,
+            endpoint,
             options,
             socket: None,
             earlier: Earlier::default(),
@@ -143,15 +148,18 @@ impl Connection {
             // After the read: a time before it would make a round look shorter than it was.
             let now = clock::now();
             match result {
-                Ok(0) => {
-                    let text = "closed by the server".to_owned();
-                    rounds.closed(now, self.node, NodeError::Disconnected(text));
+                Ok(Received::End) => {
+                    let problem = socket.loss(None);
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
-                Ok(count) => {
-                    // A short read: the socket is drained, and the next byte causes an event.
-                    socket.is_readable = count == buffer.len() || socket.is_finished;
-                    rounds.received(now, self.node, &buffer[..count]);
+                Ok(Received::Bytes { count, is_drained }) => {
+                    // Nothing is left: the next byte causes an event.
+                    socket.is_readable = !is_drained || socket.is_finished;
+                    if count > 0 {
+                        socket.has_received = true;
+                        rounds.received(now, self.node, &buffer[..count]);
+                    }
                     if rounds.session(self.node).is_down() {
                         return;
                     }
@@ -161,18 +169,20 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    rounds.closed(now, self.node, NodeError::Disconnected(error.to_string()));
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
             }
         }
     }
 
-    /// Writes the session's pending output.
+    /// Writes the session's pending output, and what is encrypted and was not sent.
     pub(super) fn write<W>(&mut self, rounds: &mut Rounds<W>) {
         while let Some(socket) = &mut self.socket {
             let session = rounds.session(self.node);
-            if !socket.is_connected || !socket.is_writable || session.output().is_empty() {
+            let is_any = !session.output().is_empty() || socket.stream.has_unsent();
+            if !socket.is_connected || !socket.is_writable || !is_any {
                 return;
             }
             match socket.stream.write(session.output()) {
@@ -182,8 +192,8 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let error = NodeError::Disconnected(error.to_string());
-                    rounds.closed(clock::now(), self.node, error);
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(clock::now(), self.node, problem);
                     return;
                 }
             }

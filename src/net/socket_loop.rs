@@ -1,16 +1,15 @@
 //! The event loop: the sockets of all nodes and one poll over them. It decides nothing about locks:
 //! [`Rounds`] knows what to write and what the replies mean.
 
-use super::ConnectOptions;
 use super::change_queue::ChangeQueue;
 use super::connection::Connection;
 use super::follower::Follower;
 use super::leader_followers::EventLoop;
 use super::resolver::Resolver;
+use super::{ConnectOptions, Endpoint};
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{RoundResult, Rounds};
-use crate::node_url::Address;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -247,8 +246,8 @@ impl Drop for SocketLoop {
 }
 
 /// A connection that is not open yet to each of these nodes.
-pub(super) fn connections(addresses: Vec<Address>, options: ConnectOptions) -> Vec<Connection> {
-    let nodes = addresses.into_iter().enumerate();
-    let new = |(index, address)| Connection::new(Node::new(index), address, options);
+pub(super) fn connections(endpoints: Vec<Endpoint>, options: ConnectOptions) -> Vec<Connection> {
+    let nodes = endpoints.into_iter().enumerate();
+    let new = |(index, endpoint)| Connection::new(Node::new(index), endpoint, options);
     nodes.map(new).collect()
 }

@@ -23,6 +23,7 @@ pub mod script;
 mod secret;
 mod server_error;
 mod session;
+mod tls_error;
 mod waiting;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
@@ -40,6 +41,7 @@ pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
 pub use session::{Answer, Session, SessionOptions};
+pub use tls_error::{TlsError, TlsErrorKind};
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an
 /// answer that arrives after the end of its round is not counted for another one.

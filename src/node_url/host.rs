@@ -71,6 +71,23 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
+/// A name or address that a certificate is to be valid for, in the form of [`normalize`] and
+/// without a dot at its end. An IPv6 address needs no brackets, since no port follows it.
+pub(super) fn server_name(text: &str) -> Option<String> {
+    let name = match text.parse::<Ipv6Addr>() {
+        Ok(_) => normalize(&format!("[{text}]")),
+        Err(_) => normalize(text),
+    };
+    name.ok().map(|name| without_dot(&name).to_owned())
+}
+
+/// What a certificate of this host is valid for: the name without a dot at its end, or the address
+/// without its zone, which means something on this machine only.
+pub(super) fn certified(host: &str) -> &str {
+    without_dot(host.split_once('%').map_or(host, |(address, _)| address))
+}
+
+/// The host without the dot that marks a name as complete.
 fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
@@ -115,6 +132,8 @@ mod tests {
         ] {
             assert_eq!(normalize(host), Ok(normal.to_owned()), "{host}");
         }
+        assert_eq!(certified("redis.example.com."), "redis.example.com");
+        assert_eq!(certified("fe80::1%eth0"), "fe80::1");
         assert!(is_same("redis.example.com", "redis.example.com."));
         assert!(!is_same("redis.example.com", "redis.example.org"));
     }

@@ -1,5 +1,6 @@
 //! Making a connection: the name, its addresses one beside the other, the socket.
 
+use super::securing;
 use super::{Connection, Lookup, Socket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::resolver::Resolver;
@@ -30,16 +31,13 @@ impl Connection {
             self.release(registry);
             self.socket = Some(first);
         }
-        let progress = self.socket.as_ref().map(|socket| (socket.is_connected, socket.is_writable));
-        match progress {
+        match &self.socket {
             None => self.connect(rounds, registry, resolver),
-            Some((false, true)) => self.finish_connecting(rounds, registry, resolver),
-            Some((true, _)) if self.history.is_open() => {
-                if rounds.session(self.node).phase() == Phase::Answering {
-                    self.history.greeted();
-                }
+            Some(socket) if socket.is_securing => self.secure(rounds),
+            Some(socket) if !socket.is_connected && socket.is_writable => {
+                self.finish_connecting(rounds, registry, resolver);
             }
-            Some(_) => {}
+            Some(_) => self.history.follow(rounds.session(self.node).phase()),
         }
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
             // This address has had its share of the time. It may still be the first to answer.
@@ -50,8 +48,11 @@ impl Connection {
 
     /// When the next address of the name is to be tried although others may still answer.
     pub(in crate::net) fn next_deadline(&self) -> Option<Time> {
-        match (&self.socket, &self.lookup) {
-            (Some(socket), Lookup::Found(addresses)) if !socket.is_connected => addresses.next_at(),
+        let socket = self.socket.as_ref()?;
+        match &self.lookup {
+            Lookup::Found(addresses) if !socket.is_connected && !socket.is_securing => {
+                addresses.next_at()
+            }
             _ => None,
         }
     }
@@ -75,7 +76,7 @@ impl Connection {
 
     /// Begins to connect to the next address, or to resolve the name.
     fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
-        let (target, address) = match (literal(&self.address), &mut self.lookup) {
+        let (target, address) = match (literal(&self.endpoint.address), &mut self.lookup) {
             (Some(target), _) => (target, None),
             (None, Lookup::Found(addresses)) => match addresses.next(clock::now()) {
                 Some(address) => (Target::Tcp(address), Some(address)),
@@ -89,7 +90,8 @@ impl Connection {
         };
         self.sockets = self.sockets.wrapping_add(1) % (usize::MAX / TOKENS);
         let token = Token(self.node.index() + TOKENS * self.sockets);
-        match Stream::connect(&target, registry, token) {
+        let tls = self.endpoint.tls.as_ref();
+        match Stream::connect(&target, tls, registry, token) {
             Ok(stream) => {
                 let session = rounds.session(self.node);
                 session.connecting(clock::now(), Phase::Connecting);
@@ -98,6 +100,8 @@ impl Connection {
                     token,
                     address,
                     is_connected: false,
+                    is_securing: false,
+                    has_received: false,
                     is_readable: false,
                     is_writable: false,
                     has_more: false,
@@ -110,7 +114,8 @@ impl Connection {
 
     fn resolve<W>(&mut self, rounds: &mut Rounds<W>, resolver: &Resolver) {
         rounds.session(self.node).connecting(clock::now(), Phase::Resolving);
-        let (Address::Tcp { host, port }, Lookup::None) = (&self.address, &self.lookup) else {
+        let (Address::Tcp { host, port }, Lookup::None) = (&self.endpoint.address, &self.lookup)
+        else {
             return;
         };
         match resolver.look_up(self.node.index(), host, *port) {
@@ -132,11 +137,11 @@ impl Connection {
         match socket.stream.is_connected() {
             None => socket.is_writable = false,
             Some(Ok(())) => {
-                socket.is_connected = true;
+                socket.is_securing = true;
                 socket.stream.set_options(self.options.sockets);
                 self.history.connected(socket.address);
                 self.earlier.clear(registry);
-                rounds.session(self.node).connected(clock::now());
+                self.secure(rounds);
             }
             Some(Err(error)) => {
                 self.release(registry);
@@ -163,7 +168,6 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        let error = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
-        rounds.closed(clock::now(), self.node, error);
+        rounds.closed(clock::now(), self.node, securing::unreachable(error));
     }
 }

@@ -5,7 +5,9 @@ use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::resolver::Resolver;
 use crate::node::{Session, SessionOptions};
+use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +48,7 @@ impl Fixture {
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
         rounds.open(clock::now(), ping, ());
-        let connection = Connection::new(Node::new(0), address, OPTIONS);
+        let connection = Connection::new(Node::new(0), Endpoint { address, tls: None }, OPTIONS);
         let events = Events::with_capacity(8);
         Self { connection, rounds, poll, events, resolver: Resolver::new(waker) }
     }

@@ -1,0 +1,1 @@
+//! TLS over a socket pair.
