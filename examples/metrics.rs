@@ -156,8 +156,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counting = Arc::clone(&metrics);
     let client = LockClient::builder().nodes(nodes.urls()).on_event(move |event| {
         counting.count(event);
-        // Frequent events are left out of the log. With the crate `tracing`, `Builder::tracing` gives
-        // each a level.
+        // Frequent events are left out of the log. With the crate `tracing`, `Builder::tracing`
+        // gives each a level.
         if matches!(event, Event::NodeUp { .. } | Event::NodeDown { .. } | Event::Lost { .. }) {
             eprintln!("{event}");
         }

@@ -3,6 +3,7 @@
 mod check;
 mod connections;
 mod events;
+mod names;
 mod nodes;
 mod threads;
 #[cfg(feature = "tls")]
@@ -16,22 +17,12 @@ use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
 use connections::ConnectionSettings;
 use events::EventSettings;
+pub(crate) use names::{KEY_MAX, is_reserved};
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
 #[cfg(feature = "tls")]
 pub use tls::TlsSettings;
-
-/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
-/// for a silent node take memory.
-pub(crate) const KEY_MAX: usize = 64 * 1024;
-
-/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
-/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
-pub(crate) fn is_reserved(key: &[u8]) -> bool {
-    const INFIX: &[u8] = b":redlatch:";
-    key.windows(INFIX.len()).any(|part| part == INFIX)
-}
 
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
@@ -175,21 +166,6 @@ impl Builder {
     /// afterwards.
     pub fn wait_for_all(mut self, wait: bool) -> Self {
         self.wait_for_all = wait;
-        self
-    }
-
-    /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
-    /// the lock also excludes other programs that lock the same name with `SET name value NX PX
-    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
-    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
-        self.key_prefix = prefix.as_ref().to_vec();
-        self
-    }
-
-    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
-    /// `redlatch`.
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = Some(name.into());
         self
     }
 

@@ -42,8 +42,10 @@
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
+//! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
-//! | test a program, use one node, call it from tokio | [`guide::recipes`] |
+//! | test a program, call it from tokio | [`guide::recipes`] |
+//! | use one server, or go from one to three | [`guide::one_server`] |
 //!
 //! # Guarantees
 //!
@@ -157,8 +159,13 @@ pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 pub use name::Name;
-pub use node::{NodeStatus, QueueSupport};
+pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use released::Released;
+
+/// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role and its clock.
+pub mod status {
+    pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
+}
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]

@@ -10,7 +10,7 @@ use redlatch::error::TtlError;
 use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard, Released};
 use support::eventually;
 use support::locks::{
-    LIMIT, calls, gone, holders, value, with_long_timeout, without_restart_guard,
+    LIMIT, await_value, calls, gone, holders, value, with_long_timeout, without_restart_guard,
 };
 use support::servers::Servers;
 
@@ -55,9 +55,9 @@ fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
     let servers = Servers::start(5);
     let client = client(&servers);
     let guard = keep(&client, "kept");
-    let token = value(&servers[0], "kept");
+    let token = await_value(&servers[0], "kept");
     assert_held_for(&guard, 4 * TTL);
-    assert_eq!(value(&servers[0], "kept"), token, "it is the same lock");
+    assert_eq!(value(&servers[0], "kept"), Some(token), "it is the same lock");
     let other = with_long_timeout(servers.urls()).build().unwrap();
     assert!(other.try_lock("kept", TTL).unwrap().is_none());
     assert_eq!(guard.release(), Ok(Released::InTime));

@@ -19,8 +19,8 @@ pub(super) struct EventSettings {
 impl Builder {
     /// Calls `callback` with each [`Event`]: for counters, histograms and logs. By default there is
     /// no callback, and then events cost nothing. If it is set more than once, the last callback
-    /// counts. [`tracing`](Self::tracing) and [`metrics`](Self::metrics) are for events as well, and
-    /// go with it.
+    /// counts. [`tracing`](Self::tracing) and [`metrics`](Self::metrics) are for events as well,
+    /// and go with it.
     ///
     /// It is called in the thread whose call caused the event, before that call returns, so it
     /// should not take long. Changes of nodes are noticed by any thread that reads from them, and

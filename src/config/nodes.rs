@@ -20,7 +20,9 @@ impl Builder {
     /// is refused.
     ///
     /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
-    /// of two. All clients that share locks must name the same nodes.
+    /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
+    /// node [works too](crate::guide::one_server). All clients that share locks must name the same
+    /// nodes.
     pub fn node(mut self, url: impl Into<String>) -> Self {
         self.nodes.push(NodeSource::Url(url.into()));
         self

@@ -6,7 +6,6 @@
 //! still used when it answers.
 
 use crate::clock::Time;
-use crate::node::Phase;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -61,14 +60,16 @@ impl History {
         self.current = address;
     }
 
-    /// The connection's session is in this phase. Its first answer to a command, or its wait for
-    /// one, shows that the node has answered the greeting.
-    pub(super) fn follow(&mut self, phase: Phase) {
-        if self.current.is_some() && phase == Phase::Answering {
-            self.answered = self.current.take();
-            if self.failed == self.answered {
-                self.failed = None;
-            }
+    /// Is it unknown yet whether the current connection's node answers?
+    pub(super) fn is_open(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The node has answered the greeting.
+    pub(super) fn greeted(&mut self) {
+        self.answered = self.current.take();
+        if self.failed == self.answered {
+            self.failed = None;
         }
     }
 
@@ -148,8 +149,8 @@ mod tests {
         let [one, two] = [0, 1].map(|index| Some(addresses(&found)[index]));
         let mut history = History::default();
         history.connected(two);
-        history.follow(Phase::Greeting);
-        history.follow(Phase::Answering);
+        assert!(history.is_open());
+        history.greeted();
         history.closed();
         assert_eq!(order(&found, &history), addresses(&["1.0.0.2", "1.0.0.1", "1.0.0.3"]));
         history.connected(one);
@@ -160,7 +161,7 @@ mod tests {
         history.closed();
         assert_eq!(order(&found, &history), addresses(&["1.0.0.1", "1.0.0.3", "1.0.0.2"]));
         history.connected(two);
-        history.follow(Phase::Answering);
+        history.greeted();
         assert_eq!(order(&found, &history), addresses(&["1.0.0.2", "1.0.0.1", "1.0.0.3"]));
     }
 
@@ -168,7 +169,7 @@ mod tests {
     fn an_address_that_the_name_does_not_have_any_more_is_not_tried() {
         let mut history = History::default();
         history.connected(Some(addresses(&["1.0.0.9"])[0]));
-        history.follow(Phase::Answering);
+        history.greeted();
         assert_eq!(order(&["1.0.0.1", "1.0.0.2"], &history), addresses(&["1.0.0.1", "1.0.0.2"]));
     }
 

@@ -7,6 +7,7 @@ mod tls;
 mod tls;
 
 use super::SocketOptions;
+use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -67,6 +68,11 @@ impl Stream {
     /// Sets the options that a TCP socket has.
     pub(super) fn set_options(&self, options: SocketOptions) {
         self.socket.set_options(options);
+    }
+
+    /// The machine at the other end, if it is known.
+    pub(super) fn host(&self) -> Option<Host> {
+        self.socket.host()
     }
 
     /// Is there still a handshake to be made? Until it is, only [`flush`](Self::flush) and
@@ -182,6 +188,18 @@ impl Socket {
             Self::Tcp(stream) => options.set_on(stream),
             #[cfg(unix)]
             Self::Unix(_) => {}
+        }
+    }
+
+    /// The machine at the other end, if it is known.
+    fn host(&self) -> Option<Host> {
+        match self {
+            Self::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => Some(Host::HERE),
         }
     }
 

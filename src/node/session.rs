@@ -19,6 +19,7 @@
 
 mod bells;
 mod connecting;
+mod examining;
 mod least_uptime;
 mod options;
 mod pending;
@@ -31,6 +32,7 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
+use super::examination::Examination;
 use super::flight::Flight;
 use super::former::FormerConnections;
 use super::handshake::Handshake;
@@ -84,6 +86,8 @@ pub struct Session {
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
+    /// What is known about the server of this connection.
+    examination: Examination,
 }
 
 #[derive(Debug)]
@@ -126,6 +130,7 @@ impl Session {
             least_uptime: LeastUptime::NONE,
             problem: None,
             same_server: None,
+            examination: Examination::default(),
         }
     }
 
@@ -242,23 +247,6 @@ impl Session {
         }
         self.fill(now);
         self.turn_away(now);
-    }
-
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
-            {
-                Some(retry_at)
-            }
-            _ => {
-                let limit = self.patience().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
-                deadlines.into_iter().flatten().min()
-            }
-        }
     }
 }
 

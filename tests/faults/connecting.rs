@@ -9,11 +9,12 @@ use redlatch::{Builder, LockClient, LockError, NodeError};
 
 use super::support::deaf_port::DeafPort;
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, connected, take, with_long_timeout};
-use super::support::proxy::Mode;
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, take, with_long_timeout,
+};
+use super::support::proxy::{Mode, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{can_be_acquired, proxied};
 
 /// The client's connections to this port that have a keepalive timer, and all of them.
 #[cfg(target_os = "linux")]

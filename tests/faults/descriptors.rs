@@ -9,11 +9,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, report_texts, take,
+    with_long_timeout,
 };
 use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected};
 
 const URLS: &str = "REDLATCH_TEST_DESCRIPTORS_URLS";
 

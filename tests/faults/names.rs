@@ -9,17 +9,18 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 
-use super::can_be_acquired;
 use super::support::cli::{Client, Value};
 use super::support::deaf_port::DeafPort;
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, report_texts, take, value, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, gone, report_texts, take, value,
+    with_long_timeout,
 };
 use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::Shim;
+use super::support::transport::scheme;
 
 const NAMES: &str = "REDLATCH_NAMES";
 const ROUND: Duration = Duration::from_millis(200);
@@ -72,7 +73,7 @@ fn as_a_client_of_a_slow_name() {
     let threads = || fs::read_dir("/proc/self/task").expect("Linux has it").count();
     let servers = Servers::start(2);
     let before = threads();
-    let slow = "redis://slow.test".to_owned();
+    let slow = format!("{}://slow.test", scheme());
     let urls = servers.urls().into_iter().chain([slow.clone()]);
     let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
     let start = Instant::now();
@@ -104,7 +105,7 @@ fn as_a_client_of_an_unknown_name() {
     }
     look_up(0, &[]);
     let server = Server::start(&[]);
-    let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
+    let client = all_nodes_client([server.url().replace("127.0.0.1", "node.test")]);
     for _ in 0..3 {
         let error = no_quorum(&client);
         assert!(report_texts(&error)[0].starts_with("name not resolved: "), "{error}");
@@ -130,13 +131,14 @@ fn as_a_client_of_a_name_that_moves() {
     }
     look_up(0, &["127.0.0.1"]);
     let mut old = Server::start(&[]);
-    let port = old.port().to_string();
-    let client = all_nodes_client([format!("redis://node.test:{port}")]);
+    let client = all_nodes_client([old.url().replace("127.0.0.1", "node.test")]);
     let guard = take(&client, "named", LONG);
     assert!(value(&old, "named").is_some());
 
     // The same port at another address of this machine.
-    let new = Server::start(&["--bind", "127.0.0.2", "--port", &port]);
+    let ports = old.port_args();
+    let args = ["--bind", "127.0.0.2"].into_iter().chain(ports.iter().map(String::as_str));
+    let new = Server::start(&args.collect::<Vec<_>>());
     look_up(0, &["127.0.0.2"]);
     let _ = guard.release().unwrap();
     let _ = take(&client, "named", LONG).release().unwrap();

@@ -8,11 +8,11 @@ use redlatch::{LockError, Released};
 
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, holders, report_texts, take,
+    with_long_timeout,
 };
-use super::support::proxy::{Mode, Proxy};
+use super::support::proxy::{Mode, Proxy, proxied};
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected, proxied};
 
 #[test]
 fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported() {

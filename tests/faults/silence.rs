@@ -10,12 +10,13 @@ use redlatch::{LockClient, LockError, NodeError, Released};
 use super::support::deaf_port::DeafPort;
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, calls, can_be_acquired, connected, gone, holders, report_texts,
+    take, with_long_timeout,
 };
-use super::support::proxy::{Mode, Proxy};
+use super::support::proxy::{Mode, Proxy, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected, proxied};
+use super::support::transport::scheme;
 
 const ROUND: Duration = Duration::from_millis(200);
 
@@ -172,7 +173,7 @@ fn a_node_that_never_accepts_a_connection_delays_no_call() {
     let address = deaf.address();
 
     let servers = Servers::start(2);
-    let silent = format!("redis://{address}");
+    let silent = format!("{}://{address}", scheme());
     let urls = servers.urls().into_iter().chain([silent.clone()]);
     let minute = Duration::from_secs(60);
     let client = with_long_timeout(urls).node_timeout(minute).build().unwrap();

@@ -8,6 +8,7 @@ use super::cli::Value;
 use super::eventually;
 use super::redis::Server;
 use super::servers::Servers;
+use super::transport::trusting;
 
 /// For events that must happen, at any speed.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -19,7 +20,7 @@ pub const LONG: Duration = Duration::from_secs(50);
 /// of `max_ttl`, since its servers were just started. `tests/restart_guard.rs` tests the restart
 /// guard.
 pub fn without_restart_guard<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
-    LockClient::builder().nodes(urls).restart_guard(false)
+    trusting(LockClient::builder().nodes(urls)).restart_guard(false)
 }
 
 /// The settings of a client whose rounds do not time out on a busy machine.
@@ -48,6 +49,11 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
     taken.expect("no other client holds the lock")
 }
 
+/// Can the lock be acquired now?
+pub fn can_be_acquired(client: &LockClient, name: &str) -> bool {
+    client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
+}
+
 /// The value of the key.
 #[track_caller]
 pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
@@ -56,6 +62,14 @@ pub fn value(server: &Server, key: impl AsRef<[u8]>) -> Option<Vec<u8>> {
         Value::Null => None,
         other => panic!("GET answered {other:?}"),
     }
+}
+
+/// The value of the key, which a majority has and this node may get a little later.
+#[track_caller]
+pub fn await_value(server: &Server, key: impl AsRef<[u8]>) -> Vec<u8> {
+    let key = key.as_ref();
+    assert!(eventually(LIMIT, || value(server, key).is_some()), "the node has no such key");
+    value(server, key).expect("it does not expire meanwhile")
 }
 
 /// The milliseconds that the key has left; negative if it has no ttl or does not exist.

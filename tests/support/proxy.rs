@@ -13,6 +13,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+use super::redis::Server;
+use super::transport::{Front, scheme};
 use Direction::{ToClient, ToServer};
 
 /// What the proxy does with bytes.
@@ -46,6 +48,7 @@ pub enum Mode {
 
 pub struct Proxy {
     port: u16,
+    front: Front,
     acceptor: Mutex<Option<Acceptor>>,
     shared: Arc<Shared>,
 }
@@ -80,16 +83,17 @@ impl Proxy {
             accepted: AtomicUsize::new(0),
         });
         let acceptor = accept(0, &shared);
-        Self { port: acceptor.port(), acceptor: Mutex::new(Some(acceptor)), shared }
+        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        Self { port, front, acceptor: Mutex::new(Some(acceptor)), shared }
     }
 
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT` of the proxy.
+    /// `redis://127.0.0.1:PORT` of the proxy, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// The number of connections made through it so far.
@@ -107,6 +111,7 @@ impl Proxy {
         }
         match mode {
             Mode::Refuse => {
+                self.front.refuse();
                 *acceptor = None;
                 self.shared.streams.cut();
             }
@@ -115,8 +120,16 @@ impl Proxy {
         }
         if mode != Mode::Refuse && acceptor.is_none() {
             *acceptor = Some(accept(self.port, &self.shared));
+            self.front.accept();
         }
     }
+}
+
+/// Each server behind a proxy of its own, and the URLs of the proxies.
+pub fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let urls = proxies.iter().map(Proxy::url).collect();
+    (proxies, urls)
 }
 
 impl Drop for Proxy {

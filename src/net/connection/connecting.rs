@@ -1,6 +1,6 @@
 //! Making a connection: the name, its addresses one beside the other, the socket.
 
-use super::securing;
+use super::securing::unreachable;
 use super::{Connection, Lookup, Socket, TOKENS};
 use crate::clock::{self, Time};
 use crate::net::resolver::Resolver;
@@ -34,10 +34,17 @@ impl Connection {
         match &self.socket {
             None => self.connect(rounds, registry, resolver),
             Some(socket) if socket.is_securing => self.secure(rounds),
-            Some(socket) if !socket.is_connected && socket.is_writable => {
-                self.finish_connecting(rounds, registry, resolver);
+            Some(socket) if !socket.is_connected => {
+                if socket.is_writable {
+                    self.finish_connecting(rounds, registry, resolver);
+                }
             }
-            Some(_) => self.history.follow(rounds.session(self.node).phase()),
+            Some(_) if self.history.is_open() => {
+                if rounds.session(self.node).phase() == Phase::Answering {
+                    self.history.greeted();
+                }
+            }
+            Some(_) => {}
         }
         if self.next_deadline().is_some_and(|next_at| clock::now() >= next_at) {
             // This address has had its share of the time. It may still be the first to answer.
@@ -48,9 +55,8 @@ impl Connection {
 
     /// When the next address of the name is to be tried although others may still answer.
     pub(in crate::net) fn next_deadline(&self) -> Option<Time> {
-        let socket = self.socket.as_ref()?;
-        match &self.lookup {
-            Lookup::Found(addresses) if !socket.is_connected && !socket.is_securing => {
+        match (&self.socket, &self.lookup) {
+            (Some(socket), Lookup::Found(addresses)) if !socket.has_answered() => {
                 addresses.next_at()
             }
             _ => None,
@@ -168,6 +174,6 @@ impl Connection {
         if !matches!(self.lookup, Lookup::Running) {
             self.lookup = Lookup::None;
         }
-        rounds.closed(clock::now(), self.node, securing::unreachable(error));
+        rounds.closed(clock::now(), self.node, unreachable(error));
     }
 }

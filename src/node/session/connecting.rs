@@ -1,9 +1,12 @@
 //! Connecting: from the first phase to the greeting, within one time limit.
 
+use super::least_uptime::LeastUptime;
 use super::{Session, State};
 use crate::clock::Time;
 use crate::node::command::KnownScripts;
+use crate::node::examination::Examination;
 use crate::node::handshake::Handshake;
+use crate::node::identity::Identity;
 use crate::node::node_error::Phase;
 use crate::node::session::reply_order::ReplyOrder;
 use crate::resp::Decoder;
@@ -49,6 +52,7 @@ impl Session {
         self.scripts = KnownScripts::default();
         self.bells = std::mem::take(&mut self.bells).after();
         self.reply_order = ReplyOrder::default();
+        self.examination = Examination::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
         let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
         self.state = State::Greeting { since: now, handshake };
@@ -61,5 +65,17 @@ impl Session {
         if now >= self.connects_until {
             self.connects_until = now.after(self.options.connect_timeout);
         }
+    }
+
+    /// The greeting was answered.
+    pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
+        let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
+        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
+        // A server that reports no `run_id` is assumed to be the same as before.
+        let before = self.identity.take().and_then(|identity| identity.run_id);
+        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
+        self.has_greeted = true;
+        self.problem = None;
+        self.state = State::Ready;
     }
 }

@@ -1,6 +1,7 @@
 //! A forked child uses and drops the client and the guards that it has inherited. It gets errors
 //! that they belong to its parent, and its parent is not affected.
 
+#[path = "children/uses.rs"] // also where another program includes `forks`
 mod uses;
 
 use std::env;
@@ -14,10 +15,11 @@ use redlatch::Released;
 use rustix::process::{WaitOptions, wait};
 
 use super::{FORK, URLS, fork};
-use crate::connected;
 use crate::support::cli::{Client, Value};
 use crate::support::eventually;
-use crate::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, without_restart_guard};
+use crate::support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, gone, take, without_restart_guard,
+};
 use crate::support::program::{end_with_parent, succeed, test_process};
 use crate::support::servers::Servers;
 use crate::support::shim::Shim;
