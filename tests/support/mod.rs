@@ -24,6 +24,7 @@ pub mod shim;
 pub mod waiters;
 mod wire;
 
+#[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use capability::needs;
 
 use std::thread;
