@@ -131,7 +131,7 @@ fn fits(pattern: &str, words: &[Vec<u8>]) -> bool {
 
 fn is_same(meant: &str, word: &[u8]) -> bool {
     if meant == "<overflow>" {
-        let number = str::from_utf8(word).ok().and_then(|word| word.parse::<i128>().ok());
+        let number = std::str::from_utf8(word).ok().and_then(|word| word.parse::<i128>().ok());
         return number.is_some_and(|number| number.unsigned_abs() >= u64::MAX as u128 / 2_000);
     }
     let script = meant.strip_suffix('}').map(|name| format!("{name}.sha1}}"));
