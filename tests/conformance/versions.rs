@@ -96,9 +96,8 @@ pub(crate) fn compared(words: &[Vec<u8>]) -> Option<Compared> {
 }
 
 /// What is compared of a transcript of `pushes.rs` on other versions. The words of errors change. A
-/// script that is tracked makes 7.0 remember the keys in `KEYS`, and later versions those that it
-/// reads, so only messages about bells are compared where scripts run: they are all that the library
-/// reacts to.
+/// tracked script makes 7.0 remember the keys in `KEYS`, and later versions those that it reads, so
+/// only messages about bells are compared where scripts run: the library reacts to no others.
 pub(crate) fn comparable_transcript(text: &str) -> String {
     if ServerProgram::tested().is_default() {
         return text.to_owned();
@@ -113,8 +112,8 @@ pub(crate) fn comparable_transcript(text: &str) -> String {
     text.lines().filter(is_kept).map(without_words).collect()
 }
 
-/// May a message that a command sends to its own connection come before its reply? Since 8.0 it does
-/// for `FLUSHDB`.
+/// May a message that a command sends to its own connection come before its reply? Since 8.0 that of
+/// `FLUSHDB` does.
 pub(crate) fn may_message_come_first() -> bool {
     !ServerProgram::tested().is_default()
 }

@@ -1,5 +1,5 @@
-//! Operations on several locks, with several holders, among clients that wait, and with servers that
-//! forget.
+//! Operations on several locks, with several holders, among clients that wait, and with servers
+//! that forget.
 
 use std::thread;
 use std::time::Duration;

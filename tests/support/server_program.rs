@@ -1,5 +1,5 @@
-//! The server program that tests run: `redis-server`, or the one that `REDLATCH_REDIS_SERVER` names,
-//! which may be another version, or valkey-server.
+//! The server program that tests run: `redis-server`, or the one that `REDLATCH_REDIS_SERVER`
+//! names, which may be another version, or valkey-server.
 
 use std::env;
 use std::fmt;
@@ -44,7 +44,7 @@ impl ServerProgram {
         let path = path.map_err(|error| error.to_string())?;
         let output = Command::new(&path).arg("--version").output();
         let output = output.map_err(|error| error.to_string())?;
-        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a948f0`
+        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a9`
         let text = String::from_utf8_lossy(&output.stdout);
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default().to_lowercase();
