@@ -60,7 +60,7 @@ fn a_wrong_missing_or_unwanted_password_is_reported() {
     // Before Redis 6: `ERR Client sent AUTH, but no password is set`.
     assert_eq!(answered(&needless, "ERR "), ServerErrorKind::WrongPassword);
     let database = format!("{}/99", open.url());
-    assert_eq!(answered(&database, "ERR DB index"), ServerErrorKind::NoSuchDatabase);
+    assert_eq!(answered(&database, "ERR "), ServerErrorKind::NoSuchDatabase);
     assert!(is_given_up(&database));
 }
 
@@ -94,7 +94,8 @@ fn a_node_that_cannot_write_to_its_disk_is_reported() {
 
 #[test]
 fn a_node_without_memory_still_releases_locks() {
-    let server = Server::start(&[]);
+    // The policy of Redis 2.8 removes keys that have a ttl.
+    let server = Server::start(&["--maxmemory-policy", "noeviction"]);
     let client = all_nodes_client([server.url()]);
     let guard = take(&client, "lock:before", LONG);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -169,7 +170,7 @@ fn a_node_with_too_many_clients_is_reported() {
 
 #[test]
 fn a_node_that_is_loading_is_reported_and_waited_for() {
-    support::needs!(Setting("key-load-delay"));
+    support::needs!(Setting("loading-process-events-interval-bytes"));
     let mut args = vec!["--key-load-delay", "500"];
     args.extend(["--loading-process-events-interval-bytes", "1024"]);
     if Capability::Setting("enable-debug-command").is_there() {
@@ -226,7 +227,7 @@ fn is_hopeless(report: &redlatch::error::NodeReport) -> bool {
 
 #[test]
 fn each_node_has_its_own_report() {
-    let mut servers = Servers::start(5);
+    let mut servers = Servers::start_with(5, &["--maxmemory-policy", "noeviction"]);
     let client = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
     let _ = take(&client, "lock:before", LONG).release().unwrap();

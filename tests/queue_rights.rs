@@ -47,7 +47,7 @@ fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
 /// The URLs with a user that has all rights but these.
 fn limited_urls(servers: &[Server], rights: &str) -> Vec<String> {
     let add = |server: &Server| {
-        let user = format!("ACL SETUSER app on >pw ~* &* +@all {rights}");
+        let user = format!("ACL SETUSER app on >pw ~* +@all {rights}");
         let user: Vec<_> = user.split_whitespace().collect();
         assert_eq!(server.command(&user), Value::ok());
         server.url_of("app:pw")

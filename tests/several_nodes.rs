@@ -94,6 +94,7 @@ fn a_node_that_resumes_late_keeps_no_key() {
 
 #[test]
 fn nodes_of_a_cluster_are_reported() {
+    support::needs!(Cluster);
     let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
     let client = with_long_timeout(servers.urls()).build().unwrap();
     let start = Instant::now();

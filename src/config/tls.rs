@@ -36,8 +36,8 @@ const SESSIONS: usize = 8;
 ///
 /// A server's certificate must be signed by a trusted CA, be valid at the time of this machine's
 /// wall clock, and be for the host in the node's URL, or for its `server_name`. No setting turns
-/// this off. A server without a certificate of a known CA has one that can be named:
-/// [`ca_file`](Self::ca_file) also takes the server's own certificate if that is marked as a CA's.
+/// this off. [`ca_file`](Self::ca_file) also takes a certificate that a server has signed itself,
+/// if that is not marked as a CA's (`openssl req -x509 -addext basicConstraints=CA:FALSE`).
 ///
 /// Versions 1.2 and 1.3 of TLS are used, by rustls with the cryptography of ring. A reconnect
 /// resumes the session before, so it needs no signatures. Early data (0-RTT), which can be
@@ -237,3 +237,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
 fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {
     TlsSettingsError::Unusable { path: path.to_owned(), reason: error.to_string() }
 }
+
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

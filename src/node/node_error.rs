@@ -131,7 +131,8 @@ pub enum Phase {
     Resolving,
     /// The connection.
     Connecting,
-    /// The TLS handshake.
+    /// The TLS handshake. Redis does not answer it at a port without TLS, so this may also mean
+    /// that the URL should begin with `redis://`, or name another port.
     Securing,
     /// The answer to the greeting: credentials, database, version.
     Greeting,
@@ -147,7 +148,9 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Resolving => "resolving its name",
             Self::Connecting => "connecting",
-            Self::Securing => "in the TLS handshake",
+            Self::Securing => {
+                "in the TLS handshake (perhaps the server does not speak TLS at this port)"
+            }
             Self::Greeting => "waiting for an answer to the greeting",
             Self::Answering => "waiting for an answer",
             Self::Queued => "waiting for the thread that drives the connections",

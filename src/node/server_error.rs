@@ -177,7 +177,7 @@ const CODES: [(&str, ServerErrorKind); 22] = [
 ];
 
 /// The beginnings of errors without a code of their own, and their meaning.
-const BEGINNINGS: [(&str, ServerErrorKind); 12] = [
+const BEGINNINGS: [(&str, ServerErrorKind); 13] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
@@ -187,6 +187,7 @@ const BEGINNINGS: [(&str, ServerErrorKind); 12] = [
     ("ERR AUTH", ServerErrorKind::WrongPassword),
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
     ("ERR Operation against a key holding the wrong kind of value", ServerErrorKind::WrongType),
+    ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
     // The user may run the script, but not the commands in it. Version 7.0, and later ones.
@@ -277,6 +278,8 @@ mod tests {
                 ServerErrorKind::UnknownCommand,
             ),
             ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
+            // Redis before 4.0.
+            ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
             (
                 "ERR The user executing the script can't run this command or subcommand script: \
                  1ccb475e, on @user_script:4.",

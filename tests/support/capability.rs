@@ -21,6 +21,8 @@ pub enum Capability {
     Tracking,
     /// `CLIENT ID`, without which no connection can be ended by its number: Redis 5 and later.
     ClientIds,
+    /// Cluster mode: Redis 3 and later.
+    Cluster,
     /// `ACL`: Redis 6 and later.
     Users,
     /// `ACL` with rights for single subcommands: Redis 7 and later.
@@ -43,6 +45,9 @@ impl Capability {
                     && is_accepted(&mut client, &["CLIENT", "TRACKING", "ON", "OPTIN"])
             }
             Self::ClientIds => is_accepted(&mut client, &["CLIENT", "ID"]),
+            Self::Cluster => {
+                !client.command(&["CLUSTER", "INFO"]).text().contains("unknown command")
+            }
             Self::Users => is_accepted(&mut client, &["ACL", "SETUSER", "probe"]),
             Self::RightsToSubcommands => {
                 is_accepted(&mut client, &["ACL", "SETUSER", "probe", "-client|tracking"])
@@ -61,11 +66,12 @@ impl Capability {
     /// Has the tests' server this? It is asked once for each capability and test program.
     #[track_caller]
     pub fn is_there(self) -> bool {
-        static FOUND: OnceLock<[bool; 7]> = OnceLock::new();
-        const ASKED: [Capability; 7] = [
+        static FOUND: OnceLock<[bool; 8]> = OnceLock::new();
+        const ASKED: [Capability; 8] = [
             Capability::Resp3,
             Capability::Tracking,
             Capability::ClientIds,
+            Capability::Cluster,
             Capability::Users,
             Capability::RightsToSubcommands,
             Capability::Shares,

@@ -66,6 +66,16 @@ impl ServerProgram {
         &self.version
     }
 
+    /// The version of Redis, major and minor, that it agrees with: its own, or 7.2 for the others,
+    /// which began as copies of that.
+    pub fn agrees_with(&self) -> (u32, u32) {
+        let mut numbers = self.version.split('.').map(|number| number.parse().unwrap_or(0));
+        match &*self.name {
+            "redis" => (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)),
+            _ => (7, 2),
+        }
+    }
+
     /// Is this the version that the tests' expectations were written with, so that each test must
     /// run?
     pub fn is_default(&self) -> bool {

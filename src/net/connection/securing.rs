@@ -5,13 +5,22 @@ use crate::clock;
 use crate::node::{NodeError, Phase, Rounds, TlsError};
 use std::io::{self, ErrorKind};
 
+/// How far a handshake has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    None,
+    /// The server has sent something, and there is more to come.
+    Continued,
+    Completed,
+}
+
 impl Connection {
     /// Continues the TLS handshake of a connected socket, if there is one, and begins the greeting
     /// when it is completed.
     pub(super) fn secure<W>(&mut self, rounds: &mut Rounds<W>) {
         let Some(socket) = &mut self.socket else { return };
         match socket.shake_hands() {
-            Ok(true) => {
+            Ok(Progress::Completed) => {
                 socket.is_securing = false;
                 socket.is_connected = true;
                 // What was decrypted behind the handshake causes no event.
@@ -19,7 +28,13 @@ impl Connection {
                 rounds.session(self.node).connected(clock::now());
                 rounds.session(self.node).leads_to(socket.stream.host());
             }
-            Ok(false) => rounds.session(self.node).connecting(clock::now(), Phase::Securing),
+            Ok(progress) => {
+                let session = rounds.session(self.node);
+                // Not without progress: each step may prolong the time limit.
+                if progress == Progress::Continued || session.phase() != Phase::Securing {
+                    session.connecting(clock::now(), Phase::Securing);
+                }
+            }
             Err(error) => {
                 let problem = socket.loss(Some(&error));
                 rounds.closed(clock::now(), self.node, problem);
@@ -34,19 +49,24 @@ impl Socket {
         self.is_connected || self.is_securing
     }
 
-    /// Continues the handshake as far as the socket allows. Returns whether it is completed. Its
-    /// last message is not flushed then: it is sent together with the greeting.
-    fn shake_hands(&mut self) -> io::Result<bool> {
+    /// Continues the handshake as far as the socket allows. When it is completed, its last message
+    /// is not flushed: it is sent together with the greeting.
+    fn shake_hands(&mut self) -> io::Result<Progress> {
+        let mut progress = Progress::None;
         while self.stream.is_handshaking() {
             let result = if self.is_writable && self.stream.has_unsent() {
                 self.stream.flush().map_err(|error| (error, &mut self.is_writable))
             } else if self.is_readable {
-                let received = self.stream.receive();
-                received
-                    .map(|is_drained| self.is_readable = !is_drained || self.is_finished)
-                    .map_err(|error| (error, &mut self.is_readable))
+                match self.stream.receive() {
+                    Ok(is_drained) => {
+                        progress = Progress::Continued;
+                        self.is_readable = !is_drained || self.is_finished;
+                        Ok(())
+                    }
+                    Err(error) => Err((error, &mut self.is_readable)),
+                }
             } else {
-                return Ok(false);
+                return Ok(progress);
             };
             match result {
                 Ok(()) => {}
@@ -57,7 +77,7 @@ impl Socket {
                 Err((error, _)) => return Err(error),
             }
         }
-        Ok(true)
+        Ok(Progress::Completed)
     }
 
     /// The error for a connection that has broken with `error`, or that the server has ended.

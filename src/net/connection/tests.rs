@@ -1,10 +1,13 @@
 //! A node that sends more than was asked for, and a name whose addresses answer in another order.
 
+#[cfg(feature = "tls")]
+mod securing;
+
 use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
 use crate::net::resolver::Resolver;
-use crate::node::{Session, SessionOptions};
+use crate::node::{RoundResult, Session, SessionOptions};
 use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
 use std::io::Write;
@@ -40,15 +43,18 @@ impl Fixture {
     }
 
     fn to(address: Address) -> Self {
+        Self::with(Endpoint { address, tls: None }, &SessionOptions::new("peer", 7))
+    }
+
+    fn with(endpoint: Endpoint, options: &SessionOptions) -> Self {
         let poll = Poll::new().expect("a poll");
         let waker = Arc::new(Waker::new(poll.registry(), Token(1)).expect("a waker"));
-        let session = Session::new(SessionOptions::new("peer", 7));
+        let session = Session::new(options.clone());
         let mut rounds = Rounds::new(vec![session], false);
         let rules = Rules::new(1, Drift::from_factor(0.01).expect("a usual factor"));
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
         rounds.open(clock::now(), ping, ());
-        let endpoint = Endpoint { address, tls: None };
         let connection = Connection::new(Node::new(0), endpoint, OPTIONS);
         let events = Events::with_capacity(8);
         Self { connection, rounds, poll, events, resolver: Resolver::new(waker) }
@@ -64,6 +70,16 @@ impl Fixture {
             self.poll.poll(&mut self.events, timeout).expect("a poll");
             self.events.iter().for_each(|event| self.connection.record_readiness(event));
         }
+    }
+}
+
+impl Fixture {
+    /// Why the connection was lost, which has decided the request.
+    fn last_error(&mut self) -> NodeError {
+        let Some((_, RoundResult::Ping(mut nodes))) = self.rounds.poll() else {
+            panic!("the connection is not lost: {:?}", self.connection);
+        };
+        nodes.remove(0).last_error.expect("the connection is lost")
     }
 }
 
@@ -95,6 +111,27 @@ fn a_node_that_sends_without_end_does_not_block_the_loop() {
         !fixture.rounds.session(Node::new(0)).is_down(),
         "an unrequested push message is allowed"
     );
+}
+
+/// What the connection is lost by, if the peer sends these bytes and closes it.
+fn loss_after(bytes: &[u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut fixture = Fixture::new(listener.local_addr().expect("an address").port());
+    fixture.run_until(is_connected);
+    let (mut peer, _) = listener.accept().expect("a connection");
+    peer.write_all(bytes).expect("it fits into the socket buffer");
+    drop(peer);
+    fixture.run_until(Connection::is_finished);
+    fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
+    fixture.last_error().to_string()
+}
+
+#[test]
+fn a_server_that_closes_without_a_word_may_want_tls() {
+    let text = loss_after(b"");
+    assert!(text.ends_with("; if the server expects TLS, use a rediss:// URL"), "{text}");
+    let text = loss_after(b"+OK\r");
+    assert!(text.starts_with("connection lost: ") && !text.contains("TLS"), "{text}");
 }
 
 /// A port whose listen queue is full: it answers no connection request until it is emptied.

@@ -52,6 +52,8 @@ pub(super) struct TlsSession {
     peer: Peer,
     /// Why the connection is of no use any more. Bytes that were decrypted before are read first.
     problem: Option<TlsError>,
+    /// Is nothing more to come?
+    has_ended: bool,
     /// Can something be read without a call to the operating system: decrypted bytes, the problem,
     /// or the end of the stream?
     has_decrypted: bool,
@@ -65,7 +67,7 @@ impl TlsSession {
         let mut connection =
             connection.map_err(|error| io::Error::other(tls_error(&error, &peer)))?;
         connection.set_buffer_limit(Some(UNSENT_MAX));
-        Ok(Self { connection, peer, problem: None, has_decrypted: false })
+        Ok(Self { connection, peer, problem: None, has_ended: false, has_decrypted: false })
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -87,21 +89,18 @@ impl TlsSession {
         let is_drained = watched.is_drained;
         let processed = self.connection.process_new_packets();
         self.peer.is_negotiated = self.connection.protocol_version().is_some();
-        let has_ended = match processed {
+        match processed {
             Ok(state) => {
-                self.has_decrypted = state.plaintext_bytes_to_read() > 0;
-                count == 0 || state.peer_has_closed()
+                self.has_ended = count == 0 || state.peer_has_closed();
+                self.has_decrypted = self.has_ended || state.plaintext_bytes_to_read() > 0;
             }
             Err(error) => {
                 self.problem = Some(tls_error(&error, &self.peer));
-                true
+                (self.has_ended, self.has_decrypted) = (true, true);
             }
-        };
-        if has_ended {
-            self.has_decrypted = true;
-            if self.is_handshaking() {
-                return Err(self.end());
-            }
+        }
+        if self.has_ended && self.is_handshaking() {
+            return Err(self.end());
         }
         Ok(is_drained)
     }
@@ -115,8 +114,8 @@ impl TlsSession {
         match self.connection.reader().read(buffer) {
             Ok(0) => Ok(Received::End),
             Ok(count) => {
-                // There may be more, an error or the end behind a full buffer.
-                self.has_decrypted = count == buffer.len() || self.problem.is_some();
+                // A full buffer may have left some.
+                self.has_decrypted = count == buffer.len() || self.has_ended;
                 Ok(Received::Bytes { count, is_drained: is_drained && !self.has_decrypted })
             }
             Err(error) if self.problem.is_some() || error.kind() == ErrorKind::UnexpectedEof => {
@@ -149,10 +148,11 @@ impl TlsSession {
                 Err(error) => error,
             };
             let is_passing = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-            if !is_passing && self.receive(socket).is_ok() && self.problem.is_some() {
-                return Err(self.end());
+            if is_passing {
+                return Err(error);
             }
-            return Err(error);
+            let _ = self.receive(socket);
+            return Err(if self.problem.is_some() { self.end() } else { error });
         }
         Ok(())
     }
@@ -178,5 +178,6 @@ impl TlsSession {
     }
 }
 
-#[cfg(test)]
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

@@ -1,7 +1,7 @@
 //! What rustls's errors mean for the user of a lock.
 
 use crate::node::{OtherProtocol, TlsError, TlsErrorKind};
-use rustls::{AlertDescription, CertificateError, Error};
+use rustls::{AlertDescription, CertificateError, Error, OtherError};
 use std::io::{self, ErrorKind};
 
 /// How many of the names in a certificate are shown.
@@ -91,16 +91,31 @@ fn certificate_error(error: &CertificateError) -> TlsError {
             let expected = format!("not for {}", expected.to_str());
             let text = match names(presented) {
                 names if names.is_empty() => {
-                    format!("{expected}: it has no names (subjectAltName)")
+                    format!("{expected}: it has no subjectAltName")
                 }
                 names => format!("for {names}, {expected}"),
             };
             (TlsErrorKind::WrongName, text)
         }
+        CertificateError::BadSignature => {
+            (TlsErrorKind::UnknownCa, "it is signed with another key than the CA's".to_owned())
+        }
         CertificateError::Revoked => (TlsErrorKind::BadCertificate, "it was revoked".to_owned()),
+        CertificateError::Other(other) => (TlsErrorKind::BadCertificate, other_words(other)),
         other => (TlsErrorKind::BadCertificate, other.to_string()),
     };
     TlsError::new(kind, &text)
+}
+
+/// Mistakes in certificates that are often made with openssl, and for which rustls has a name only.
+fn other_words(error: &OtherError) -> String {
+    match error.to_string() {
+        name if name == "CaUsedAsEndEntity" => "it is marked as a CA's, CA:TRUE".to_owned(),
+        name if name.starts_with("UnsupportedCertVersion") => {
+            "it is of version 1, without extensions".to_owned()
+        }
+        name => name,
+    }
 }
 
 /// The names in a certificate, of which rustls writes `DnsName("a.example")`.
