@@ -255,7 +255,7 @@ fn nodes_returns_the_status_of_each_node() {
     let program = ServerProgram::tested();
     let version = Some(program.version().to_owned());
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
-        assert_eq!(*status.url, format!("{}/0", server.url()));
+        assert_eq!(*status.url, format!("{}/0", server.url().replace(":secret@", "")));
         assert!(status.is_connected && status.last_error.is_none());
         assert_eq!(status.server.as_deref(), Some(program.name()));
         assert_eq!(status.version, version);
