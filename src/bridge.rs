@@ -21,7 +21,9 @@ pub(crate) use tracing::trace;
 mod words {
     //! Results as words, for fields and labels.
 
-    use crate::error::{LockError, LockLost};
+    #[cfg(feature = "metrics")]
+    use crate::error::LockError;
+    use crate::error::LockLost;
     use crate::node::QueueSupport;
     use crate::released::Released;
 
@@ -43,6 +45,7 @@ mod words {
     }
 
     /// Why a call failed. The rarer reasons are one word.
+    #[cfg(feature = "metrics")]
     pub(super) fn failed(error: &LockError) -> &'static str {
         match error {
             LockError::NoQuorum(_) => "no_quorum",
