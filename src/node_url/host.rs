@@ -71,18 +71,23 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
-/// A name or address that a certificate is to be valid for, in the form of [`normalize`] and
-/// without a dot at its end. An IPv6 address needs no brackets, since no port follows it.
+/// A name or address that a certificate is to be valid for. An IPv6 address needs no brackets, since
+/// no port follows it.
 pub(super) fn server_name(text: &str) -> Option<String> {
     let name = match text.parse::<Ipv6Addr>() {
         Ok(_) => normalize(&format!("[{text}]")),
         Err(_) => normalize(text),
     };
-    name.ok().map(|name| without_dot(&name).to_owned())
+    name.ok().map(|name| verified(&name).to_owned())
+}
+
+/// The part of a host that a certificate is valid for: it has neither zones nor dots at the end.
+pub(super) fn verified(host: &str) -> &str {
+    without_dot(host.split('%').next().unwrap_or(host))
 }
 
 /// The host without the dot that marks a name as complete.
-pub(super) fn without_dot(host: &str) -> &str {
+fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
