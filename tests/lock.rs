@@ -15,6 +15,7 @@ use support::locks::{
 };
 use support::redis::Server;
 use support::servers::Servers;
+use support::transport::trusting;
 
 #[test]
 fn all_four_methods_acquire_a_free_lock() {
@@ -283,7 +284,7 @@ fn threads_and_clones_share_one_connection_to_each_node() {
 #[test]
 fn connections_have_a_name_on_the_server() {
     let server = Server::start(&[]);
-    let client = LockClient::builder().node(server.url()).build().unwrap();
+    let client = trusting(LockClient::builder().node(server.url())).build().unwrap();
     assert!(eventually(LIMIT, || client.nodes()[0].is_connected));
     assert_eq!(connections(&server, "redlatch"), 1);
 }

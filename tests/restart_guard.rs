@@ -19,6 +19,7 @@ use support::locks::{
 };
 use support::queue::finish;
 use support::servers::Servers;
+use support::transport::trusting;
 
 fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
     let builder = with_long_timeout(urls).restart_guard(true).max_ttl(max_ttl);
@@ -38,14 +39,15 @@ fn embedded(count: usize) -> (Nodes, LockClient) {
 }
 
 fn default(nodes: &Nodes) -> LockClient {
-    let builder = LockClient::builder().nodes(nodes.urls()).node_timeout(Duration::from_secs(5));
+    let builder =
+        trusting(LockClient::builder().nodes(nodes.urls())).node_timeout(Duration::from_secs(5));
     builder.wait_for_all(true).build().expect("the settings are good")
 }
 
 #[test]
 fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute() {
     let servers = Servers::start(3);
-    let client = LockClient::new(servers.urls()).unwrap();
+    let client = trusting(LockClient::builder().nodes(servers.urls())).build().unwrap();
     let minute = Duration::from_secs(60);
     let has_asked = || quarantines(&client).iter().all(Option::is_some);
     assert!(eventually(LIMIT, has_asked));

@@ -13,13 +13,13 @@ use support::peer::Peer;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
-use support::transport::scheme;
+use support::transport::{scheme, trusting};
 
 /// The error of a client with three nodes of the same kind.
 #[track_caller]
 fn asked(urls: &[String; 3]) -> NoQuorum {
     let secret = |url: &String| url.replace("://", &format!("://user:{SECRET}@"));
-    let builder = LockClient::builder().nodes(urls.iter().map(secret));
+    let builder = trusting(LockClient::builder().nodes(urls.iter().map(secret)));
     let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
     let client = builder.build().expect("the settings are good");
     let error = client.try_lock("peers", LONG).expect_err("no node grants it");
@@ -167,7 +167,7 @@ fn a_peer_that_sends_without_end_does_not_delay_the_timeout() {
     let silent = [Peer::silent(), Peer::silent()];
     let urls = [flood.url(), silent[0].url(), silent[1].url()];
     let timeout = Duration::from_millis(300);
-    let client = LockClient::builder().nodes(urls).node_timeout(timeout).build().unwrap();
+    let client = trusting(LockClient::builder().nodes(urls)).node_timeout(timeout).build().unwrap();
     for _ in 0..3 {
         let start = Instant::now();
         let error = client.try_lock("flood", LONG).unwrap_err();

@@ -1,7 +1,6 @@
 //! Certificates for TLS, made by the tests: an authority that signs them, valid ones and ones with
 //! a mistake each, and the files in which programs read them.
 
-use std::env;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -13,17 +12,14 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
-use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// The names under which the tests' servers are reached.
-const NAMES: [&str; 6] = ["127.0.0.1", "127.0.0.2", "::1", "localhost", "*.test", INTERNAL];
+const NAMES: [&str; 7] =
+    ["127.0.0.1", "127.0.0.2", "::1", "localhost", "node.test", "slow.test", INTERNAL];
 
 /// A name in the servers' certificates that no resolver knows.
 pub const INTERNAL: &str = "redis-1.internal";
-
-/// The path of the trusted authority's certificate, for a process that a test starts.
-pub const TRUSTED_FILE: &str = "REDLATCH_TEST_TRUSTED_FILE";
 
 /// A certificate authority.
 pub struct Authority {
@@ -88,7 +84,7 @@ impl Authority {
         }];
         match purpose {
             Purpose::Expired => params.not_after = date_time_ymd(2001, 1, 1),
-            Purpose::NotYetValid => params.not_before = date_time_ymd(2200, 1, 1),
+            Purpose::NotYetValid => params.not_before = date_time_ymd(2099, 1, 1),
             _ => {}
         }
         let key = KeyPair::generate().expect("the provider makes keys");
@@ -101,19 +97,8 @@ impl Authority {
         }
     }
 
-    /// The roots of a TLS client or server that trusts this authority alone.
-    pub fn roots(&self) -> Arc<RootCertStore> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificate.der().clone()).expect("an authority's certificate");
-        Arc::new(roots)
-    }
-
-    /// A file with the certificate of [`Authority::trusted`], which ends with this process. In
-    /// another process that this one has started, that of this one.
+    /// A file with the certificate of [`Authority::trusted`], which ends with this process.
     pub fn trusted_file() -> PathBuf {
-        if let Some(path) = env::var_os(TRUSTED_FILE) {
-            return path.into();
-        }
         static FILE: OnceLock<File> = OnceLock::new();
         let file = FILE.get_or_init(|| {
             let mut file = tempfile::tempfile().expect("a temporary file can be made");

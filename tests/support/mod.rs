@@ -17,6 +17,7 @@ pub mod peer;
 mod process;
 pub mod program;
 pub mod proxy;
+mod proxy_mode;
 pub mod queue;
 pub mod redis;
 pub mod relay;
@@ -27,6 +28,8 @@ pub mod servers;
 pub mod shim;
 #[cfg(target_os = "linux")]
 pub mod terminator;
+#[cfg(target_os = "linux")]
+pub mod tls_client;
 pub mod transport;
 mod urls;
 pub mod waiters;

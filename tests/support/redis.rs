@@ -16,6 +16,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+#[cfg(target_os = "linux")]
+use super::certificates::Identity;
 use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
@@ -61,6 +63,17 @@ impl Server {
         server
     }
 
+    /// The same as [`Server::start`], with this certificate and additional settings for TLS.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub fn start_tls(identity: &Identity, settings: &[&str]) -> Self {
+        let mut server = Self::prepare(ServerProgram::tested(), &[], &[]);
+        server.secure = Some(SecurePort::new(server.directory.path(), identity, settings));
+        server.spawn();
+        server.await_ready_or_move();
+        server
+    }
+
     /// The first half of [`Server::start`]: the process runs, but may not reply yet.
     #[track_caller]
     pub(super) fn launch(
@@ -68,6 +81,12 @@ impl Server {
         environment: &[(String, String)],
         args: &[&str],
     ) -> Self {
+        let mut server = Self::prepare(program, environment, args);
+        server.spawn();
+        server
+    }
+
+    fn prepare(program: &ServerProgram, environment: &[(String, String)], args: &[&str]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("redlatch-redis-")
             .tempdir()
@@ -76,10 +95,7 @@ impl Server {
         let (program, environment) = (program.clone(), environment.to_vec());
         let secure = SecurePort::if_used(directory.path());
         let port = free_port();
-        let mut server =
-            Self { program, directory, port, secure, args, environment, process: None };
-        server.spawn();
-        server
+        Self { program, directory, port, secure, args, environment, process: None }
     }
 
     /// The second half: waits until the server replies. Uses another port if this one was taken by

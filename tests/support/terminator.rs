@@ -97,6 +97,16 @@ impl Terminator {
         links.iter().filter_map(|link| link.lock().tls.handshake_kind()).collect()
     }
 
+    /// Has any connection begun with data before the end of its handshake (0-RTT)?
+    pub fn has_early_data(&self) -> bool {
+        lock(&self.shared.links).iter().any(|link| link.lock().has_early_data)
+    }
+
+    /// Have all connections ended towards their clients?
+    pub fn has_ended(&self) -> bool {
+        lock(&self.shared.links).iter().all(|link| link.lock().has_sent_end)
+    }
+
     /// How many of the connections were ended by the client, and with `close_notify`.
     pub fn closed_in_order(&self) -> usize {
         let links = lock(&self.shared.links);
@@ -150,7 +160,13 @@ fn connect_through(shared: &Arc<Shared>, client: TcpStream) {
     });
     let mut tls = ServerConnection::new(Arc::clone(&shared.config)).expect("the settings are good");
     tls.set_buffer_limit(None);
-    let state = State { tls, has_ended: false, is_closed_in_order: false };
+    let state = State {
+        tls,
+        has_ended: false,
+        has_sent_end: false,
+        is_closed_in_order: false,
+        has_early_data: false,
+    };
     let sockets = Mutex::new([Arc::downgrade(&client), Arc::downgrade(&plain)]);
     let link = Arc::new(Link { state: Mutex::new(state), handshake: Condvar::new(), sockets });
     lock(&shared.links).push(Arc::clone(&link));
@@ -172,7 +188,9 @@ struct Link {
 struct State {
     tls: ServerConnection,
     has_ended: bool,
+    has_sent_end: bool,
     is_closed_in_order: bool,
+    has_early_data: bool,
 }
 
 impl State {
@@ -197,6 +215,7 @@ impl State {
             let mut part = vec![0; processed.plaintext_bytes_to_read()];
             self.tls.reader().read_exact(&mut part)?;
             plaintext.append(&mut part);
+            self.has_early_data |= self.tls.early_data().is_some();
             self.is_closed_in_order |= processed.peer_has_closed();
         }
         Ok(plaintext)
@@ -252,7 +271,9 @@ impl Link {
                         state.tls.send_close_notify();
                     }
                     let _ = state.flush(client);
-                    return finish_sending(client);
+                    finish_sending(client);
+                    state.has_sent_end = true;
+                    return;
                 }
                 Err(_) => return mark_for_reset(client),
             };

@@ -3,14 +3,21 @@
 //! ways, as it is written.
 
 use std::env;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 use std::process::Command;
 
 use redlatch::Builder;
+#[cfg(target_os = "linux")]
+use redlatch::TlsSettings;
 
 #[cfg(target_os = "linux")]
-use super::certificates::{Authority, TRUSTED_FILE};
+use super::certificates::Authority;
+use super::cli::Client;
 #[cfg(target_os = "linux")]
 use super::terminator::Terminator;
+#[cfg(target_os = "linux")]
+use super::tls_client;
 
 /// Do clients of the library use TLS in this program? With `REDLATCH_TLS` in the environment, they
 /// do in each program.
@@ -26,7 +33,12 @@ pub fn scheme() -> &'static str {
 /// The settings, with the tests' certificate authority if it is needed.
 #[cfg(target_os = "linux")]
 pub fn trusting(builder: Builder) -> Builder {
-    builder.tls(redlatch::TlsSettings::default().ca_file(Authority::trusted_file()))
+    if !is_tls() {
+        return builder;
+    }
+    let settings = TlsSettings::default().ca_file(Authority::trusted_file());
+    // In a process that a test has started, that test's servers as well.
+    builder.tls(env::var_os(PARENTS_FILE).into_iter().fold(settings, TlsSettings::ca_file))
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -34,12 +46,31 @@ pub fn trusting(builder: Builder) -> Builder {
     builder
 }
 
+/// The path of the certificate of the authority that the tests of the parent process trust.
+#[cfg(target_os = "linux")]
+const PARENTS_FILE: &str = "REDLATCH_TEST_AUTHORITY";
+
 /// Clients in a process that this one starts trust the authority of this one's servers.
-pub fn trust_the_same(_command: &mut Command) {
-    #[cfg(target_os = "linux")]
+#[cfg(target_os = "linux")]
+pub fn trust_the_same(command: &mut Command) {
     if is_tls() {
-        _command.env(TRUSTED_FILE, Authority::trusted_file());
+        command.env(PARENTS_FILE, Authority::trusted_file());
     }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn trust_the_same(_command: &mut Command) {}
+
+/// A connection to the server at this URL that does not use the library, in any process.
+#[track_caller]
+pub fn client_at(url: &str) -> Client {
+    let port = url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+    #[cfg(target_os = "linux")]
+    if url.starts_with("rediss:") {
+        let roots = env::var_os(PARENTS_FILE).map_or_else(Authority::trusted_file, PathBuf::from);
+        return tls_client::connect(&tls_client::config(&roots), port);
+    }
+    Client::connect(port).expect("a running server accepts")
 }
 
 /// The port of a proxy or peer for clients of the library: its own, or that of a terminator.
@@ -62,6 +93,11 @@ impl Front {
 
 #[cfg(target_os = "linux")]
 impl Front {
+    /// The port itself, because TLS passes through it.
+    pub fn itself(plain_port: u16) -> Self {
+        Self { plain_port, terminator: None }
+    }
+
     pub fn port(&self) -> u16 {
         self.terminator.as_ref().map_or(self.plain_port, Terminator::port)
     }

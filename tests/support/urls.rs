@@ -11,6 +11,17 @@ impl Server {
         plain.into_iter().chain(secure.into_iter().flatten()).collect()
     }
 
+    /// The port in its URL.
+    pub fn client_port(&self) -> u16 {
+        self.secure.as_ref().map_or(self.port, SecurePort::port)
+    }
+
+    /// The port for TLS.
+    #[track_caller]
+    pub fn secure_port(&self) -> u16 {
+        self.secure.as_ref().expect("this program uses TLS").port()
+    }
+
     /// `redis://127.0.0.1:PORT`, or `rediss` and the port for TLS. With the password if the server
     /// was started with `--requirepass`.
     pub fn url(&self) -> String {

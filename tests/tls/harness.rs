@@ -4,47 +4,34 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, ClientConnection, HandshakeKind, StreamOwned};
+use rustls::{ClientConfig, HandshakeKind};
 
 use super::support::certificates::Authority;
-use super::support::cli::{Client, Value, encode};
+use super::support::cli::{Value, encode};
 use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::peer::Peer;
 use super::support::redis::Server;
 use super::support::terminator::{Ending, Terminator};
+use super::support::tls_client::{config, connect};
+use super::support::transport::client_at;
 
 fn client_config() -> Arc<ClientConfig> {
-    let roots = Authority::trusted().roots();
-    Arc::new(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
-}
-
-/// A TLS connection to a port of 127.0.0.1 that does not use the library.
-fn connect(config: &Arc<ClientConfig>, port: u16) -> Client {
-    let name = ServerName::try_from("localhost").expect("it is a name");
-    let tls = ClientConnection::new(Arc::clone(config), name).expect("the settings are good");
-    let stream = TcpStream::connect(("127.0.0.1", port)).expect("it accepts");
-    stream.set_read_timeout(Some(LIMIT)).expect("a limit above zero");
-    Client::over(StreamOwned::new(tls, stream))
-}
-
-fn port_of(url: &str) -> u16 {
-    url.rsplit(':').next().expect("it has a port").parse().expect("a number")
+    config(&Authority::trusted_file())
 }
 
 #[test]
 fn a_server_speaks_tls_beside_plain_text() {
     let mut server = Server::start(&["--requirepass", "secret"]);
     assert!(server.url().starts_with("rediss://:secret@127.0.0.1:"), "{}", server.url());
-    let mut client = connect(&client_config(), port_of(&server.url()));
+    let mut client = connect(&client_config(), server.secure_port());
     assert_eq!(client.command(&["AUTH", "secret"]), Value::ok());
     assert_eq!(client.command(&["SET", "k", "v"]), Value::ok());
     assert_eq!(server.command(&["GET", "k"]), Value::bulk("v"));
     let url = server.url();
     server.restart();
     assert_eq!(server.url(), url);
-    let mut client = connect(&client_config(), port_of(&url));
+    let mut client = client_at(&url.replace(":secret@", ""));
     assert_eq!(client.command(&["AUTH", "secret"]), Value::ok());
 }
 

@@ -7,8 +7,14 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod connections;
+mod handshakes;
 mod harness;
+mod identities;
+mod records;
 
+#[path = "../faults/connecting.rs"]
+mod connecting;
 #[path = "../faults/cuts.rs"]
 mod cuts;
 #[path = "../faults/descriptors.rs"]
@@ -28,16 +34,38 @@ mod silence;
 
 #[path = "../bystanders.rs"]
 mod bystanders;
+#[path = "../extend.rs"]
+mod extend;
+#[path = "../fencing.rs"]
+mod fencing;
+#[path = "../force_release.rs"]
+mod force_release;
+#[path = "../handoff.rs"]
+mod handoff;
+#[path = "../inspect.rs"]
+mod inspect;
+#[path = "../keep_alive.rs"]
+mod keep_alive;
 #[path = "../late.rs"]
 mod late;
-#[path = "../nodes.rs"]
-mod nodes;
+#[path = "../lock.rs"]
+mod lock;
+#[path = "../permits.rs"]
+mod permits;
+#[path = "../queue.rs"]
+mod queue;
+#[path = "../queue_faults.rs"]
+mod queue_faults;
+#[path = "../readers.rs"]
+mod readers;
 #[path = "../release.rs"]
 mod release;
 #[path = "../restart_guard.rs"]
 mod restart_guard;
 #[path = "../restarts.rs"]
 mod restarts;
+#[path = "../several.rs"]
+mod several;
 #[path = "../strangers.rs"]
 mod strangers;
 #[path = "../stray.rs"]
@@ -46,3 +74,5 @@ mod stray;
 mod timeout;
 #[path = "../twice.rs"]
 mod twice;
+#[path = "../with_lock.rs"]
+mod with_lock;
