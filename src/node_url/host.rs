@@ -71,8 +71,8 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
-/// A name or address that a certificate is to be valid for. An IPv6 address needs no brackets, since
-/// no port follows it.
+/// A name or address that a certificate is to be valid for. An IPv6 address needs no brackets,
+/// since no port follows it.
 pub(super) fn server_name(text: &str) -> Option<String> {
     let name = match text.parse::<Ipv6Addr>() {
         Ok(_) => normalize(&format!("[{text}]")),
