@@ -71,19 +71,20 @@ pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
-/// A name or address that a certificate is to be valid for. An IPv6 address needs no brackets,
-/// since no port follows it.
+/// A name or address that a certificate is to be valid for, in the form of [`normalize`] and
+/// without a dot at its end. An IPv6 address needs no brackets, since no port follows it.
 pub(super) fn server_name(text: &str) -> Option<String> {
     let name = match text.parse::<Ipv6Addr>() {
         Ok(_) => normalize(&format!("[{text}]")),
         Err(_) => normalize(text),
     };
-    name.ok().map(|name| verified(&name).to_owned())
+    name.ok().map(|name| certified(&name).to_owned())
 }
 
-/// The part of a host that a certificate is valid for: it has neither zones nor dots at the end.
-pub(super) fn verified(host: &str) -> &str {
-    without_dot(host.split('%').next().unwrap_or(host))
+/// What a certificate of this host is valid for: the name without a dot at its end, or the address
+/// without its zone, which means something on this machine only.
+pub(super) fn certified(host: &str) -> &str {
+    without_dot(host.split_once('%').map_or(host, |(address, _)| address))
 }
 
 /// The host without the dot that marks a name as complete.
@@ -131,6 +132,8 @@ mod tests {
         ] {
             assert_eq!(normalize(host), Ok(normal.to_owned()), "{host}");
         }
+        assert_eq!(certified("redis.example.com."), "redis.example.com");
+        assert_eq!(certified("fe80::1%eth0"), "fe80::1");
         assert!(is_same("redis.example.com", "redis.example.com."));
         assert!(!is_same("redis.example.com", "redis.example.org"));
     }
