@@ -78,7 +78,7 @@ pub(super) fn server_name(text: &str) -> Option<String> {
         Ok(_) => normalize(&format!("[{text}]")),
         Err(_) => normalize(text),
     };
-    name.ok().map(|name| without_dot(&name).to_owned())
+    name.ok().map(|name| certified(&name).to_owned())
 }
 
 /// What a certificate of this host is valid for: the name without a dot at its end, or the address

@@ -47,6 +47,7 @@ fn the_name_to_verify_is_the_host_or_an_option() {
         ),
         ("rediss://h?server_name=::1", Some("::1"), "rediss://h:6379/0?server_name=::1"),
         ("rediss://h?server_name=[::1]", Some("::1"), "rediss://h:6379/0?server_name=::1"),
+        ("rediss://[fe80::1%25eth0]", Some("fe80::1"), "rediss://[fe80::1%25eth0]:6379/0"),
         ("rediss://u:p@h", Some("h"), "rediss://u:***@h:6379/0"),
         ("unix:///r", None, "unix:///r?db=0"),
     ] {
