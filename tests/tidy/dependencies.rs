@@ -15,7 +15,10 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     let names =
         |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
-    assert_eq!(names(&optional), ["rustls", "rustls-native-certs", "webpki-roots"]);
+    assert_eq!(
+        names(&optional),
+        ["rustls", "rustls-native-certs", "webpki-roots", "tracing", "metrics"]
+    );
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
     let only = [("unix", "rustix"), ("windows", "socket2")];
