@@ -184,6 +184,10 @@ pub mod internal {
     pub mod node {
         pub use crate::node::*;
     }
+    #[cfg(feature = "tls")]
+    pub mod tls {
+        pub use crate::net::{Received, TlsSession, TlsTarget, UNSENT_MAX};
+    }
     pub mod resp {
         pub use crate::resp::*;
     }

@@ -29,8 +29,17 @@ mod session;
 mod slow_decoder;
 #[path = "../fuzz/properties/stream.rs"]
 mod stream;
+#[cfg(target_os = "linux")]
+#[path = "../fuzz/properties/tls_stream.rs"]
+mod tls_stream;
 #[path = "../fuzz/properties/value.rs"]
 mod value;
+
+/// Elsewhere the tests are built without TLS.
+#[cfg(not(target_os = "linux"))]
+mod tls_stream {
+    pub(crate) fn check(_data: &[u8]) {}
+}
 
 /// One test per target, with its name, which replays its corpus.
 macro_rules! replays {
@@ -58,6 +67,7 @@ replays! {
     peer: "resp"
     round_trip: "round_trip"
     session: "session"
+    tls_stream: "tls_stream"
 }
 
 fn fuzz() -> PathBuf {

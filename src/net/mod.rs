@@ -39,7 +39,10 @@ pub(crate) use change_queue::ChangeQueue;
 pub(crate) use socket_options::SocketOptions;
 
 pub(crate) use crate::node::Votes;
+#[cfg(not(feature = "tls"))]
 pub(crate) use stream::TlsTarget;
+#[cfg(feature = "tls")]
+pub use stream::{Received, TlsSession, TlsTarget, UNSENT_MAX};
 
 use crate::clock::{self, Time};
 use crate::engine::{Request, Verb};

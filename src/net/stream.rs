@@ -17,8 +17,12 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+#[cfg(not(feature = "tls"))]
 use tls::TlsSession;
+#[cfg(not(feature = "tls"))]
 pub(crate) use tls::TlsTarget;
+#[cfg(feature = "tls")]
+pub use tls::{TlsSession, TlsTarget, UNSENT_MAX};
 
 /// An address that a socket can connect to at once: its host name, if it had one, is resolved.
 #[derive(Clone, Debug)]
@@ -36,10 +40,13 @@ pub(super) struct Stream {
 
 /// What a read has brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Received {
+#[allow(unreachable_pub, reason = "with the feature `tls`, a fuzz target reads a stream of TLS")]
+#[allow(clippy::exhaustive_enums, reason = "it is no part of the public API")]
+pub enum Received {
     /// The first bytes of the buffer. There may be none, if what has arrived was not for us but for
     /// TLS.
     Bytes {
+        /// How many.
         count: usize,
         /// Nothing more is there, and what arrives next causes an event.
         is_drained: bool,

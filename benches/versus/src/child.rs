@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::fmt::Display;
 use std::io::{self, BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// A child process, as seen from its parent.
@@ -14,14 +15,17 @@ pub struct ChildProcess {
 }
 
 impl ChildProcess {
-    /// Runs this program again with these arguments.
+    /// Runs this program again with these arguments. Over TLS, it trusts this authority.
     pub fn start<A: AsRef<OsStr>>(
         subcommand: &str,
         arguments: impl IntoIterator<Item = A>,
+        authority: Option<&Path>,
     ) -> Self {
         let program = std::env::current_exe().expect("a program knows where it is");
         let mut command = Command::new(program);
         command.arg(subcommand).args(arguments);
+        // Where libraries that trust the system's certificates look for them instead.
+        command.envs(authority.map(|path| ("SSL_CERT_FILE", path)));
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -52,6 +52,9 @@ struct Options {
 }
 
 fn main() -> ExitCode {
+    // More than one of the libraries uses rustls: all with the same cryptography.
+    let provider = rustls::crypto::ring::default_provider();
+    provider.install_default().expect("no other was chosen before");
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.split_first() {
         Some((first, rest)) if first == worker::SUBCOMMAND => worker::serve(rest),

@@ -9,6 +9,7 @@ use std::process::{self, Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A server takes milliseconds to start; a machine that builds something else at the time, longer.
@@ -26,7 +27,12 @@ pub struct Servers {
 struct Server {
     child: Child,
     port: u16,
+    /// For TLS.
+    secure_port: u16,
 }
+
+/// The file of the certificate authority that signed the servers' certificates.
+pub const AUTHORITY: &str = "authority.crt";
 
 impl Servers {
     /// Starts `count` servers.
@@ -39,6 +45,8 @@ impl Servers {
             ));
         }
         let directory = std::env::temp_dir().join(format!("redlatch-versus-{}", process::id()));
+        fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
+        certify(&directory).map_err(|error| error.to_string())?;
         let mut all = Self { servers: Vec::new(), directory };
         for index in 0..count {
             let server = start(&all.directory.join(index.to_string()))?;
@@ -50,6 +58,19 @@ impl Servers {
     /// Where the servers are.
     pub fn urls(&self) -> Vec<String> {
         self.addresses().iter().map(|address| format!("redis://{address}")).collect()
+    }
+
+    /// The same, over TLS.
+    pub fn secure_urls(&self) -> Vec<String> {
+        let url = |server: &Server| format!("rediss://127.0.0.1:{}", server.secure_port);
+        self.servers.iter().map(url).collect()
+    }
+
+    /// Closes all connections of clients.
+    pub fn disconnect(&self) {
+        for server in &self.servers {
+            ask(server.port, &["CLIENT", "KILL", "TYPE", "normal"]).expect("it answers");
+        }
     }
 
     /// The same, without the scheme.
@@ -145,14 +166,16 @@ fn start(directory: &Path) -> Result<Server, String> {
     for _ in 0..PORT_ATTEMPTS {
         let port = free_port().map_err(|error| error.to_string())?;
         let log = directory.join("log");
-        let mut child = spawn(port, directory, &log).map_err(|error| error.to_string())?;
+        let secure_port = free_port().map_err(|error| error.to_string())?;
+        let spawned = spawn([port, secure_port], directory, &log);
+        let mut child = spawned.map_err(|error| error.to_string())?;
         let is_ours = format!("process_id:{}\r\n", child.id());
         let is_up = eventually_until(START_LIMIT, || {
             matches!(child.try_wait(), Ok(Some(_)))
                 || ask(port, &["INFO", "server"]).is_ok_and(|info| info.contains(&is_ours))
         });
         if is_up && matches!(child.try_wait(), Ok(None)) {
-            return Ok(Server { child, port });
+            return Ok(Server { child, port, secure_port });
         }
         let _ = child.kill();
         let _ = child.wait();
@@ -161,10 +184,31 @@ fn start(directory: &Path) -> Result<Server, String> {
     Err(format!("redis-server does not start; its log:\n{why}"))
 }
 
-fn spawn(port: u16, directory: &Path, log: &Path) -> io::Result<Child> {
+/// Makes a certificate authority, and the certificate that all servers have.
+fn certify(directory: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let key = KeyPair::generate()?;
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, key)?;
+    let key = KeyPair::generate()?;
+    let params = CertificateParams::new(vec!["127.0.0.1".to_owned()])?;
+    let certificate = params.signed_by(&key, &authority)?;
+    fs::write(directory.join(AUTHORITY), authority.pem())?;
+    fs::write(directory.join("server.crt"), certificate.pem())?;
+    fs::write(directory.join("server.key"), key.serialize_pem())?;
+    Ok(())
+}
+
+fn spawn(ports: [u16; 2], directory: &Path, log: &Path) -> io::Result<Child> {
     let log = File::create(log)?;
     let mut command = command("redis-server");
-    command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--daemonize", "no"]);
+    let [port, secure_port] = ports.map(|port| port.to_string());
+    command.args(["--port", &port, "--tls-port", &secure_port, "--tls-auth-clients", "no"]);
+    let files = [("cert", "server.crt"), ("key", "server.key"), ("ca-cert", AUTHORITY)];
+    for (name, file) in files {
+        command.arg(format!("--tls-{name}-file")).arg(directory.with_file_name(file));
+    }
+    command.args(["--bind", "127.0.0.1", "--daemonize", "no"]);
     command.args(["--save", "", "--appendonly", "no", "--dir"]).arg(directory);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()
 }

@@ -3,6 +3,7 @@
 
 use crate::child::{self, ChildProcess};
 use crate::peers::Peer;
+use crate::servers::AUTHORITY;
 use crate::work::{Kind, Plan, Slice};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -27,7 +28,8 @@ pub struct Worker(ChildProcess);
 
 impl Worker {
     pub fn start(job: &Job) -> Self {
-        Self(ChildProcess::start(SUBCOMMAND, job.arguments()))
+        let authority = job.marker.with_file_name(AUTHORITY);
+        Self(ChildProcess::start(SUBCOMMAND, job.arguments(), Some(&authority)))
     }
 
     /// Begins a slice. Its end is awaited with [`finish`](Self::finish).

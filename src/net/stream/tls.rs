@@ -8,7 +8,7 @@
 mod errors;
 mod socket;
 
-use super::{Received, Socket};
+use super::Received;
 use crate::node::TlsError;
 use errors::{Peer, cut_off, tls_error};
 use rustls::ClientConnection;
@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 /// How many encrypted bytes wait for the socket at most. More than the commands of one write
 /// usually have, so that they are sent by one call.
-const UNSENT_MAX: usize = 64 * 1024;
+pub const UNSENT_MAX: usize = 64 * 1024;
 
 /// How the connections to a node are secured.
 #[derive(Clone)]
-pub(crate) struct TlsTarget {
+pub struct TlsTarget {
     config: Arc<ClientConfig>,
     /// The server's certificate must be valid for this name.
     name: ServerName<'static>,
@@ -33,7 +33,7 @@ pub(crate) struct TlsTarget {
 
 impl TlsTarget {
     /// `None` if no certificate can be valid for this name.
-    pub(crate) fn new(config: Arc<ClientConfig>, name: &str) -> Option<Self> {
+    pub fn new(config: Arc<ClientConfig>, name: &str) -> Option<Self> {
         let name = ServerName::try_from(name.to_owned()).ok()?;
         Some(Self { config, name })
     }
@@ -47,7 +47,7 @@ impl fmt::Debug for TlsTarget {
 
 /// The TLS of one connection.
 #[derive(Debug)]
-pub(super) struct TlsSession {
+pub struct TlsSession {
     connection: ClientConnection,
     peer: Peer,
     /// Why the connection is of no use any more. Bytes that were decrypted before are read first.
@@ -61,7 +61,7 @@ pub(super) struct TlsSession {
 
 impl TlsSession {
     /// A connection whose handshake has not begun. Its first message waits to be flushed.
-    pub(super) fn new(target: &TlsTarget) -> io::Result<Self> {
+    pub fn new(target: &TlsTarget) -> io::Result<Self> {
         let peer = Peer::new(target.config.client_auth_cert_resolver.has_certs());
         let connection = ClientConnection::new(Arc::clone(&target.config), target.name.clone());
         let mut connection =
@@ -70,20 +70,23 @@ impl TlsSession {
         Ok(Self { connection, peer, problem: None, has_ended: false, has_decrypted: false })
     }
 
-    pub(super) fn is_handshaking(&self) -> bool {
+    /// Has the handshake still to be made?
+    pub fn is_handshaking(&self) -> bool {
         self.connection.is_handshaking()
     }
 
-    pub(super) fn has_decrypted(&self) -> bool {
+    /// Can something be read without the socket?
+    pub fn has_decrypted(&self) -> bool {
         self.has_decrypted
     }
 
-    pub(super) fn has_unsent(&self) -> bool {
+    /// Is something encrypted, and not sent?
+    pub fn has_unsent(&self) -> bool {
         self.connection.wants_write()
     }
 
     /// Reads from the socket once, and decrypts. Returns whether the socket is drained.
-    pub(super) fn receive(&mut self, socket: &mut Socket) -> io::Result<bool> {
+    pub fn receive(&mut self, socket: &mut (impl Read + Write)) -> io::Result<bool> {
         let mut watched = Watched::new(socket, &mut self.peer);
         let count = self.connection.read_tls(&mut watched)?;
         let is_drained = watched.is_drained;
@@ -106,7 +109,11 @@ impl TlsSession {
     }
 
     /// Reads decrypted bytes. If there are none, reads from the socket once.
-    pub(super) fn read(&mut self, socket: &mut Socket, buffer: &mut [u8]) -> io::Result<Received> {
+    pub fn read(
+        &mut self,
+        socket: &mut (impl Read + Write),
+        buffer: &mut [u8],
+    ) -> io::Result<Received> {
         let is_drained = !self.has_decrypted && self.receive(socket)?;
         if !self.has_decrypted {
             return Ok(Received::Bytes { count: 0, is_drained });
@@ -130,7 +137,7 @@ impl TlsSession {
     }
 
     /// Encrypts as many of these bytes as there is room for, and sends what the socket takes.
-    pub(super) fn write(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    pub fn write(&mut self, socket: &mut (impl Read + Write), bytes: &[u8]) -> io::Result<usize> {
         let count = self.connection.writer().write(bytes)?;
         match self.flush(socket) {
             Err(error) if error.kind() == ErrorKind::WouldBlock && count > 0 => Ok(count),
@@ -140,7 +147,7 @@ impl TlsSession {
 
     /// Sends what is encrypted. If the peer has closed, it may have said why: then that is the
     /// error.
-    pub(super) fn flush(&mut self, socket: &mut Socket) -> io::Result<()> {
+    pub fn flush(&mut self, socket: &mut (impl Read + Write)) -> io::Result<()> {
         while self.connection.wants_write() {
             let error = match self.connection.write_tls(&mut Gathering(socket)) {
                 Ok(0) => ErrorKind::WriteZero.into(),
@@ -158,7 +165,7 @@ impl TlsSession {
     }
 
     /// Tells the peer that this is the end, or why, if the socket takes it at once.
-    pub(super) fn finish(&mut self, socket: &mut Socket) {
+    pub fn finish(&mut self, socket: &mut (impl Read + Write)) {
         if self.problem.is_none() {
             if self.is_handshaking() {
                 return;

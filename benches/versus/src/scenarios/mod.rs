@@ -11,6 +11,7 @@ mod refused;
 mod rtt;
 mod shared;
 mod solo;
+mod tls;
 mod waiting;
 
 use crate::report::Findings;
@@ -36,7 +37,7 @@ pub struct Scenario {
     pub run: fn(&Context) -> Vec<Findings>,
 }
 
-pub const ALL: [Scenario; 12] = [
+pub const ALL: [Scenario; 13] = [
     Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
     Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
@@ -48,6 +49,7 @@ pub const ALL: [Scenario; 12] = [
     Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
     Scenario { name: "refused", about: "one server refuses connections", run: refused::run },
     Scenario { name: "rtt", about: "servers a millisecond away", run: rtt::run },
+    Scenario { name: "tls", about: "over TLS: 1 and 32 threads, reconnects", run: tls::run },
     Scenario { name: "ceiling", about: "the servers' limit", run: ceiling::run },
 ];
 

@@ -1,24 +1,23 @@
 //! The socket as rustls sees it: what it reads is watched, and what it writes is gathered.
 
-use super::Socket;
 use super::errors::Peer;
 use std::io::{self, IoSlice, Read, Write};
 
 /// The reading side.
-pub(super) struct Watched<'a> {
-    socket: &'a mut Socket,
+pub(super) struct Watched<'a, S> {
+    socket: &'a mut S,
     peer: &'a mut Peer,
     /// Did the last read leave nothing in the socket? Then the next byte causes an event.
     pub(super) is_drained: bool,
 }
 
-impl<'a> Watched<'a> {
-    pub(super) fn new(socket: &'a mut Socket, peer: &'a mut Peer) -> Self {
+impl<'a, S> Watched<'a, S> {
+    pub(super) fn new(socket: &'a mut S, peer: &'a mut Peer) -> Self {
         Self { socket, peer, is_drained: false }
     }
 }
 
-impl Read for Watched<'_> {
+impl<S: Read> Read for Watched<'_, S> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.socket.read(buffer)?;
         self.is_drained = count < buffer.len();
@@ -29,9 +28,9 @@ impl Read for Watched<'_> {
 
 /// The writing side. Several records are sent by one call, as if they were one: a vectored write
 /// would raise SIGPIPE in a program that does not ignore it, which the plain write never does.
-pub(super) struct Gathering<'a>(pub(super) &'a mut Socket);
+pub(super) struct Gathering<'a, S>(pub(super) &'a mut S);
 
-impl Write for Gathering<'_> {
+impl<S: Write> Write for Gathering<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes)
     }
