@@ -112,7 +112,7 @@ impl Finding {
 }
 
 /// The value of a setting in the answer to `CONFIG GET` about all settings whose names begin like
-/// this one's. `Some(None)` if the server has no such setting, and `None` if this is no such answer.
+/// its name. `Some(None)` if the server has no such setting, `None` if this is no such answer.
 fn setting<'a>(list: &Elements<'a>, name: &str) -> Option<Option<&'a [u8]>> {
     let stem = name.split('-').next().unwrap_or(name).as_bytes();
     let mut value = None;

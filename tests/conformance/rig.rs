@@ -211,27 +211,17 @@ fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
         ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
         ("eval" | "evalsha", _) => near_in_lists(&subcommand, real, other),
         ("hello", _) => without_id(real) == without_id(other),
-        ("time", _) => microseconds(&real).is_some() && microseconds(&other).is_some(),
+        // The model has another time than the server.
+        ("time", _) => match (&real, &other) {
+            (Value::Array(real), Value::Array(other)) => real.len() == other.len(),
+            _ => false,
+        },
         // The text of INFO and similar commands differs; its type does not.
         ("info", _) | ("client", "list" | "info" | "id") => {
             std::mem::discriminant(&real) == std::mem::discriminant(&other)
                 && !matches!(real, Value::Error(_))
         }
         _ => false,
-    }
-}
-
-/// The reply to TIME. The model has another time than the server.
-fn microseconds(reply: &Value) -> Option<u64> {
-    let Value::Array(parts) = reply else { return None };
-    let number = |part: &Value| match part {
-        Value::Bulk(digits) => String::from_utf8_lossy(digits).parse::<u64>().ok(),
-        _ => None,
-    };
-    let numbers: Option<Vec<_>> = parts.iter().map(number).collect();
-    match numbers?[..] {
-        [seconds, micros] if micros < 1_000_000 => Some(seconds * 1_000_000 + micros),
-        _ => None,
     }
 }
 
