@@ -112,8 +112,8 @@ pub(crate) fn comparable_transcript(text: &str) -> String {
     text.lines().filter(is_kept).map(without_words).collect()
 }
 
-/// May a message that a command sends to its own connection come before its reply? Since 8.0 that of
-/// `FLUSHDB` does.
+/// May a message that a command sends to its own connection come before its reply? Since 8.0, that
+/// of `FLUSHDB` does.
 pub(crate) fn may_message_come_first() -> bool {
     !ServerProgram::tested().is_default()
 }
