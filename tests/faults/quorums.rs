@@ -72,10 +72,12 @@ fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent(
 
 #[test]
 fn one_server_with_several_addresses_has_one_vote() {
-    let server = Server::start(&["--bind", "127.0.0.1", "127.0.0.2", "-::1"]);
+    let has_ipv6 = TcpListener::bind(("::1", 0)).is_ok();
+    let addresses = ["--bind", "127.0.0.1", "127.0.0.2", "::1"];
+    let server = Server::start(&addresses[..if has_ipv6 { 4 } else { 3 }]);
     let at = |host| server.url().replace("127.0.0.1", host);
     let mut others = vec![at("127.0.0.2"), at("localhost")];
-    if TcpListener::bind(("::1", 0)).is_ok() {
+    if has_ipv6 {
         others.push(at("[::1]"));
     }
     for other in others {

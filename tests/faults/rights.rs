@@ -52,6 +52,7 @@ fn given_up(client: &LockClient, expected: ServerErrorKind) -> NoQuorum {
 
 #[test]
 fn a_revoked_right_is_reported_and_works_again_when_granted() {
+    super::support::needs!(Users);
     let (servers, client) = with_user();
     let mut guard = take(&client, "held", LONG);
     run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "-set"]);
@@ -79,6 +80,7 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
 
 #[test]
 fn a_removed_user_is_reported_and_works_again_when_created() {
+    super::support::needs!(Users);
     let (servers, client) = with_user();
     let guard = take(&client, "held", LONG);
     for server in &servers[..2] {
@@ -127,6 +129,7 @@ fn is_permanent(report: &redlatch::error::NodeReport) -> bool {
 
 #[test]
 fn the_documented_rights_suffice() {
+    super::support::needs!(Users);
     let servers = Servers::start(3);
     let least = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval";
     for (user, more) in [("least", ""), ("more", "+info")] {
@@ -165,6 +168,7 @@ fn the_documented_rights_suffice() {
 /// Without a right that only the queue needs, the lock is as safe and passes on, in some order.
 #[test]
 fn the_documented_rights_suffice_for_the_queue() {
+    super::support::needs!(Users);
     let servers = Servers::start(3);
     let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info +ping";
     let queueing = "+zadd +zrange +zrem +zscore +zrank +zcard +exists";
