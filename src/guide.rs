@@ -6,6 +6,7 @@
 //! | [`guarantees`] | What is promised, under which assumptions, and which tests check it? |
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
+//! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
 //! | [`errors`] | What does an error mean, and what do I do? |
 //! | [`performance`] | How fast is it, and what limits it? |
 //! | [`comparison`] | How does it differ from other libraries? |
@@ -24,6 +25,9 @@ pub mod limits {}
 
 #[doc = include_str!("guide/settings.md")]
 pub mod settings {}
+
+#[doc = include_str!("guide/command.md")]
+pub mod command {}
 
 #[doc = include_str!("guide/errors.md")]
 pub mod errors {}

@@ -43,6 +43,7 @@
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
+//! | run a command under a lock, without writing Rust | [`guide::command`] |
 //! | test a program, use one node, call it from tokio | [`guide::recipes`] |
 //!
 //! # Guarantees
@@ -91,6 +92,7 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
+//! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //!
 //! # Platforms
 //!

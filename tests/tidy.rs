@@ -62,6 +62,13 @@ fn files(folder: &str, ending: &str) -> Vec<Source> {
     paths.into_iter().map(source).collect()
 }
 
+/// The files of the library. The command is another program, and uses it from outside.
+fn library() -> Vec<Source> {
+    let mut library = files("src", "rs");
+    library.retain(|source| !source.path.starts_with("src/bin/"));
+    library
+}
+
 /// Fails with a list of the broken rules, if there are any.
 fn assert_none(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
@@ -70,7 +77,7 @@ fn assert_none(rule: &str, broken: &[String]) {
 /// The places of `words` in the statements of files for which `applies` is true.
 fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
     let mut found = Vec::new();
-    for source in files("src", "rs").iter().filter(|source| applies(source)) {
+    for source in library().iter().filter(|source| applies(source)) {
         for (number, line) in source.statements() {
             for word in words.iter().filter(|word| line.contains(*word)) {
                 found.push(format!("{}:{number}: {word}", source.path));
@@ -162,7 +169,7 @@ fn each_module_imports_only_modules_below_it() {
         }
     }
     let mut broken = Vec::new();
-    for source in files("src", "rs").iter().filter(|source| source.path != "src/lib.rs") {
+    for source in library().iter().filter(|source| source.path != "src/lib.rs") {
         let Some((layer, may_import)) = LAYERS.iter().find(|(layer, _)| source.is_in(layer)) else {
             broken.push(format!("{}: its module is not in the table", source.path));
             continue;
@@ -270,17 +277,36 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     assert!(manifest.contains("unsafe_code = \"forbid\""));
     let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    let names: Vec<&str> =
-        section.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect();
-    assert_eq!(names, ["crossbeam-channel", "getrandom", "mio"]);
-    let others: Vec<&str> = manifest
-        .lines()
-        .filter(|line| line.contains("dependencies]") && line.contains('.'))
-        .collect();
-    assert_eq!(others, ["[target.'cfg(unix)'.dependencies]"]);
-    let on_unix = manifest.split(others[0]).nth(1).unwrap().split("\n[").next().unwrap();
-    assert_eq!(on_unix.matches(" = {").count(), 1, "{on_unix}");
-    assert!(on_unix.contains("\nrustix = "), "{on_unix}");
+    assert_eq!(needed(section), ["crossbeam-channel", "getrandom", "mio"]);
+    let is_other = |line: &&str| line.contains(".dependencies]");
+    let mut on_platforms = Vec::new();
+    for header in manifest.lines().filter(is_other) {
+        let section = manifest.split(header).nth(1).unwrap().split("\n[").next().unwrap();
+        on_platforms.extend(needed(section));
+    }
+    assert_eq!(on_platforms, ["rustix"]);
+}
+
+/// The names of the dependencies that are not optional.
+fn needed(section: &str) -> Vec<&str> {
+    let lines = section.lines().filter(|line| !line.starts_with('#'));
+    let needed = lines.filter(|line| !line.contains("optional = true"));
+    needed.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn the_command_uses_only_the_public_interface() {
+    let mut broken = Vec::new();
+    for source in files("src/bin", "rs") {
+        for (number, line) in source.statements() {
+            let is_inside = line.contains("internal") || line.contains("#[path");
+            let is_print = ["println!", "print!"].iter().any(|name| line.contains(name));
+            if is_inside || (is_print && source.path != "src/bin/redlatch/output.rs") {
+                broken.push(format!("{}:{number}: {line}", source.path));
+            }
+        }
+    }
+    assert_none("the command uses the public interface, and prints in output.rs", &broken);
 }
 
 #[test]

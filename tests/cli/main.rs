@@ -1,0 +1,12 @@
+//! The command `redlatch`, as processes against real servers: what it prints, how it ends, and what
+//! it leaves on the servers.
+
+mod arguments;
+mod loss;
+mod many;
+mod program;
+mod run;
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
+mod terminal;
