@@ -3,6 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
+#[path = "tidy/command.rs"]
+mod command;
+#[path = "tidy/manifest.rs"]
+mod manifest;
 #[path = "tidy/programs.rs"]
 mod programs;
 
@@ -270,43 +274,6 @@ fn nothing_newer_than_the_declared_rust_is_used() {
         }
     }
     assert_none("no let-chains before Rust 1.88", &broken);
-}
-
-#[test]
-fn unsafe_code_is_forbidden_and_dependencies_are_few() {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    assert!(manifest.contains("unsafe_code = \"forbid\""));
-    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
-    assert_eq!(needed(section), ["crossbeam-channel", "getrandom", "mio"]);
-    let is_other = |line: &&str| line.contains(".dependencies]");
-    let mut on_platforms = Vec::new();
-    for header in manifest.lines().filter(is_other) {
-        let section = manifest.split(header).nth(1).unwrap().split("\n[").next().unwrap();
-        on_platforms.extend(needed(section));
-    }
-    assert_eq!(on_platforms, ["rustix"]);
-}
-
-/// The names of the dependencies that are not optional.
-fn needed(section: &str) -> Vec<&str> {
-    let lines = section.lines().filter(|line| !line.starts_with('#'));
-    let needed = lines.filter(|line| !line.contains("optional = true"));
-    needed.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect()
-}
-
-#[test]
-fn the_command_uses_only_the_public_interface() {
-    let mut broken = Vec::new();
-    for source in files("src/bin", "rs") {
-        for (number, line) in source.statements() {
-            let is_inside = line.contains("internal") || line.contains("#[path");
-            let is_print = ["println!", "print!"].iter().any(|name| line.contains(name));
-            if is_inside || (is_print && source.path != "src/bin/redlatch/output.rs") {
-                broken.push(format!("{}:{number}: {line}", source.path));
-            }
-        }
-    }
-    assert_none("the command uses the public interface, and prints in output.rs", &broken);
 }
 
 #[test]

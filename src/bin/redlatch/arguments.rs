@@ -13,7 +13,8 @@ use std::time::Duration;
 /// REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf or /etc/redlatch.conf.
 /// A URL with a password belongs in the variable or in a file: other users can see arguments.
 #[derive(Debug, Parser)]
-#[command(name = "redlatch", version, after_long_help = exit::help(), arg_required_else_help = true)]
+#[command(name = "redlatch", version)]
+#[command(after_long_help = exit::help(), arg_required_else_help = true)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) nodes: NodeArguments,

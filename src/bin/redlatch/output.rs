@@ -1,4 +1,5 @@
-//! The only place that writes to stdout and stderr. A closed pipe ends the program, without a panic.
+//! The only place that writes to stdout and stderr. A closed pipe ends the program, without a
+//! panic.
 
 use super::exit::Failure;
 use std::io::{self, ErrorKind, IsTerminal, Write};

@@ -71,7 +71,7 @@ fn ended_by(signal: Option<CaughtSignal>) -> Failure {
 fn give_up(client: &LockClient, arguments: &RunArguments, guard: LockGuard) {
     let _ = guard.release();
     if arguments.hold_at_least.is_some() {
-        // The release has left the lock on the nodes for that time, which is for a command that ran.
+        // The release has left the lock on the nodes for that time. No command has run.
         if let Ok(seen) = client.inspect(arguments.name.as_bytes()) {
             let _ = client.force_release(&seen);
         }

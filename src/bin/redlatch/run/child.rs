@@ -1,10 +1,10 @@
 //! The command's process: its group, the signals it gets, and its end.
 //!
 //! **Groups.** If this program is in the foreground of a terminal, the command shares its process
-//! group: the terminal's signals then reach both, the command can read the terminal, and job control
-//! works as for one program. Otherwise the command gets a group of its own, to which signals are
-//! passed on: each arrives once, whoever sent it and to whichever group, and what the command has
-//! started gets it as well.
+//! group: the terminal's signals then reach both, the command can read the terminal, and job
+//! control works as for one program. Otherwise the command gets a group of its own, to which
+//! signals are passed on: each arrives once, whoever sent it and to whichever group, and what the
+//! command has started gets it as well.
 //!
 //! **Death.** On Linux the command is killed when this program dies, since nobody keeps its lock
 //! alive any more. A process can ask for that only for itself, so this program starts itself again,

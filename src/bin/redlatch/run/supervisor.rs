@@ -99,8 +99,8 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Reports the end of the command, which stays to be waited for: until then its number belongs to no
-/// other process, and signals reach no stranger.
+/// Reports the end of the command, which stays to be waited for: until then its number belongs to
+/// no other process, and signals reach no stranger.
 fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
     let wait = move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
