@@ -3,9 +3,11 @@
 
 mod arguments;
 mod loss;
+mod manual;
 mod many;
 mod program;
 mod run;
+mod show;
 mod signals;
 #[path = "../support/mod.rs"]
 mod support;

@@ -66,15 +66,26 @@ impl Running {
     /// Waits until its stdout has had this line.
     #[track_caller]
     pub(crate) fn await_line(&mut self, line: &str) {
+        self.await_text(&format!("{line}\n"));
+    }
+
+    #[track_caller]
+    pub(crate) fn next_line(&mut self) -> String {
+        self.await_text("\n")
+    }
+
+    /// Waits until its stdout has had this text. Returns what it has had since the last such wait.
+    #[track_caller]
+    pub(crate) fn await_text(&mut self, text: &str) -> String {
         let stdout = self.0.stdout.as_mut().expect("it is piped");
         let mut seen = Vec::new();
-        let expected = format!("{line}\n");
-        while !seen.ends_with(expected.as_bytes()) {
+        while !seen.ends_with(text.as_bytes()) {
             let mut byte = [0];
             let count = stdout.read(&mut byte).expect("a pipe can be read");
             assert_eq!(count, 1, "it ended after {:?}", String::from_utf8_lossy(&seen));
             seen.push(byte[0]);
         }
+        String::from_utf8(seen).expect("text")
     }
 
     /// Its end, which must come.

@@ -10,7 +10,7 @@ use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
-fn in_terminal(servers: &Servers, arguments: &str) -> Running {
+pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
     let command = format!(
         "exec {} --no-restart-guard --node-timeout 2s {arguments}",
         env!("CARGO_BIN_EXE_redlatch")

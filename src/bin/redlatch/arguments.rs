@@ -2,6 +2,7 @@
 
 use super::{duration, exit};
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -50,6 +51,63 @@ pub(crate) struct NodeArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(RunArguments),
+    Status(StatusArguments),
+    /// Show who holds a lock, on each node.
+    Inspect(LockArguments),
+    /// Show who waits for a lock, from the first to the last.
+    Waiters(LockArguments),
+    Release(ReleaseArguments),
+    /// Print a script that completes the arguments of this program in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of this program, or of one of its commands.
+    Man {
+        /// The command.
+        command: Option<String>,
+    },
+}
+
+/// Show the nodes: whether they are up, their versions and round trips.
+///
+/// The exit code is 0 if a majority is up, and 69 otherwise.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Show them again each second.
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// As JSON: a list of objects; with --watch, a line each second.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove the lock of another client.
+///
+/// Shows the lock and asks first. Only what was shown is removed: a lock that another client has
+/// acquired since stays. The holder is not told: use it when you know that the holder is gone.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// Required, since there is no other way to release another's lock.
+    #[arg(long, required = true)]
+    pub(crate) force: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Run a command while holding a lock.

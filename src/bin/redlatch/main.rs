@@ -7,9 +7,14 @@ compile_error!("the command needs Unix: processes, signals and terminals");
 mod arguments;
 mod duration;
 mod exit;
+mod inspect;
+mod manual;
 mod output;
+mod release;
 mod run;
 mod settings;
+mod status;
+mod table;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -34,6 +39,12 @@ fn main() -> ExitCode {
 fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
     match command {
         Command::Run(arguments) => run::run(&nodes, &arguments),
+        Command::Status(arguments) => status::status(&nodes, &arguments),
+        Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
+        Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
+        Command::Release(arguments) => release::release(&nodes, &arguments),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::man(command.as_deref()),
     }
 }
 

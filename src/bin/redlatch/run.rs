@@ -9,7 +9,7 @@ pub(crate) use child::exec_if_asked;
 
 use super::arguments::{NodeArguments, RunArguments};
 use super::exit::{self, Failure};
-use super::{output, settings};
+use super::{inspect, output, settings};
 use child::Child;
 use redlatch::{LockClient, LockError, LockGuard, LockRequest, Released};
 use signals::{CaughtSignal, Signals};
@@ -31,7 +31,7 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     let guard = match acquire(&client, arguments) {
         Ok(Some(guard)) => guard,
         Ok(None) => {
-            let name = arguments.name.as_bytes().escape_ascii();
+            let name = inspect::shown(&arguments.name);
             let text = format!("{name}: another client holds the lock");
             return Err(Failure::new(arguments.conflict_exit_code, &text));
         }
