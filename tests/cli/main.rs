@@ -2,6 +2,7 @@
 //! it leaves on the servers.
 
 mod arguments;
+mod bench;
 mod loss;
 mod manual;
 mod many;

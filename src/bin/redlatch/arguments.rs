@@ -57,6 +57,7 @@ pub(crate) enum Command {
     /// Show who waits for a lock, from the first to the last.
     Waiters(LockArguments),
     Release(ReleaseArguments),
+    Bench(BenchArguments),
     /// Print a script that completes the arguments of this program in a shell.
     Completions {
         /// The shell.
@@ -159,6 +160,26 @@ pub(crate) struct RunArguments {
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Measure how fast the nodes grant a lock and hand it over.
+///
+/// One client acquires and releases a free lock again and again; then two clients take turns. The
+/// lock's name begins with `redlatch-bench:`, and nothing of it stays.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// How often a free lock is acquired and released.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) rounds: u32,
+    /// How often one client hands the lock to the other.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) handovers: u32,
+    /// Write the histograms to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// As JSON, without the histograms.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn examples() -> String {

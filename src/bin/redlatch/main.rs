@@ -5,6 +5,7 @@
 compile_error!("the command needs Unix: processes, signals and terminals");
 
 mod arguments;
+mod bench;
 mod duration;
 mod exit;
 mod inspect;
@@ -43,6 +44,7 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
+        Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { command } => manual::man(command.as_deref()),
     }
