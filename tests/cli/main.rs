@@ -8,6 +8,7 @@ mod manual;
 mod many;
 mod program;
 mod run;
+mod screenshot;
 mod show;
 mod signals;
 #[path = "../support/mod.rs"]

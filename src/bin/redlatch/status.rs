@@ -38,7 +38,7 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
 
 fn to_table(statuses: &[NodeStatus]) -> String {
     // The queue of a node is known only to a client that has waited there.
-    let headings = ["NODE", "UP", "VERSION", "SINCE", "ROUND TRIP", "QUARANTINE", "LAST ERROR"];
+    let headings = ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "QUARANTINE", "LAST ERROR"];
     let row = |node: &NodeStatus| {
         vec![
             node.url.to_string(),
