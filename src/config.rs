@@ -1,28 +1,26 @@
 //! Settings: checked once, when the client is built, and valid from then on.
 
 mod check;
+mod connections;
+mod names;
 mod nodes;
 mod threads;
+#[cfg(feature = "tls")]
+mod tls;
 mod waiting;
 
 use crate::engine::{Rules, Ttl};
 use crate::event::{Event, Listener};
+use crate::net::{ConnectOptions, TlsTarget};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
+use connections::ConnectionSettings;
+pub(crate) use names::{KEY_MAX, is_reserved};
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
-/// for a silent node take memory.
-pub(crate) const KEY_MAX: usize = 64 * 1024;
-
-/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
-/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
-pub(crate) fn is_reserved(key: &[u8]) -> bool {
-    const INFIX: &[u8] = b":redlatch:";
-    key.windows(INFIX.len()).any(|part| part == INFIX)
-}
+#[cfg(feature = "tls")]
+pub use tls::TlsSettings;
 
 /// Collects the settings of a [`LockClient`](crate::LockClient).
 ///
@@ -57,19 +55,25 @@ pub struct Builder {
     queue: bool,
     waiter_lease: Option<Duration>,
     fencing_expiry: Option<Duration>,
+    connections: ConnectionSettings,
     listener: Option<Listener>,
+    #[cfg(feature = "tls")]
+    tls: TlsSettings,
 }
 
 /// Settings that have been checked.
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) urls: Vec<NodeUrl>,
+    /// How the connections are secured, in the order of the URLs.
+    pub(crate) tls: Vec<Option<TlsTarget>>,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) client_name: Option<String>,
     pub(crate) wait_for_all: bool,
     pub(crate) io_thread: bool,
+    pub(crate) connecting: ConnectOptions,
     pub(crate) restart_guard: bool,
     pub(crate) handoff_limit: HandoffLimit,
     pub(crate) fencing_expiry: Ttl,
@@ -95,12 +99,16 @@ impl Builder {
             queue: true,
             waiter_lease: None,
             fencing_expiry: None,
+            connections: ConnectionSettings::default(),
             listener: None,
+            #[cfg(feature = "tls")]
+            tls: TlsSettings::default(),
         }
     }
 
     /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
-    /// ms.
+    /// ms. A connection that takes longer is finished in later rounds: see
+    /// [`connect_timeout`](Self::connect_timeout).
     ///
     /// A node that has not answered by then counts as unreachable for that round. It should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
@@ -156,21 +164,6 @@ impl Builder {
     /// afterwards.
     pub fn wait_for_all(mut self, wait: bool) -> Self {
         self.wait_for_all = wait;
-        self
-    }
-
-    /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
-    /// the lock also excludes other programs that lock the same name with `SET name value NX PX
-    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
-    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
-        self.key_prefix = prefix.as_ref().to_vec();
-        self
-    }
-
-    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
-    /// `redlatch`.
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.client_name = Some(name.into());
         self
     }
 

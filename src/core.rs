@@ -15,7 +15,7 @@ use crate::config::Settings;
 use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
 use crate::error::{ConfigError, TtlError};
 use crate::event::Listener;
-use crate::net::Net;
+use crate::net::{Endpoint, Net};
 use crate::node::{Credentials, NodeAnswer, NodeError, NodeReport, Session, SessionOptions};
 use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
@@ -38,6 +38,7 @@ pub(crate) struct Core {
     pub(crate) fencing_expiry: Ttl,
     pub(crate) rules: Arc<Rules>,
     pub(crate) max_ttl: Duration,
+    pub(crate) restart_guard: bool,
     pub(crate) key_prefix: Vec<u8>,
     pub(crate) listener: Option<Listener>,
     pub(crate) cancellation: Arc<Cancellation>,
@@ -50,16 +51,23 @@ impl Core {
     ///
     /// The operating system refuses a poll, or a thread for the connections.
     pub(crate) fn new(settings: Settings) -> Result<Self, ConfigError> {
-        let nodes = settings.urls.iter().map(|url| {
-            let address = url.address().clone();
-            (address, Session::new(session_options(url, &settings)))
+        let nodes = settings.urls.iter().zip(&settings.tls).map(|(url, tls)| {
+            let endpoint = Endpoint { address: url.address().clone(), tls: tls.clone() };
+            (endpoint, Session::new(session_options(url, &settings)))
         });
         let (nodes, patience) = (nodes.collect(), settings.rules.node_timeout);
         let owner_process = Arc::new(OwnerProcess::here());
         let listener = settings.listener.as_ref();
         let listener = listener.map(|listener| listener.of_client(&owner_process));
         let changes = listener.as_ref().map(Listener::node_changes);
-        let net = Net::new(nodes, settings.wait_for_all, patience, changes, settings.io_thread);
+        let net = Net::new(
+            nodes,
+            settings.connecting,
+            settings.wait_for_all,
+            patience,
+            changes,
+            settings.io_thread,
+        );
         let net = Arc::new(net.map_err(ConfigError::System)?);
         let prefix = settings.key_prefix.len();
         let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
@@ -77,6 +85,7 @@ impl Core {
             fencing_expiry: settings.fencing_expiry,
             rules: settings.rules,
             max_ttl: settings.max_ttl,
+            restart_guard: settings.restart_guard,
             key_prefix: settings.key_prefix,
             listener,
             cancellation,
@@ -167,6 +176,7 @@ fn session_options(url: &NodeUrl, settings: &Settings) -> SessionOptions {
     options.credentials = Credentials::new(url.user(), url.password(), url.database(), client_name);
     options.quarantine = settings.restart_guard.then_some(settings.max_ttl);
     options.patience = settings.rules.node_timeout;
+    options.connect_timeout = settings.connecting.timeout;
     options.silence_max = settings.rules.node_timeout * 10;
     options
 }

@@ -21,93 +21,28 @@
 
 mod cause;
 mod combined;
+mod config;
 mod inspect;
 mod node_list;
 
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
     NodeAnswer, NodeError, NodeReport, OtherProtocol, Phase, ServerError, ServerErrorKind,
+    TlsError, TlsErrorKind,
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::resp::ProtocolError;
 pub use cause::{LockLost, NoQuorum, ResourceError, SpawnError, TtlError};
 pub use combined::Error;
+pub use config::{ConfigError, TlsSettingsError};
 pub use inspect::{ForceReleaseError, InspectError};
 pub use node_list::NodeListError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
-
-/// Why a client could not be built.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The configuration has no node.
-    NoNodes,
-    /// The configuration has more than 64 nodes.
-    TooManyNodes(usize),
-    /// A node's URL cannot be used.
-    Url(NodeUrlError),
-    /// A list of nodes, or the environment variable that has it, cannot be used.
-    NodeList {
-        /// The environment variable that has the list, if it is from one.
-        variable: Option<String>,
-        /// What is wrong with the list.
-        error: NodeListError,
-    },
-    /// Two URLs lead to the same server, whose vote would count twice.
-    Duplicate {
-        /// The URL that comes first in the configuration, without its password.
-        first: String,
-        /// The other URL.
-        second: String,
-    },
-    /// A setting has a value that it cannot have.
-    Setting {
-        /// The method of `Builder` that sets it.
-        name: &'static str,
-        /// Why the value is refused.
-        reason: String,
-    },
-    /// The operating system refused what the client needs: a poll for its sockets, or the thread
-    /// that [`io_thread`](crate::Builder::io_thread) asks for.
-    System(io::Error),
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
-            Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
-            Self::Url(error) => error.fmt(f),
-            Self::NodeList { variable: Some(name), error } => {
-                write!(f, "environment variable {}: {error}", name.escape_debug())
-            }
-            Self::NodeList { variable: None, error } => write!(f, "list of nodes: {error}"),
-            Self::Duplicate { first, second } => {
-                write!(f, "{first} and {second} are the same server: it must not vote twice")
-            }
-            Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
-            Self::System(error) => {
-                write!(f, "the sockets' poll or I/O thread could not be created: {error}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Url(error) => error.source(),
-            Self::NodeList { error, .. } => error.source(),
-            Self::System(error) => error.source(),
-            _ => None,
-        }
-    }
-}
 
 /// Why a lock could not be acquired. That another client holds it is no error.
 #[derive(Clone, Debug, PartialEq, Eq)]

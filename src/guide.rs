@@ -7,6 +7,7 @@
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
 //! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
+//! | [`one_server`] | What does one server promise, and how do I go to three? |
 //! | [`errors`] | What does an error mean, and what do I do? |
 //! | [`performance`] | How fast is it, and what limits it? |
 //! | [`comparison`] | How does it differ from other libraries? |
@@ -28,6 +29,9 @@ pub mod settings {}
 
 #[doc = include_str!("guide/command.md")]
 pub mod command {}
+
+#[doc = include_str!("guide/one_server.md")]
+pub mod one_server {}
 
 #[doc = include_str!("guide/errors.md")]
 pub mod errors {}

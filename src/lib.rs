@@ -42,9 +42,11 @@
 //! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
+//! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
 //! | run a command under a lock, without writing Rust | [`guide::command`] |
-//! | test a program, use one node, call it from tokio | [`guide::recipes`] |
+//! | test a program, call it from tokio | [`guide::recipes`] |
+//! | use one server, or go from one to three | [`guide::one_server`] |
 //!
 //! # Guarantees
 //!
@@ -93,6 +95,8 @@
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
 //! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
+//! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
+//! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //!
 //! # Platforms
 //!
@@ -139,6 +143,9 @@ mod watchdog;
 
 pub use client::{CancelHandle, LockClient, LockRequest};
 pub use config::Builder;
+#[cfg(feature = "tls")]
+#[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
@@ -150,8 +157,13 @@ pub use fencing::FencingToken;
 pub use guard::LockGuard;
 pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 pub use name::Name;
-pub use node::{NodeStatus, QueueSupport};
+pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use released::Released;
+
+/// The parts of a [`NodeStatus`]: how a node keeps its data, its memory, its role and its clock.
+pub mod status {
+    pub use crate::node::{ClockDifference, CrashLoss, Fsync, Memory, Persistence, Role};
+}
 
 /// The pure layers, open to this crate's own tests, fuzz targets and benches. Not a public API.
 #[doc(hidden)]

@@ -3,7 +3,8 @@
 //! ```text
 //! redis://[[user]:password@]host[:port][/db]        redis://:secret@[2001:db8::1]:6380/2
 //! redis://…?db=2                                    the same as /2
-//! valkey://…                                        the same as redis://
+//! rediss://…?server_name=redis-1.internal           the same, over TLS
+//! valkey://…, valkeys://…                           the same as redis://, rediss://
 //! unix://[[user]:password@]/path[?db=0]             unix:///run/redis/redis.sock
 //! unix:///path?user=…&password=…                    the same as in front of the path
 //! ```
@@ -14,11 +15,15 @@
 //! understood is refused and not ignored: a misspelt option, or a database that is no number, would
 //! put the lock in a place where no other client looks for it.
 //!
+//! Over TLS, the certificate must be valid for the host, or for the option `server_name`: a name or
+//! an address, for nodes that are reached by another one.
+//!
 //! Passwords stay in here. `Debug` and `Display` of an [`NodeUrl`] do not show them, and an
 //! [`NodeUrlError`] does not show any part of the URL that may be one.
 
 mod error;
 mod host;
+mod options;
 mod percent;
 
 use std::fmt;
@@ -26,17 +31,31 @@ use std::path::PathBuf;
 
 pub(crate) use error::redact;
 pub use error::{NodeUrlError, NodeUrlErrorKind};
+use options::{Options, number};
 
-/// The port of `redis://` URLs that name none.
+/// The port of `redis://` and `rediss://` URLs that name none.
 const PORT_DEFAULT: u16 = 6379;
 
 /// The URL of one node: its address, its database, and the credentials for it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NodeUrl {
     address: Address,
+    /// Over TLS, the name or address for which the server's certificate must be valid.
+    server_name: Option<String>,
     user: Option<Vec<u8>>,
     password: Option<Vec<u8>>,
     database: u32,
+}
+
+/// What this build and this platform can connect to.
+#[derive(Clone, Copy, Debug)]
+struct Support {
+    unix_sockets: bool,
+    tls: bool,
+}
+
+impl Support {
+    const HERE: Self = Self { unix_sockets: cfg!(unix), tls: cfg!(feature = "tls") };
 }
 
 /// The address of a node.
@@ -65,14 +84,15 @@ impl NodeUrl {
     /// When it is not one of the forms above. The error names the URL, without credentials.
     pub fn parse(url: &str) -> Result<Self, NodeUrlError> {
         parse(url)
-            .and_then(|parsed| parsed.usable_on(cfg!(unix)))
+            .and_then(|parsed| parsed.usable_with(Support::HERE))
             .map_err(|kind| NodeUrlError::new(url, kind))
     }
 
-    /// Refuses a Unix socket where there are none.
-    fn usable_on(self, is_unix: bool) -> Result<Self, NodeUrlErrorKind> {
+    /// Refuses a URL to which there is no connection here.
+    fn usable_with(self, support: Support) -> Result<Self, NodeUrlErrorKind> {
         match self.address {
-            Address::Unix { .. } if !is_unix => Err(NodeUrlErrorKind::NoUnixSockets),
+            Address::Unix { .. } if !support.unix_sockets => Err(NodeUrlErrorKind::NoUnixSockets),
+            _ if self.server_name.is_some() && !support.tls => Err(NodeUrlErrorKind::NoTlsFeature),
             _ => Ok(self),
         }
     }
@@ -81,6 +101,13 @@ impl NodeUrl {
     #[must_use]
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// The name or address, without brackets, for which the server's certificate must be valid;
+    /// `None` for a connection without TLS.
+    #[must_use]
+    pub fn server_name(&self) -> Option<&str> {
+        self.server_name.as_deref()
     }
 
     /// The user to authenticate as; `None` for the server's default user.
@@ -101,7 +128,8 @@ impl NodeUrl {
         self.database
     }
 
-    /// Whether both are certainly the same server, whatever their databases and credentials.
+    /// Whether both are certainly the same server, whatever their databases, credentials and
+    /// schemes.
     ///
     /// Two databases of a server count as one server: they are lost together. Two names, or a name
     /// and an address, may still lead to the same server, which is not visible here.
@@ -123,6 +151,7 @@ impl NodeUrl {
 impl fmt::Display for NodeUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.address {
+            Address::Tcp { .. } if self.server_name.is_some() => "rediss",
             Address::Tcp { .. } => "redis",
             Address::Unix { .. } => "unix",
         };
@@ -131,16 +160,22 @@ impl fmt::Display for NodeUrl {
             let password = if self.password.is_some() { "***" } else { "" };
             write!(f, "{}:{password}@", percent::encode(user, b""))?;
         }
+        let database = self.database;
         match &self.address {
-            // Only an IPv6 address contains a colon.
-            Address::Tcp { host, port } if host.contains(':') => write!(f, "[{host}]:{port}")?,
-            Address::Tcp { host, port } => write!(f, "{host}:{port}")?,
+            Address::Tcp { host, port } => {
+                write!(f, "{}:{port}/{database}", host::in_url(host))?;
+                match &self.server_name {
+                    Some(name) if name != host::without_dot(host) => {
+                        write!(f, "?server_name={}", percent::encode(name.as_bytes(), b":"))
+                    }
+                    _ => Ok(()),
+                }
+            }
             Address::Unix { path } => {
                 let path = path.as_os_str().as_encoded_bytes();
-                return write!(f, "{}?db={}", percent::encode(path, b"/"), self.database);
+                write!(f, "{}?db={database}", percent::encode(path, b"/"))
             }
         }
-        write!(f, "/{}", self.database)
     }
 }
 
@@ -160,9 +195,9 @@ fn parse(url: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         return Err(NodeUrlErrorKind::Fragment);
     }
     match scheme.to_ascii_lowercase().as_str() {
-        "redis" | "valkey" => parse_tcp(rest),
+        "redis" | "valkey" => parse_tcp(rest, false),
+        "rediss" | "valkeys" => parse_tcp(rest, true),
         "unix" => parse_unix(rest),
-        "rediss" | "valkeys" => Err(NodeUrlErrorKind::TlsUnsupported),
         scheme => Err(NodeUrlErrorKind::UnknownScheme(scheme.to_owned())),
     }
 }
@@ -181,7 +216,7 @@ fn split_scheme(url: &str) -> Option<(&str, &str)> {
     is_scheme.then_some((scheme, rest))
 }
 
-fn parse_tcp(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
+fn parse_tcp(rest: &str, is_tls: bool) -> Result<NodeUrl, NodeUrlErrorKind> {
     let (authority, path_and_query) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     if path_and_query.contains('@') {
         // No path or option here contains one: this is a password with a raw '/' or '?' in it.
@@ -208,7 +243,11 @@ fn parse_tcp(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
         None | Some("") => {}
         Some(database) => options.set("db", database)?,
     }
-    options.query(query, &["db"])?;
+    let known: &[_] = if is_tls { &["db", "server_name"] } else { &["db"] };
+    options.query(query, known)?;
+    if is_tls && options.server_name.is_none() {
+        options.server_name = Some(host::without_dot(&host).to_owned());
+    }
     options.url(Address::Tcp { host, port })
 }
 
@@ -233,67 +272,6 @@ fn parse_unix(rest: &str) -> Result<NodeUrl, NodeUrlErrorKind> {
 
 fn split_query(path_and_query: &str) -> (&str, &str) {
     path_and_query.split_once('?').unwrap_or((path_and_query, ""))
-}
-
-/// A number without sign or blanks. The standard library's parser accepts a sign.
-fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
-}
-
-/// Settings that a URL may contain once, in one of several places.
-#[derive(Default)]
-struct Options {
-    database: Option<u32>,
-    user: Option<Vec<u8>>,
-    password: Option<Vec<u8>>,
-}
-
-impl Options {
-    /// Parses `user:password`, the text before the `@`. The password may contain colons. Text
-    /// without a colon is a password to some programs and a user to others. Here it is an error:
-    /// if a password were parsed as a user, it would be shown.
-    fn credentials(&mut self, text: &str) -> Result<(), NodeUrlErrorKind> {
-        let (user, password) = match text.split_once(':') {
-            Some(both) => both,
-            None if text.is_empty() => ("", ""),
-            None => return Err(NodeUrlErrorKind::AmbiguousCredentials),
-        };
-        self.set("user", user)?;
-        self.set("password", password)
-    }
-
-    /// Takes `name=value&name=value`, as it stands behind the `?`.
-    fn query(&mut self, query: &str, known: &[&'static str]) -> Result<(), NodeUrlErrorKind> {
-        if query.is_empty() {
-            return Ok(());
-        }
-        query.split('&').try_for_each(|option| {
-            let (name, value) = option.split_once('=').unwrap_or((option, ""));
-            match known.iter().find(|known| **known == name) {
-                Some(name) => self.set(name, value),
-                None => Err(NodeUrlErrorKind::unknown_option(name)),
-            }
-        })
-    }
-
-    fn set(&mut self, name: &'static str, value: &str) -> Result<(), NodeUrlErrorKind> {
-        let value = percent::decode(value).ok_or(NodeUrlErrorKind::BadPercentEscape)?;
-        let before = match name {
-            "db" => {
-                let database = std::str::from_utf8(&value).ok().and_then(number);
-                self.database.replace(database.ok_or(NodeUrlErrorKind::BadDatabase)?).is_some()
-            }
-            _ if value.is_empty() => false,
-            "user" => self.user.replace(value).is_some(),
-            _ => self.password.replace(value).is_some(),
-        };
-        if before { Err(NodeUrlErrorKind::RepeatedOption(name)) } else { Ok(()) }
-    }
-
-    fn url(self, address: Address) -> Result<NodeUrl, NodeUrlErrorKind> {
-        let Self { database, user, password } = self;
-        Ok(NodeUrl { address, user, password, database: database.unwrap_or(0) })
-    }
 }
 
 #[cfg(test)]

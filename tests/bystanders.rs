@@ -57,6 +57,7 @@ fn ids(server: &Server, name: &str) -> Vec<i64> {
 
 #[test]
 fn a_client_ends_only_connections_that_it_abandoned() {
+    support::needs!(Resp3);
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let mut strangers = Vec::new();
@@ -121,10 +122,12 @@ fn numbers_begin_anew(is_silent: bool) {
 
 #[test]
 fn after_a_restart_an_old_id_that_belongs_to_another_connection_is_not_killed() {
+    support::needs!(Resp3);
     numbers_begin_anew(false);
 }
 
 #[test]
 fn after_an_unseen_restart_an_old_id_that_belongs_to_another_connection_is_not_killed() {
+    support::needs!(Resp3);
     numbers_begin_anew(true);
 }

@@ -13,6 +13,8 @@ mod rig;
 use crate::support;
 #[path = "conformance/table.rs"]
 mod table;
+#[path = "conformance/versions.rs"]
+mod versions;
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +34,7 @@ fn every_command_of_the_table_has_the_same_reply_in_resp2() {
 
 #[test]
 fn every_command_of_the_table_has_the_same_reply_in_resp3() {
+    support::needs!(Resp3);
     let rig = Rig::start(None);
     for (name, lines) in table::SEQUENCES {
         let mut sequence = rig.sequence(name);
@@ -42,6 +45,7 @@ fn every_command_of_the_table_has_the_same_reply_in_resp3() {
 
 #[test]
 fn every_command_of_the_authentication_table_has_the_same_reply() {
+    support::needs!(Users);
     let rig = Rig::start(Some("secret"));
     for (name, lines) in table::WITH_PASSWORD {
         rig.sequence(name).run(lines);
@@ -80,6 +84,7 @@ fn random_commands_have_the_same_replies() {
 /// After each command, all keys of the lock are compared too.
 #[test]
 fn random_shares_leave_the_same_keys() {
+    support::needs!(Shares);
     let seed = seed();
     let rig = Rig::start(None);
     let questions = random::Generator::sharing_questions();
@@ -101,6 +106,7 @@ fn random_shares_leave_the_same_keys() {
 /// some do not wait.
 #[test]
 fn as_many_waiters_are_called_and_rung() {
+    support::needs!(Shares);
     let rig = Rig::start(None);
     for lease in ["{lease-s0}", "{lease-s2}", "{lease-s20}"] {
         let mut sequence = rig.sequence(lease);

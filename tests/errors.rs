@@ -62,8 +62,8 @@ fn invalid_urls_are_refused_with_the_reason() {
         ("10.0.0.1:6379", NodeUrlErrorKind::MissingScheme),
         ("http://10.0.0.1", unknown("http")),
         ("redis+cluster://10.0.0.1", unknown("redis+cluster")),
-        ("rediss://user:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsUnsupported),
-        ("valkeys://:s3cr3t-w0rd@10.0.0.1", NodeUrlErrorKind::TlsUnsupported),
+        ("rediss://user:s3cr3t-w0rd@10.0.0.1?server_name=a,b", NodeUrlErrorKind::BadServerName),
+        ("valkeys://:s3cr3t-w0rd@10.0.0.1?insecure=1", option("insecure")),
         ("redis://", NodeUrlErrorKind::EmptyHost),
         ("redis://:s3cr3t-w0rd@", NodeUrlErrorKind::EmptyHost),
         ("redis://:s3cr3t-w0rd", NodeUrlErrorKind::BadPort),
@@ -147,6 +147,12 @@ fn invalid_settings_are_refused_and_named() {
         // Less than two rounds.
         ("waiter_lease", new().node_timeout(second).waiter_lease(second * 2 - tick)),
         ("waiter_lease", new().node_timeout(second).waiter_lease(second).queue(false)),
+        ("connect_timeout", new().connect_timeout(zero)),
+        ("connect_timeout", new().connect_timeout(day)),
+        ("tcp_keepalive", new().tcp_keepalive(second - tick)),
+        ("tcp_keepalive", new().tcp_keepalive(Some(day))),
+        ("tcp_user_timeout", new().tcp_user_timeout(zero)),
+        ("tcp_user_timeout", new().tcp_user_timeout(Duration::MAX)),
     ];
     for (expected, builder) in table {
         match refused(builder) {

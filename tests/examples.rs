@@ -9,6 +9,9 @@ mod catalog;
 #[path = "../examples/cron_once.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod cron_once;
+#[path = "../examples/doctor.rs"]
+#[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
+mod doctor;
 #[path = "../examples/fenced_write.rs"]
 #[allow(dead_code, reason = "its main reads the command line, which is this test's here")]
 mod fenced_write;
@@ -41,6 +44,11 @@ fn run_example<E: std::fmt::Display>(story: fn(&[String]) -> Result<(), E>) {
 #[test]
 fn a_job_runs_once() {
     run_example(cron_once::story);
+}
+
+#[test]
+fn nodes_on_one_machine_are_found() {
+    run_example(doctor::story);
 }
 
 #[test]

@@ -154,6 +154,7 @@ fn a_late_forced_release_does_not_remove_the_next_lock() {
 
 #[test]
 fn a_late_forced_release_does_not_remove_the_next_lock_without_the_right_to_kill_connections() {
+    support::needs!(Users);
     removal_comes_late(|servers, relays| limited_urls(servers, relays));
 }
 

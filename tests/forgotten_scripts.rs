@@ -12,7 +12,7 @@ use support::redis::Server;
 use support::servers::Servers;
 
 fn flush(server: &Server) {
-    assert_eq!(server.command(&["SCRIPT", "FLUSH", "SYNC"]), Value::ok());
+    assert_eq!(server.command(&["SCRIPT", "FLUSH"]), Value::ok());
 }
 
 #[test]

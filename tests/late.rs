@@ -109,6 +109,7 @@ fn a_late_extension_does_not_shorten_the_ttl() {
 
 #[test]
 fn a_late_extension_does_not_shorten_the_ttl_without_the_right_to_kill_connections() {
+    support::needs!(Users);
     check_late_extension(Rights::Least);
 }
 
@@ -130,6 +131,7 @@ fn late_automatic_extensions_do_not_shorten_the_ttl() {
 
 #[test]
 fn late_automatic_extensions_do_not_shorten_the_ttl_without_the_right_to_kill_connections() {
+    support::needs!(Users);
     check_late_automatic_extensions(Rights::Least);
 }
 
@@ -147,6 +149,7 @@ fn released_before_it_arrives(setup: &Setup, ttl: Duration) {
 
 #[test]
 fn late_commands_leave_no_key_after_a_release() {
+    support::needs!(Resp3);
     let setup = Setup::start(5, Rights::All);
     released_before_it_arrives(&setup, LONG);
     setup.relays.iter().for_each(Relay::deliver);
@@ -157,6 +160,7 @@ fn late_commands_leave_no_key_after_a_release() {
 
 #[test]
 fn without_the_right_to_kill_connections_a_late_key_stays_for_its_ttl_at_most() {
+    support::needs!(Users);
     let setup = Setup::start(5, Rights::Least);
     released_before_it_arrives(&setup, SHORT / 2);
     let other = all_nodes_client(setup.servers.urls());

@@ -29,6 +29,10 @@ fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let others = all_nodes_client(servers.urls());
+    // Nodes that speak RESP2 only are asked by a script before the first lock.
+    take(&client, "before", TTL).leave();
+    assert!(eventually(LIMIT, || holders(&servers, "before") == 3));
+    let _ = journal.take_lock_events();
     let (asked, before) = (Instant::now(), scripts(&servers));
     take(&client, "nightly", TTL).leave();
     // Dropping the client waits until its commands are written.

@@ -23,6 +23,7 @@ fn permit(client: &LockClient, count: u32) -> Option<LockGuard> {
 
 #[test]
 fn there_are_as_many_permits_as_requested_each_once() {
+    support::needs!(Shares);
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let clients = [holder(servers.urls()), holder(servers.urls())];
@@ -44,6 +45,7 @@ fn there_are_as_many_permits_as_requested_each_once() {
 
 #[test]
 fn a_permit_that_is_given_back_goes_to_the_first_waiter() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let mut held: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
@@ -72,6 +74,7 @@ fn a_permit_that_is_given_back_goes_to_the_first_waiter() {
 
 #[test]
 fn the_whole_lock_waits_until_all_permits_are_given_back() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let (client, whole) = (holder(servers.urls()), pushed(servers.urls()));
     let held: Vec<_> = (0..2).map(|_| permit(&client, 3).unwrap()).collect();
@@ -87,6 +90,7 @@ fn the_whole_lock_waits_until_all_permits_are_given_back() {
 /// Threads that use permits all the time never hold the same number at once.
 #[test]
 fn many_threads_of_several_clients_never_have_the_same_permit_at_once() {
+    support::needs!(Shares);
     const COUNT: u32 = 3;
     let servers = Servers::start(3);
     let in_use: Mutex<BTreeSet<u32>> = Mutex::default();
@@ -122,6 +126,7 @@ fn many_threads_of_several_clients_never_have_the_same_permit_at_once() {
 /// as soon as the answers have come.
 #[test]
 fn a_permit_that_some_nodes_gave_with_another_number_moves_there() {
+    support::needs!(Shares);
     let servers = Servers::start(5);
     let client = holder(servers.urls());
     let held: Vec<_> = (0..3).map(|_| permit(&client, 3).unwrap()).collect();
@@ -150,6 +155,7 @@ fn a_permit_that_some_nodes_gave_with_another_number_moves_there() {
 
 #[test]
 fn permits_survive_a_minority_of_frozen_nodes() {
+    support::needs!(Shares);
     let servers = Servers::start(5);
     let client = pushed(servers.urls());
     pause(&servers, 2);
@@ -163,6 +169,7 @@ fn permits_survive_a_minority_of_frozen_nodes() {
 
 #[test]
 fn the_numbers_of_fenced_permits_grow() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let request = || client.request("name").ttl(LONG).permits(2).fenced();
@@ -176,6 +183,7 @@ fn the_numbers_of_fenced_permits_grow() {
 
 #[test]
 fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let held: Vec<_> = (0..4).map(|_| permit(&client, 4).unwrap()).collect();
@@ -191,6 +199,7 @@ fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
 
 #[test]
 fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
+    support::needs!(Shares);
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     for count in [0, 1025, u32::MAX] {
         let refused = client.request("name").permits(count).try_lock();
@@ -205,6 +214,7 @@ fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
 /// A server that gets each command twice gives no client two permits.
 #[test]
 fn a_command_that_arrives_twice_takes_one_permit() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let relays: Vec<_> = servers.iter().map(Relay::doubling).collect();
     let client = holder(relays.iter().map(Relay::url));
@@ -214,6 +224,7 @@ fn a_command_that_arrives_twice_takes_one_permit() {
 
 #[test]
 fn a_try_that_fails_wakes_no_waiter() {
+    support::needs!(Shares);
     let servers = Servers::start(1);
     let client = holder(servers.urls());
     let held = permit(&client, 1).unwrap();
@@ -234,6 +245,7 @@ fn a_try_that_fails_wakes_no_waiter() {
 /// A lock that is shared by nobody: its holders were evicted.
 #[test]
 fn an_operator_can_free_a_lock_whose_holders_are_gone() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let held = permit(&client, 2).unwrap();

@@ -102,7 +102,7 @@ fn url_of_user(server: &Server, rights: &str) -> String {
     let rule = format!("ACL SETUSER app on >{SECRET} ~* +@all {rights}");
     let words: Vec<_> = rule.split(' ').filter(|word| !word.is_empty()).collect();
     assert_eq!(server.command(&words), Value::ok());
-    format!("redis://app:{SECRET}@127.0.0.1:{}", server.port())
+    server.url_of(&format!("app:{SECRET}"))
 }
 
 /// Waits for a lock with these nodes until it is released, and returns the events about nodes of
@@ -136,6 +136,7 @@ fn support_of(nodes: &[NodeStatus]) -> Vec<Option<QueueSupport>> {
 
 #[test]
 fn a_node_where_the_queue_needs_more_rights_is_reported_once() {
+    support::needs!(RightsToSubcommands);
     let servers = Servers::start(3);
     let rights = ["", "-client|tracking", "-@sortedset"];
     let urls = servers.iter().zip(rights).map(|(server, rights)| url_of_user(server, rights));
@@ -154,6 +155,7 @@ fn a_node_where_the_queue_needs_more_rights_is_reported_once() {
 
 #[test]
 fn nodes_without_rights_for_the_queue_are_asked_again_after_pauses() {
+    support::needs!(Users);
     let servers = Servers::start(3);
     let urls = servers.iter().map(|server| url_of_user(server, "-@sortedset"));
     let (events, nodes) = wait_once(&servers, urls.collect());
@@ -163,7 +165,7 @@ fn nodes_without_rights_for_the_queue_are_asked_again_after_pauses() {
 
 #[test]
 fn nodes_that_speak_resp2_only_have_a_queue_without_pushes() {
-    let servers = Servers::start_with(3, &["--rename-command", "HELLO", "NO-HELLO"]);
+    let servers = Servers::without_hello(3);
     let (events, nodes) = wait_once(&servers, servers.urls());
     assert_eq!(support_of(&nodes), [Some(QueueSupport::WithoutPushes); 3]);
     assert_eq!(events.len(), 3, "{events:?}");

@@ -27,6 +27,7 @@ fn requests(server: &Server) -> u64 {
 
 #[test]
 fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
+    support::needs!(Tracking);
     let servers = Servers::start_with(3, &["--tracking-table-max-keys", "1"]);
     let held = take(&holder(servers.urls()), "name", LONG);
     let mut line = Line::before("name");
@@ -46,10 +47,10 @@ fn servers_that_forget_what_they_watch_serve_in_order_and_are_not_flooded() {
 /// The URLs with a user that has all rights but these.
 fn limited_urls(servers: &[Server], rights: &str) -> Vec<String> {
     let add = |server: &Server| {
-        let user = format!("ACL SETUSER app on >pw ~* &* +@all {rights}");
+        let user = format!("ACL SETUSER app on >pw ~* +@all {rights}");
         let user: Vec<_> = user.split_whitespace().collect();
         assert_eq!(server.command(&user), Value::ok());
-        format!("redis://app:pw@127.0.0.1:{}", server.port())
+        server.url_of("app:pw")
     };
     servers.iter().map(add).collect()
 }
@@ -73,6 +74,7 @@ fn serves_without_pushes(servers: &Servers, urls: &[String]) {
 
 #[test]
 fn without_the_right_to_tracking_the_order_is_kept() {
+    support::needs!(RightsToSubcommands);
     let servers = Servers::start(3);
     let urls = limited_urls(&servers, "-client|tracking");
     serves_without_pushes(&servers, &urls);
@@ -80,6 +82,7 @@ fn without_the_right_to_tracking_the_order_is_kept() {
 
 #[test]
 fn without_the_right_to_client_caching_the_order_is_kept() {
+    support::needs!(RightsToSubcommands);
     let servers = Servers::start(3);
     let urls = limited_urls(&servers, "-client|caching");
     let held = take(&client(&urls), "name", LONG);
@@ -93,7 +96,7 @@ fn without_the_right_to_client_caching_the_order_is_kept() {
 
 #[test]
 fn without_hello_the_order_is_kept() {
-    let servers = Servers::start_with(3, &["--rename-command", "HELLO", ""]);
+    let servers = Servers::without_hello(3);
     serves_without_pushes(&servers, &servers.urls());
 }
 
@@ -101,6 +104,7 @@ const NO_QUEUE: &str = "-zadd -zrange -zrank -zrem -zscore -zcard";
 
 #[test]
 fn one_node_without_sorted_sets_changes_no_order() {
+    support::needs!(Users);
     let servers = Servers::start(3);
     let urls: Vec<_> = limited_urls(&servers[..1], NO_QUEUE)
         .into_iter()
@@ -119,6 +123,7 @@ fn one_node_without_sorted_sets_changes_no_order() {
 
 #[test]
 fn without_sorted_sets_clients_wait_as_without_a_queue() {
+    support::needs!(Users);
     let servers = Servers::start(3);
     let urls = limited_urls(&servers, NO_QUEUE);
     let clients: Vec<_> = (0..5).map(|_| client(&urls)).collect();

@@ -23,6 +23,7 @@ fn read(client: &LockClient) -> Option<LockGuard> {
 
 #[test]
 fn readers_hold_the_lock_together_and_exclude_writers() {
+    support::needs!(Shares);
     for nodes in [1, 2, 3, 5] {
         let servers = Servers::start(nodes);
         let (one, other) = (holder(servers.urls()), holder(servers.urls()));
@@ -47,6 +48,7 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
 
 #[test]
 fn a_key_of_another_program_keeps_readers_out() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     for server in servers.iter() {
@@ -60,6 +62,7 @@ fn a_key_of_another_program_keeps_readers_out() {
 
 #[test]
 fn a_writer_is_served_when_the_last_reader_leaves() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let (readers, writer) = (holder(servers.urls()), pushed(servers.urls()));
     let (first, last) = (read(&readers).unwrap(), read(&readers).unwrap());
@@ -78,6 +81,7 @@ fn a_writer_is_served_when_the_last_reader_leaves() {
 /// served together.
 #[test]
 fn readers_behind_a_writer_are_served_after_it_and_together() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let (client, writer) = (holder(servers.urls()), pushed(servers.urls()));
     let first = read(&client).unwrap();
@@ -118,6 +122,7 @@ fn readers_behind_a_writer_are_served_after_it_and_together() {
 
 #[test]
 fn a_reader_that_dies_delays_a_writer_until_its_own_ttl_has_passed() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let short = Duration::from_millis(500);
@@ -134,6 +139,7 @@ fn a_reader_that_dies_delays_a_writer_until_its_own_ttl_has_passed() {
 
 #[test]
 fn a_share_is_extended_and_kept_alive_by_itself() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = without_restart_guard(servers.urls()).build().unwrap();
     let ttl = Duration::from_millis(600);
@@ -150,6 +156,7 @@ fn a_share_is_extended_and_kept_alive_by_itself() {
 
 #[test]
 fn an_inspection_shows_all_readers_and_who_waits() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let request = |owner| client.request("name").ttl(LONG).owner(owner).shared();
@@ -180,6 +187,7 @@ fn an_inspection_shows_all_readers_and_who_waits() {
 
 #[test]
 fn a_readers_number_is_that_of_the_last_writer_and_below_the_next() {
+    support::needs!(Shares);
     let servers = Servers::start(5);
     let client = holder(servers.urls());
     let reader = || client.request("name").ttl(LONG).shared().fenced().lock().unwrap();
@@ -198,6 +206,7 @@ fn a_readers_number_is_that_of_the_last_writer_and_below_the_next() {
 
 #[test]
 fn a_thread_that_waits_for_itself_is_told_so() {
+    support::needs!(Shares);
     let servers = Servers::start(1);
     let client = holder(servers.urls());
     client
@@ -215,6 +224,7 @@ fn a_thread_that_waits_for_itself_is_told_so() {
 
 #[test]
 fn a_set_of_resources_has_no_readers() {
+    support::needs!(Shares);
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     let refused = client.request_all(["one", "other"]).shared().try_lock();
     assert!(matches!(refused, Err(LockError::Resource(ResourceError::SharedSet))));
@@ -225,6 +235,7 @@ fn a_set_of_resources_has_no_readers() {
 
 #[test]
 fn without_a_queue_readers_and_writers_try_again_after_pauses() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
     let unqueued = || without_restart_guard(servers.urls()).queue(false).build().unwrap();

@@ -16,6 +16,7 @@ use support::waiters::{await_keys, await_queued, holder, pushed};
 /// A list in a reply has at most 64 elements.
 #[test]
 fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
+    support::needs!(Shares);
     const COUNT: usize = 70;
     let servers = Servers::start(3);
     let client = holder(servers.urls());
@@ -45,6 +46,7 @@ fn an_inspection_shows_dozens_of_readers_and_of_waiters() {
 /// Waiters that stood far back ask rarely. One that has moved up must not go on like that.
 #[test]
 fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let short_lease = || without_restart_guard(servers.urls()).build().unwrap();
     let client = short_lease();
@@ -77,6 +79,7 @@ fn a_writer_that_stood_behind_many_readers_that_died_comes_when_they_expire() {
 /// As `twice::commands_repeated_later_do_not_affect_their_own_lock`, for a reader.
 #[test]
 fn commands_of_a_reader_that_are_repeated_later_do_not_shorten_its_share() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let relays = relayed(&servers);
     let client = holder(urls(&relays));
@@ -92,6 +95,7 @@ fn commands_of_a_reader_that_are_repeated_later_do_not_shorten_its_share() {
 /// One of a few runs must not be held up by something else.
 #[test]
 fn a_writer_comes_when_a_reader_that_stays_for_a_while_has_gone() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let delays: Vec<Duration> = (0..5).map(|_| delay_after_a_stay(&servers)).collect();
     assert!(delays.iter().any(|delay| *delay < Duration::from_millis(600)), "{delays:?}");

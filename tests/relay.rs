@@ -33,6 +33,7 @@ fn held_bytes_are_delivered_after_later_ones() {
 
 #[test]
 fn held_bytes_of_a_connection_that_the_server_ends_are_lost() {
+    support::needs!(ClientIds);
     let server = Server::start(&[]);
     let relay = Relay::start(&server);
     let mut client = Client::connect(relay.port()).unwrap();

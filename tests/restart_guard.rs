@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
 use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus, Released};
+use support::capability::Capability;
 use support::eventually;
 use support::fencing::scripts;
 use support::locks::{
@@ -18,6 +19,7 @@ use support::locks::{
 };
 use support::queue::finish;
 use support::servers::Servers;
+use support::transport::trusting;
 
 fn guarded(urls: Vec<String>, max_ttl: Duration) -> LockClient {
     let builder = with_long_timeout(urls).restart_guard(true).max_ttl(max_ttl);
@@ -37,14 +39,15 @@ fn embedded(count: usize) -> (Nodes, LockClient) {
 }
 
 fn default(nodes: &Nodes) -> LockClient {
-    let builder = LockClient::builder().nodes(nodes.urls()).node_timeout(Duration::from_secs(5));
+    let builder =
+        trusting(LockClient::builder().nodes(nodes.urls())).node_timeout(Duration::from_secs(5));
     builder.wait_for_all(true).build().expect("the settings are good")
 }
 
 #[test]
 fn by_default_servers_that_have_just_been_started_are_quarantined_for_a_minute() {
     let servers = Servers::start(3);
-    let client = LockClient::new(servers.urls()).unwrap();
+    let client = trusting(LockClient::builder().nodes(servers.urls())).build().unwrap();
     let minute = Duration::from_secs(60);
     let has_asked = || quarantines(&client).iter().all(Option::is_some);
     assert!(eventually(LIMIT, has_asked));
@@ -85,7 +88,9 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     let _ = client.lock("fresh", ttl).unwrap().release().unwrap();
     let requests = requests() - before;
     // It enters the queue and is told; its turn and perhaps one that came too early; the release.
-    assert!((1..=10).contains(&requests), "{requests} requests");
+    // Where nobody tells it, it asks after short pauses.
+    let most = if Capability::Tracking.is_there() { 10 } else { 80 };
+    assert!((1..=most).contains(&requests), "{requests} requests");
 
     assert!(eventually(LIMIT, || quarantines(&client).iter().all(Option::is_none)));
 
@@ -178,9 +183,10 @@ fn quarantined_nodes_that_have_the_key_take_part_in_a_handoff() {
 
 #[test]
 fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
+    support::needs!(Users);
     let servers = Servers::start(1);
     servers[0].command(&["ACL", "SETUSER", "shy", "on", ">pw", "~*", "+@all", "-info"]);
-    let url = servers.urls()[0].replace("redis://", "redis://shy:pw@");
+    let url = servers.urls()[0].replace("://", "://shy:pw@");
     let max_ttl = Duration::from_secs(2);
     let start = Instant::now();
     let client = guarded(vec![url], max_ttl);
@@ -215,11 +221,13 @@ fn waiters_send_nothing_while_the_head_waits_for_the_end_of_a_quarantine() {
     let scripts = calls(&servers[0], "eval") + calls(&servers[0], "evalsha");
     // A handoff for each, a renewal of the head's place each second, and a few turns that are a
     // moment too early, with what each of these takes.
-    assert!(scripts <= 8 * 4, "{scripts} scripts");
+    let most = if Capability::Tracking.is_there() { 8 * 4 } else { 8 * 12 };
+    assert!(scripts <= most, "{scripts} scripts");
 }
 
 #[test]
 fn all_clients_see_a_quarantine_end_at_the_same_time_whenever_they_connect() {
+    support::needs!(ExactUptime);
     let server = Servers::start(1);
     // Uptimes are whole seconds: a client that connects in the first second knows the start better.
     thread::sleep(Duration::from_millis(1_100));

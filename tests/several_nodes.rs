@@ -94,6 +94,7 @@ fn a_node_that_resumes_late_keeps_no_key() {
 
 #[test]
 fn nodes_of_a_cluster_are_reported() {
+    support::needs!(Cluster);
     let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
     let client = with_long_timeout(servers.urls()).build().unwrap();
     let start = Instant::now();
@@ -112,12 +113,13 @@ fn nodes_of_a_cluster_are_reported() {
 
 #[test]
 fn the_rights_in_the_readme_suffice_for_several_resources() {
+    support::needs!(Users);
     let servers = Servers::start(3);
     let rights = "on >secret ~* +set +get +del +pexpire +evalsha +eval +info +pttl +ping";
     let mut words = vec!["ACL", "SETUSER", "app"];
     words.extend(rights.split(' '));
     servers.iter().for_each(|server| assert_eq!(server.command(&words).text(), "OK"));
-    let url = |url: String| url.replace("redis://", "redis://app:secret@");
+    let url = |url: String| url.replace("://", "://app:secret@");
     let client = all_nodes_client(servers.urls().into_iter().map(url));
     let mut both = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
     servers[0].command(&["DEL", "b"]);

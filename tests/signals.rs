@@ -8,11 +8,10 @@
 
 mod support;
 
-use redlatch::{LockClient, LockError, Released};
+use redlatch::{LockError, Released};
 use std::env;
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -22,6 +21,7 @@ use signal_hook::consts::SIGUSR1;
 use signal_hook::iterator::Signals;
 use support::locks::without_restart_guard;
 use support::peer::Peer;
+use support::program::test_process;
 use support::servers::Servers;
 
 const URLS: &str = "REDLATCH_TEST_STORM_URLS";
@@ -32,12 +32,8 @@ const NODE_TIMEOUT: Duration = Duration::from_millis(300);
 #[test]
 fn locks_work_and_time_out_correctly_under_many_signals() {
     let servers = Servers::start(5);
-    let mut storm_tossed = Command::new(env::current_exe().unwrap())
-        .args(["--exact", "in_the_storm", "--test-threads=1", "--nocapture"])
-        .env(URLS, servers.urls().join(" "))
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = test_process("in_the_storm");
+    let mut storm_tossed = command.env(URLS, servers.urls().join(" ")).spawn().unwrap();
     // A signal before the handler is set would end the process.
     let mut lines = BufReader::new(storm_tossed.stdout.take().unwrap()).lines();
     let thread = lines.find_map(|line| line.unwrap().split_once(READY)?.1.trim().parse().ok());
@@ -76,11 +72,8 @@ fn in_the_storm() {
 
     // A wait that is interrupted and repeated must not restart its time limit.
     let silent: Vec<_> = (0..3).map(|_| Peer::silent()).collect();
-    let client = LockClient::builder()
-        .nodes(silent.iter().map(Peer::url))
-        .node_timeout(NODE_TIMEOUT)
-        .build()
-        .unwrap();
+    let urls = silent.iter().map(Peer::url);
+    let client = without_restart_guard(urls).node_timeout(NODE_TIMEOUT).build().unwrap();
     let (before, start) = (signals.load(Ordering::SeqCst), Instant::now());
     assert!(matches!(client.try_lock("silence", TTL), Err(LockError::NoQuorum(_))));
     assert!(start.elapsed() >= NODE_TIMEOUT);

@@ -13,12 +13,13 @@ use support::peer::Peer;
 use support::redis::Server;
 use support::secret::{SECRET, shown};
 use support::servers::Servers;
+use support::transport::{scheme, trusting};
 
 /// The error of a client with three nodes of the same kind.
 #[track_caller]
 fn asked(urls: &[String; 3]) -> NoQuorum {
-    let secret = |url: &String| url.replace("redis://", &format!("redis://user:{SECRET}@"));
-    let builder = LockClient::builder().nodes(urls.iter().map(secret));
+    let secret = |url: &String| url.replace("://", &format!("://user:{SECRET}@"));
+    let builder = trusting(LockClient::builder().nodes(urls.iter().map(secret)));
     let builder = builder.node_timeout(Duration::from_millis(400)).wait_for_all(true);
     let client = builder.build().expect("the settings are good");
     let error = client.try_lock("peers", LONG).expect_err("no node grants it");
@@ -107,9 +108,12 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
 #[test]
 fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
-    let client = all_nodes_client([format!("redis://:{SECRET}@127.0.0.1:{}", server.port())]);
+    let client = all_nodes_client([server.url_of(&format!(":{SECRET}"))]);
     let error = client.lock("renamed", LONG).unwrap_err();
-    assert!(shown(&error).contains("ERR unknown command 'AUTH'"), "{error}");
+    let text = shown(&error);
+    // The quotation marks differ, and some versions quote the arguments too.
+    assert!(text.contains("ERR unknown command") && text.contains("AUTH"), "{error}");
+    assert!(!text.contains(SECRET), "{error}");
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
@@ -119,7 +123,7 @@ fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
 #[test]
 fn an_unknown_host_name_is_reported_and_delays_no_call() {
     let servers = Servers::start(2);
-    let nowhere = "redis://no-such-host.invalid".to_owned();
+    let nowhere = format!("{}://no-such-host.invalid", scheme());
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
     let client = with_long_timeout(urls).build().unwrap();
     for round in 0..20 {
@@ -163,7 +167,7 @@ fn a_peer_that_sends_without_end_does_not_delay_the_timeout() {
     let silent = [Peer::silent(), Peer::silent()];
     let urls = [flood.url(), silent[0].url(), silent[1].url()];
     let timeout = Duration::from_millis(300);
-    let client = LockClient::builder().nodes(urls).node_timeout(timeout).build().unwrap();
+    let client = trusting(LockClient::builder().nodes(urls)).node_timeout(timeout).build().unwrap();
     for _ in 0..3 {
         let start = Instant::now();
         let error = client.try_lock("flood", LONG).unwrap_err();

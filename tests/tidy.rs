@@ -5,8 +5,8 @@
 
 #[path = "tidy/command.rs"]
 mod command;
-#[path = "tidy/manifest.rs"]
-mod manifest;
+#[path = "tidy/dependencies.rs"]
+mod dependencies;
 #[path = "tidy/programs.rs"]
 mod programs;
 
@@ -95,14 +95,21 @@ fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
 fn only_net_names_sockets() {
     // The embedded nodes are servers with sockets of their own.
     let may = ["src/embedded/server.rs", "src/embedded/nodes.rs"];
-    let words = ["mio::", "std::net", "std::os::unix::net"];
+    let words = ["mio::", "std::net", "std::os::unix::net", "rustix::net", "socket2"];
     let found = mentions(&words, |source| !source.is_in("net") && !may.contains(&&*source.path));
     assert_none("only src/net may name mio or std::net", &found);
 }
 
 #[test]
+fn only_net_and_the_settings_name_rustls() {
+    let words = ["rustls::", "rustls_native_certs::", "webpki_roots::", "rustls {"];
+    let found = mentions(&words, |source| !source.is_in("net") && !source.is_in("config/tls"));
+    assert_none("only src/net and src/config/tls.rs may name rustls", &found);
+}
+
+#[test]
 fn only_the_clock_reads_a_clock() {
-    let words = ["Instant::now", "SystemTime", "clock_gettime", "rustix"];
+    let words = ["Instant::now", "SystemTime", "clock_gettime", "rustix::time"];
     let found = mentions(&words, |source| source.path != "src/clock.rs");
     assert_none("only src/clock.rs may read a clock", &found);
 
@@ -143,7 +150,7 @@ const LAYERS: [(&str, &str); 22] = [
     ("event", "error name net node owner_process released"),
     ("wait_queue", "clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process wait_queue"),
-    ("config", "engine error event node_url wait_queue"),
+    ("config", "engine error event net node_url wait_queue"),
     (
         "core",
         "clock config engine error event name net node node_url owner_process wait_queue watchdog",

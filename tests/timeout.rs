@@ -15,6 +15,7 @@ use support::locks::{
 };
 use support::proxy::{Mode, Proxy};
 use support::servers::Servers;
+use support::transport::is_tls;
 
 /// How much later than its deadline an operation may end on a busy machine.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -163,8 +164,8 @@ fn nodes_paused_before_the_first_connection_time_out_as_well() {
     let client = with_long_timeout(servers.urls()).node_timeout(SHORT_ROUND).build().unwrap();
     let error = no_quorum(client.try_lock("cold", LONG));
     // The kernel accepts the connections; the servers are silent.
-    let greeting = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
-    assert_eq!(error.reports()[0].answer, greeting);
+    let phase = if is_tls() { Phase::Securing } else { Phase::Greeting };
+    assert_eq!(error.reports()[0].answer, NodeAnswer::Failed(NodeError::TimedOut(phase)));
     resume(&servers, 2);
     assert!(eventually(LIMIT, || client.try_lock("cold", LONG).is_ok_and(|it| it.is_some())));
     assert!(gone(&servers, "cold"));

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 112] = [
+const WORDS: [&[u8]; 114] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -42,6 +42,8 @@ const WORDS: [&[u8]; 112] = [
     b"FLUSHDB",
     b"CONFIG",
     b"COMMAND",
+    b"TIME",
+    b"appendfsync",
     b"RESET",
     b"QUIT",
     b"set",

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 /// Replies of a peer, valid or not. `:Y` stands for the number with which a script says yes, and
 /// `:N` for that with which it says no.
-const REPLIES: [&str; 16] = [
+const REPLIES: [&str; 18] = [
     "+OK\r\n",
     "$-1\r\n",
     ":Y\r\n",
@@ -38,6 +38,8 @@ const REPLIES: [&str; 16] = [
     "*3\r\n:Y\r\n:1\r\n:2\r\n",
     "-WRONGTYPE a list\r\n",
     "_\r\n",
+    "*2\r\n$4\r\nsave\r\n$0\r\n\r\n",
+    "*2\r\n$10\r\n1700000000\r\n$1\r\n7\r\n",
 ];
 
 /// Replies to a waiter, valid or not.
@@ -142,7 +144,7 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             let new = Acquisition { lock, ttl, fence: 0 };
             Action::Turn { new, waiter: waiter(serial) }
         }
-        _ => Action::Ping,
+        _ => Action::Ping { asks: kind / 64 == 3 },
     };
     let mut request = Request::to_all(&rules, now, action);
     request.nodes = if kind % 7 == 6 { NodeSet::all(1) } else { NodeSet::all(3) };

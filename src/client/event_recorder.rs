@@ -27,7 +27,7 @@ pub(super) struct EventRecorder<'a> {
     is_woken: bool,
 }
 
-/// Servers before Redis 7 report their uptime in whole seconds: a quarantine that ends less than
+/// Servers before Redis 6.2 report their uptime in whole seconds: a quarantine that ends less than
 /// this later than reported is the same one, and an attempt came a moment too early.
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 

@@ -2,39 +2,57 @@
 
 use super::LockClient;
 use crate::clock;
-use crate::engine::{Action, Request, Verdict};
+use crate::core::Core;
+use crate::engine::{Action, Request, Ttl, Verdict};
 use crate::error::{ForceReleaseError, InspectError, NoQuorum};
 use crate::inspect::{Inspection, Seen};
-use crate::node::{NodeError, NodeStatus, RoundResult};
+use crate::node::{NodeError, NodeStatus, RoundResult, Standards, judge};
 use std::sync::Arc;
 
 impl LockClient {
-    /// Pings each node and returns its status, in the order of the configuration. Connects to nodes
-    /// without a connection, and takes no longer than
-    /// [`node_timeout`](crate::Builder::node_timeout).
+    /// Returns the status of each node, in the order of the configuration: whether it can be
+    /// reached, what a crash of it would cost, and [warnings](NodeStatus::warnings) about what
+    /// breaks a promise of the lock.
     ///
     /// ```no_run
     /// # fn example(client: &redlatch::LockClient) {
     /// for node in client.nodes() {
-    ///     if let Some(error) = node.last_error.filter(|_| !node.is_connected) {
+    ///     if let Some(error) = node.last_error.as_ref().filter(|_| !node.is_connected) {
     ///         eprintln!("{}: {error}", node.url);
+    ///     }
+    ///     for warning in node.warnings() {
+    ///         eprintln!("{}: {warning}", node.url);
     ///     }
     /// }
     /// # }
     /// ```
+    ///
+    /// Connects to nodes without a connection, asks them (`INFO`, `CONFIG GET`, `TIME`, `PING`, all
+    /// at once), and takes no longer than [`node_timeout`](crate::Builder::node_timeout). What a
+    /// server does not answer, or the user may not ask, is `None`; locks do not depend on it.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         if self.core.is_forked() {
             return self.core.net.unreachable(&NodeError::OtherProcess);
         }
-        let result = self.core.net.submit(Request::ping(&self.core.rules, clock::now()));
-        let RoundResult::Ping(statuses) = result else {
+        let examination = Request::examination(&self.core.rules, clock::now());
+        let result = self.core.net.submit(examination);
+        let RoundResult::Ping(mut statuses) = result else {
             unreachable!("the result of a ping is {result:?}");
         };
         if let Some(listener) = &self.core.listener {
             listener.emit_node_changes();
         }
+        judge(&mut statuses, self.standards(), clock::now(), clock::wall_micros());
         statuses
+    }
+
+    /// What the warnings about nodes depend on.
+    fn standards(&self) -> Standards {
+        let Core { rules, max_ttl, restart_guard, .. } = &*self.core;
+        let validity = Ttl::from_duration(*max_ttl).map(|longest| rules.drift.validity(longest));
+        let allowed = max_ttl.saturating_sub(validity.unwrap_or_default());
+        Standards { restart_guard: *restart_guard, allowed }
     }
 
     /// Looks at what the nodes hold for `resource`, without locking it: free, held or shared, for

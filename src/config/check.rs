@@ -32,15 +32,23 @@ impl Builder {
         rules.waiter_lease = self.check_waiter_lease()?.filter(|_| self.queue);
         self.check_times(&rules)?;
         self.check_names()?;
+        let connecting = self.connections.check(self.node_timeout)?;
         let fencing_expiry = self.check_fencing_expiry()?;
+        #[cfg(feature = "tls")]
+        let tls = self.tls.targets(&urls).map_err(ConfigError::Tls)?;
+        // No URL wants TLS then: the parser refuses it.
+        #[cfg(not(feature = "tls"))]
+        let tls = urls.iter().map(|_| None).collect();
         Ok(Settings {
             urls,
+            tls,
             rules: Arc::new(rules),
             max_ttl: self.max_ttl,
             key_prefix: self.key_prefix,
             client_name: self.client_name,
             wait_for_all: self.wait_for_all,
             io_thread: self.io_thread,
+            connecting,
             restart_guard: self.restart_guard,
             handoff_limit: self.handoff_limit,
             fencing_expiry,

@@ -11,13 +11,18 @@ impl Builder {
     /// Adds a node by its URL, with user, password and path percent-encoded:
     ///
     /// * `redis://[[user]:password@]host[:port][/db]`, or the same with `valkey://`;
+    /// * `rediss://…` or `valkeys://…` for the same over TLS, with the feature `tls`. The option
+    ///   `?server_name=redis-1.internal` gives the name or the address for which the server's
+    ///   certificate must be valid, if that is not the host;
     /// * `unix://[[user]:password@]/path[?db=0]` for a Unix domain socket.
     ///
     /// A user without a password is written `user:@`: without the colon it might be a password, and
-    /// is refused. `rediss://` and `valkeys://` are refused, as TLS is not supported.
+    /// is refused.
     ///
     /// The nodes must be independent masters. Three nodes tolerate the loss of one, five the loss
-    /// of two. All clients that share locks must name the same nodes.
+    /// of two; an even number tolerates no more than one node fewer, and two tolerate none. One
+    /// node [works too](crate::guide::one_server). All clients that share locks must name the same
+    /// nodes.
     pub fn node(mut self, url: impl Into<String>) -> Self {
         self.nodes.push(NodeSource::Url(url.into()));
         self
@@ -190,7 +195,7 @@ mod tests {
             ("redis://a, ,redis://b", "entry 2 is empty"),
             ("redis://a,b:6379", "entry 2 has no scheme such as redis:// (a comma in a password"),
             ("redis://a,redis://b:x", "bad node url 'redis://b:***': port is not a number"),
-            ("redis://a,rediss://b", "bad node url 'rediss://b': TLS is not supported"),
+            ("redis://a,redis://b?x", "bad node url 'redis://b?***': unknown option 'x'"),
         ] {
             let error = list(text).unwrap_err().to_string();
             assert!(error.starts_with(&format!("list of nodes: {expected}")), "{error}");

@@ -78,7 +78,7 @@ const COMMANDS: &[Command] = &[
     command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
     command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
     command("config", -2, container),
-    command("config|get", -3, |_| Ok(OwnedReply::Map(Vec::new()))),
+    command("config|get", -3, info::config_get),
     command("dbsize", 1, strings::dbsize),
     command("del", -2, strings::del),
     command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
@@ -104,6 +104,7 @@ const COMMANDS: &[Command] = &[
     command("select", 2, session::select),
     command("set", -3, strings::set),
     reader("strlen", 2, strings::strlen),
+    command("time", 1, info::time),
     reader("ttl", 2, expiry::ttl),
     reader("type", 2, strings::kind),
 ];

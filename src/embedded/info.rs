@@ -1,4 +1,4 @@
-//! `INFO`, with the section and field names of Redis.
+//! What a node says about itself: `INFO`, `CONFIG GET` and `TIME`, with the names of Redis.
 
 use super::command::Call;
 use super::keyspace::DATABASES;
@@ -61,4 +61,31 @@ fn keyspace(call: &mut Call<'_>) -> String {
             format!("db{index}:keys={keys},expires={expiring},avg_ttl=0\r\n")
         })
         .collect()
+}
+
+/// The settings that a lock client asks for. A node keeps its data in memory only, and has no limit
+/// of it.
+const SETTINGS: [(&str, &str); 5] = [
+    ("appendfsync", "everysec"),
+    ("appendonly", "no"),
+    ("maxmemory", "0"),
+    ("maxmemory-policy", "noeviction"),
+    ("save", ""),
+];
+
+/// `CONFIG GET setting ...`, without patterns. Like Redis, it spells a name as the caller did.
+pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
+    let value = |name: &&[u8]| {
+        let is_its = |setting: &&(&str, &str)| name.eq_ignore_ascii_case(setting.0.as_bytes());
+        let (_, value) = SETTINGS.iter().find(is_its)?;
+        Some((OwnedReply::bulk(*name), OwnedReply::bulk(*value)))
+    };
+    Ok(OwnedReply::Map(call.args[2..].iter().filter_map(value).collect()))
+}
+
+/// `TIME`: seconds since 1970, and microseconds.
+pub(super) fn time(call: &mut Call<'_>) -> Answer {
+    let micros = call.keyspace.options.wall_micros(call.now);
+    let part = |number: u64| OwnedReply::bulk(number.to_string());
+    Ok(OwnedReply::Array(vec![part(micros / 1_000_000), part(micros % 1_000_000)]))
 }

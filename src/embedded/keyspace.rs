@@ -10,9 +10,9 @@
 //! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
 //! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
 //!
-//! Intended differences from Redis: it has no wall clock (`EXAT` and `PXAT` are errors), it runs no
-//! Lua but this library's own scripts, `DBSIZE` does not count expired keys, and `CLIENT LIST`
-//! lists only the connection that sends it. An expired tracked key is reported
+//! Intended differences from Redis: its wall clock is only for `TIME` (`EXAT` and `PXAT` are
+//! errors), it runs no Lua but this library's own scripts, `DBSIZE` does not count expired keys,
+//! and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is reported
 //! when a command looks at it, or by [`Keyspace::expire_tracked`].
 
 use std::collections::BTreeSet;

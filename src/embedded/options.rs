@@ -14,11 +14,13 @@ pub struct Options {
     pub(super) port: u16,
     pub(super) uptime: Duration,
     pub(super) started: Time,
+    /// Microseconds since 1970 at [`Time::ZERO`].
+    pub(super) epoch: u64,
 }
 
 impl Options {
     /// No password, run id of forty zeroes, version 7.0.15, port 6379, just started at
-    /// [`Time::ZERO`].
+    /// [`Time::ZERO`], which is 1970.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -28,6 +30,7 @@ impl Options {
             port: 6379,
             uptime: Duration::ZERO,
             started: Time::ZERO,
+            epoch: 0,
         }
     }
 
@@ -65,6 +68,19 @@ impl Options {
     pub fn uptime(mut self, uptime: Duration) -> Self {
         self.uptime = uptime;
         self
+    }
+
+    /// The node's wall clock, for `TIME`: it shows `micros` microseconds since 1970 at `now`, and
+    /// goes on evenly from there. Without this, it shows 1970 at [`Time::ZERO`].
+    #[must_use]
+    pub fn wall_clock(mut self, now: Time, micros: u64) -> Self {
+        self.epoch = micros.saturating_sub(now.as_nanos() / 1_000);
+        self
+    }
+
+    /// What the wall clock shows.
+    pub(super) fn wall_micros(&self, now: Time) -> u64 {
+        self.epoch.saturating_add(now.as_nanos() / 1_000)
     }
 
     /// When the node was started. Its uptime counts from here.

@@ -53,7 +53,9 @@ impl Server {
         let poll = Poll::new()?;
         poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
         let waker = Waker::new(poll.registry(), WAKER)?;
-        let options = options.run_id(random_run_id()?).port(port).started(clock::now());
+        let (now, wall) = (clock::now(), clock::wall_micros());
+        let options = options.run_id(random_run_id()?).port(port);
+        let options = options.started(now).wall_clock(now, wall);
         let (control, orders) = unbounded();
         let node = Node {
             poll,

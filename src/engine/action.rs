@@ -44,6 +44,40 @@ pub enum Listen {
     Read(Token),
 }
 
+/// A question about the state of a server, whose answer decides nothing about locks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all questions")]
+pub enum Question {
+    /// How much memory it uses and may use, and what it does when there is no more.
+    Memory,
+    /// Does it write its changes to a file?
+    Persistence,
+    /// Is it a replica, and are there replicas of it?
+    Replication,
+    /// Is it a node of a cluster?
+    Cluster,
+    /// When does it flush that file to the disk?
+    Fsync,
+    /// Does it write snapshots?
+    Snapshots,
+    /// Its time of day.
+    Time,
+}
+
+impl Question {
+    /// All questions, in the order in which they are asked. The answers to the last two have other
+    /// forms than those before: if an unsolicited reply shifts the answers, they do not fit.
+    pub const ALL: [Self; 7] = [
+        Self::Memory,
+        Self::Persistence,
+        Self::Replication,
+        Self::Cluster,
+        Self::Fsync,
+        Self::Snapshots,
+        Self::Time,
+    ];
+}
+
 /// The kind of a request, with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all kinds")]
@@ -98,7 +132,12 @@ pub enum Action {
         seen: Arc<[Vec<u8>]>,
     },
     /// [`Verb::Ping`].
-    Ping,
+    Ping {
+        /// Are all questions about the server's state asked just before?
+        asks: bool,
+    },
+    /// [`Verb::Ask`].
+    Ask(Question),
     /// [`Verb::Queue`].
     Queue(QueueEntry),
     /// [`Verb::Turn`].

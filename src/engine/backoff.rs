@@ -110,7 +110,7 @@ mod tests {
         let delays: Vec<_> = (0..1_000).map(|_| jitter.below(CAP)).collect();
         for tenth in 0..10 {
             let range = CAP / 10 * tenth..CAP / 10 * (tenth + 1);
-            assert!(delays.iter().filter(|delay| range.contains(delay)).count() > 50);
+            assert!(delays.iter().filter(|delay| range.contains(*delay)).count() > 50);
         }
     }
 

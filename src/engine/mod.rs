@@ -36,7 +36,7 @@ mod validity;
 mod wait;
 
 pub use acquire::{Acquire, Acquired};
-pub use action::{Acquisition, Action, Listen, Removal};
+pub use action::{Acquisition, Action, Listen, Question, Removal};
 pub use attributes::Share;
 pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId, Predecessor};
 pub use backoff::{Backoff, Jitter};

@@ -28,6 +28,8 @@ pub enum Verb {
     Remove,
     /// Answer, and do nothing else.
     Ping,
+    /// Report something about the server. It is asked along with a ping.
+    Ask,
     /// Enter a waiter into the lock's queue, or renew its entry.
     Queue,
     /// Take the lock in a waiter's turn: if the node reserves it for this waiter, or if it is free
@@ -45,7 +47,7 @@ impl Verb {
     /// Does a caller wait for the nodes' answers?
     #[must_use]
     pub fn is_answered(self) -> bool {
-        !matches!(self, Self::Undo | Self::Restore | Self::EndWaits | Self::Listen)
+        !matches!(self, Self::Undo | Self::Restore | Self::EndWaits | Self::Listen | Self::Ask)
     }
 
     /// Does it take the lock for a new token?
@@ -94,7 +96,13 @@ impl Request {
     /// A ping to all nodes.
     #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {
-        Self::to_all(rules, now, Action::Ping)
+        Self::to_all(rules, now, Action::Ping { asks: false })
+    }
+
+    /// A ping to all nodes, with all questions about the state of their servers.
+    #[must_use]
+    pub fn examination(rules: &Rules, now: Time) -> Self {
+        Self::to_all(rules, now, Action::Ping { asks: true })
     }
 
     /// The kind of request.
@@ -110,7 +118,8 @@ impl Request {
             Action::Fence { .. } => Verb::Fence,
             Action::Inspect { .. } => Verb::Inspect,
             Action::Remove { .. } => Verb::Remove,
-            Action::Ping => Verb::Ping,
+            Action::Ping { .. } => Verb::Ping,
+            Action::Ask(_) => Verb::Ask,
             Action::Queue(_) => Verb::Queue,
             Action::Turn { .. } => Verb::Turn,
             Action::Await { .. } => Verb::Await,
@@ -132,7 +141,8 @@ impl Request {
             | Action::Undo(Removal { lock, .. })
             | Action::Restore { lock, .. }
             | Action::Fence { lock, .. } => Some(lock),
-            Action::Inspect { .. } | Action::Remove { .. } | Action::Ping => None,
+            Action::Inspect { .. } | Action::Remove { .. } => None,
+            Action::Ping { .. } | Action::Ask(_) => None,
             Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
         }
     }
@@ -150,7 +160,8 @@ impl Request {
             | Action::Undo(Removal { ttl, .. })
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Ping | Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
+            Action::Ping { .. } | Action::Ask(_) => None,
+            Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
         }
     }
 

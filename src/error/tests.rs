@@ -3,6 +3,7 @@
 use super::*;
 use crate::node_url::NodeUrl;
 use std::error::Error;
+use std::io;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,25 @@
 //! The connection to one node: its socket is opened and closed as the session requires.
 
-use super::resolver::{Found, Resolver};
-use super::stream::{Stream, Target, literal};
+mod connecting;
+mod earlier;
+mod securing;
+
+use super::addresses::{Addresses, History};
+use super::resolver::Found;
+use super::stream::{Received, Stream};
+use super::{ConnectOptions, Endpoint};
 use crate::clock;
-use crate::engine::Node;
-use crate::node::{NodeError, Phase, Rounds};
-use crate::node_url::Address;
+use crate::engine::{NODES_MAX, Node};
+use crate::node::{NodeError, Rounds};
+use earlier::Earlier;
+use mio::Token;
 use mio::event::Event;
-use mio::{Registry, Token};
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io;
 use std::net::SocketAddr;
+
+/// A socket's token is its node's index plus a multiple of this. The waker has the first number
+/// that is no index.
+const TOKENS: usize = NODES_MAX + 1;
 
 /// How often one socket is read before the next node's socket.
 const READS_MAX: usize = 16;
@@ -19,15 +28,30 @@ const READS_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct Connection {
     node: Node,
-    address: Address,
+    endpoint: Endpoint,
+    options: ConnectOptions,
     socket: Option<Socket>,
+    /// Sockets that other addresses of the node's name have not answered yet. There are none
+    /// without `socket`, and none when it is connected.
+    earlier: Earlier,
     lookup: Lookup,
+    history: History,
+    /// How many sockets there were.
+    sockets: usize,
 }
 
 #[derive(Debug)]
 struct Socket {
     stream: Stream,
+    token: Token,
+    /// The address, if the node's name has it.
+    address: Option<SocketAddr>,
+    /// Is it connected, and the TLS handshake, if there is one, completed?
     is_connected: bool,
+    /// Is the TLS handshake running?
+    is_securing: bool,
+    /// Has the peer sent anything?
+    has_received: bool,
     /// The last known readiness. Events are edge-triggered: readiness is reported once, so it must
     /// be remembered until a read or write would block.
     is_readable: bool,
@@ -43,21 +67,37 @@ struct Socket {
 enum Lookup {
     None,
     Running,
-    /// Addresses that were not tried yet.
-    Found(VecDeque<SocketAddr>),
+    Found(Addresses),
 }
 
 impl Connection {
-    pub(super) fn new(node: Node, address: Address) -> Self {
-        Self { node, address, socket: None, lookup: Lookup::None }
+    pub(super) fn new(node: Node, endpoint: Endpoint, options: ConnectOptions) -> Self {
+        Self {
+            node,
+            endpoint,
+            options,
+            socket: None,
+            earlier: Earlier::default(),
+            lookup: Lookup::None,
+            history: History::default(),
+            sockets: 0,
+        }
+    }
+
+    /// The index of the node whose socket has this token.
+    pub(super) fn index(token: Token) -> usize {
+        token.0 % TOKENS
     }
 
     pub(super) fn record_readiness(&mut self, event: &Event) {
-        if let Some(socket) = &mut self.socket {
+        let Some(socket) = &mut self.socket else { return };
+        if socket.token == event.token() {
             socket.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
             socket.is_writable |=
                 event.is_writable() || event.is_write_closed() || event.is_error();
             socket.is_finished |= event.is_read_closed() || event.is_error();
+        } else {
+            self.earlier.wake();
         }
     }
 
@@ -84,7 +124,8 @@ impl Connection {
     pub(super) fn resolved<W>(&mut self, found: Found, rounds: &mut Rounds<W>) {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
-                self.lookup = Lookup::Found(addresses.into());
+                let timeout = self.options.timeout;
+                self.lookup = Lookup::Found(Addresses::new(&addresses, &self.history, timeout));
             }
             other => {
                 self.lookup = Lookup::None;
@@ -107,15 +148,18 @@ impl Connection {
             // After the read: a time before it would make a round look shorter than it was.
             let now = clock::now();
             match result {
-                Ok(0) => {
-                    let text = "closed by the server".to_owned();
-                    rounds.closed(now, self.node, NodeError::Disconnected(text));
+                Ok(Received::End) => {
+                    let problem = socket.loss(None);
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
-                Ok(count) => {
-                    // A short read: the socket is drained, and the next byte causes an event.
-                    socket.is_readable = count == buffer.len() || socket.is_finished;
-                    rounds.received(now, self.node, &buffer[..count]);
+                Ok(Received::Bytes { count, is_drained }) => {
+                    // Nothing is left: the next byte causes an event.
+                    socket.is_readable = !is_drained || socket.is_finished;
+                    if count > 0 {
+                        socket.has_received = true;
+                        rounds.received(now, self.node, &buffer[..count]);
+                    }
                     if rounds.session(self.node).is_down() {
                         return;
                     }
@@ -125,18 +169,20 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    rounds.closed(now, self.node, NodeError::Disconnected(error.to_string()));
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(now, self.node, problem);
                     return;
                 }
             }
         }
     }
 
-    /// Writes the session's pending output.
+    /// Writes the session's pending output, and what is encrypted and was not sent.
     pub(super) fn write<W>(&mut self, rounds: &mut Rounds<W>) {
         while let Some(socket) = &mut self.socket {
             let session = rounds.session(self.node);
-            if !socket.is_connected || !socket.is_writable || session.output().is_empty() {
+            let is_any = !session.output().is_empty() || socket.stream.has_unsent();
+            if !socket.is_connected || !socket.is_writable || !is_any {
                 return;
             }
             match socket.stream.write(session.output()) {
@@ -146,130 +192,12 @@ impl Connection {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    let error = NodeError::Disconnected(error.to_string());
-                    rounds.closed(clock::now(), self.node, error);
+                    let problem = socket.loss(Some(&error));
+                    rounds.closed(clock::now(), self.node, problem);
                     return;
                 }
             }
         }
-    }
-
-    /// Closes, opens or finishes opening the socket, as the session requires.
-    pub(super) fn follow_session<W>(
-        &mut self,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        if rounds.session(self.node).is_down() {
-            self.close(registry);
-            let now = clock::now();
-            if rounds.session(self.node).wants_connection(now) {
-                rounds.session(self.node).connecting(now, Phase::Connecting);
-                self.connect(rounds, registry, resolver);
-            }
-            return;
-        }
-        let progress = self.socket.as_ref().map(|socket| (socket.is_connected, socket.is_writable));
-        match progress {
-            None => self.connect(rounds, registry, resolver),
-            Some((false, true)) => self.finish_connecting(rounds, registry, resolver),
-            Some(_) => {}
-        }
-    }
-
-    /// Closes the socket, if there is one.
-    pub(super) fn close(&mut self, registry: &Registry) {
-        if let Some(socket) = self.socket.take() {
-            socket.stream.close(registry);
-            // The name is resolved again for the next connection: it may mean another host by then.
-            if socket.is_connected && !matches!(self.lookup, Lookup::Running) {
-                self.lookup = Lookup::None;
-            }
-        }
-    }
-
-    /// Begins to connect to the next address, or to resolve the name.
-    fn connect<W>(&mut self, rounds: &mut Rounds<W>, registry: &Registry, resolver: &Resolver) {
-        let target = match (literal(&self.address), &mut self.lookup) {
-            (Some(target), _) => target,
-            (None, Lookup::Found(addresses)) => match addresses.pop_front() {
-                Some(address) => Target::Tcp(address),
-                None => {
-                    // All addresses were tried.
-                    self.lookup = Lookup::None;
-                    return self.resolve(rounds, resolver);
-                }
-            },
-            (None, Lookup::None | Lookup::Running) => return self.resolve(rounds, resolver),
-        };
-        match Stream::connect(&target, registry, Token(self.node.index())) {
-            Ok(stream) => {
-                let session = rounds.session(self.node);
-                session.connecting(clock::now(), Phase::Connecting);
-                self.socket = Some(Socket {
-                    stream,
-                    is_connected: false,
-                    is_readable: false,
-                    is_writable: false,
-                    has_more: false,
-                    is_finished: false,
-                });
-            }
-            Err(error) => self.connect_failed(&error, rounds, registry, resolver),
-        }
-    }
-
-    fn resolve<W>(&mut self, rounds: &mut Rounds<W>, resolver: &Resolver) {
-        rounds.session(self.node).connecting(clock::now(), Phase::Resolving);
-        let (Address::Tcp { host, port }, Lookup::None) = (&self.address, &self.lookup) else {
-            return;
-        };
-        match resolver.look_up(self.node.index(), host, *port) {
-            Ok(()) => self.lookup = Lookup::Running,
-            Err(error) => {
-                let text = format!("no thread for the lookup: {error}");
-                rounds.closed(clock::now(), self.node, NodeError::Unresolved(text));
-            }
-        }
-    }
-
-    fn finish_connecting<W>(
-        &mut self,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        let Some(socket) = &mut self.socket else { return };
-        match socket.stream.is_connected() {
-            None => socket.is_writable = false,
-            Some(Ok(())) => {
-                socket.is_connected = true;
-                rounds.session(self.node).connected(clock::now());
-            }
-            Some(Err(error)) => {
-                self.close(registry);
-                self.connect_failed(&error, rounds, registry, resolver);
-            }
-        }
-    }
-
-    /// Connecting failed: tries the next address, if the name has another.
-    fn connect_failed<W>(
-        &mut self,
-        error: &io::Error,
-        rounds: &mut Rounds<W>,
-        registry: &Registry,
-        resolver: &Resolver,
-    ) {
-        if matches!(&self.lookup, Lookup::Found(addresses) if !addresses.is_empty()) {
-            return self.connect(rounds, registry, resolver);
-        }
-        if !matches!(self.lookup, Lookup::Running) {
-            self.lookup = Lookup::None;
-        }
-        let error = NodeError::Unreachable { kind: error.kind(), text: error.to_string() };
-        rounds.closed(clock::now(), self.node, error);
     }
 }
 

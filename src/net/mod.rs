@@ -14,10 +14,12 @@
 //! | `socket_loop` | the event loop: the poll, all sockets, and the rounds over them |
 //! | `connection` | the socket of one node, opened and closed as its session requires |
 //! | `change_queue` | changes of the nodes' states that are not yet reported |
-//! | `stream` | the kinds of socket |
+//! | `stream`, `socket_options` | the kinds of socket, TLS over them, and what is set on them |
 //! | `resolver` | name resolution outside the leader's thread |
+//! | `addresses` | which of a name's addresses is tried when |
 //! | `sync` | synchronisation primitives, which a model checker replaces |
 
+mod addresses;
 mod batch;
 mod change_queue;
 mod connection;
@@ -29,12 +31,15 @@ mod leader;
 mod leader_followers;
 mod resolver;
 mod socket_loop;
+mod socket_options;
 mod stream;
 mod sync;
 
 pub(crate) use change_queue::ChangeQueue;
+pub(crate) use socket_options::SocketOptions;
 
 pub(crate) use crate::node::Votes;
+pub(crate) use stream::TlsTarget;
 
 use crate::clock::{self, Time};
 use crate::engine::{Request, Verb};
@@ -54,6 +59,21 @@ use std::time::Duration;
 /// longer. An I/O thread that is not stopped ends the round at its deadline; the margin is for the
 /// scheduler.
 const MARGIN: Duration = Duration::from_millis(20);
+
+/// How connections are made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ConnectOptions {
+    /// How long one attempt may take, from the name to the end of the greeting.
+    pub(crate) timeout: Duration,
+    pub(crate) sockets: SocketOptions,
+}
+
+/// Where a node is, and how connections to it are secured.
+#[derive(Debug)]
+pub(crate) struct Endpoint {
+    pub(crate) address: Address,
+    pub(crate) tls: Option<TlsTarget>,
+}
 
 /// The connections of one client, shared by its threads.
 #[derive(Debug)]
@@ -77,19 +97,20 @@ impl Net {
     ///
     /// The operating system could not create a poll or a thread.
     pub(crate) fn new(
-        nodes: Vec<(Address, Session)>,
+        nodes: Vec<(Endpoint, Session)>,
+        options: ConnectOptions,
         wait_for_all: bool,
         patience: Duration,
         changes: Option<Arc<ChangeQueue>>,
         has_io_thread: bool,
     ) -> io::Result<Self> {
-        let (addresses, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
+        let (endpoints, sessions): (_, Vec<Session>) = nodes.into_iter().unzip();
         let names = sessions.iter().map(|session| Arc::clone(session.name())).collect();
         let mut rounds = Rounds::new(sessions, wait_for_all);
         if changes.is_some() {
             rounds.watch(patience);
         }
-        let connections = socket_loop::connections(addresses);
+        let connections = socket_loop::connections(endpoints, options);
         let (socket_loop, waker) = SocketLoop::new(connections, rounds, patience, changes)?;
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
         // The event loop lingers before the I/O thread ends.

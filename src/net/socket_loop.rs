@@ -6,16 +6,16 @@ use super::connection::Connection;
 use super::follower::Follower;
 use super::leader_followers::EventLoop;
 use super::resolver::Resolver;
+use super::{ConnectOptions, Endpoint};
 use crate::clock::{self, Time};
 use crate::engine::{NODES_MAX, Node, Request};
 use crate::node::{RoundResult, Rounds};
-use crate::node_url::Address;
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The waker's token. The tokens below are the nodes' indices.
+/// The waker's token, which no socket has.
 const WAKER: Token = Token(NODES_MAX);
 
 /// The size of the read buffer, in bytes. The reply to a lock command has a few bytes.
@@ -91,7 +91,7 @@ impl SocketLoop {
             return false;
         }
         for event in &self.events {
-            if let Some(connection) = self.connections.get_mut(event.token().0) {
+            if let Some(connection) = self.connections.get_mut(Connection::index(event.token())) {
                 connection.record_readiness(event);
             }
         }
@@ -214,7 +214,9 @@ impl EventLoop for SocketLoop {
         let timeout = if is_decided || !may_sleep() {
             Some(Duration::ZERO)
         } else {
-            self.rounds.next_deadline().map(|deadline| deadline.since(clock::now()))
+            let next_addresses = self.connections.iter().filter_map(Connection::next_deadline);
+            let deadline = self.rounds.next_deadline().into_iter().chain(next_addresses).min();
+            deadline.map(|deadline| deadline.since(clock::now()))
         };
         self.read_all(timeout);
         self.rounds.tick(clock::now());
@@ -244,7 +246,8 @@ impl Drop for SocketLoop {
 }
 
 /// A connection that is not open yet to each of these nodes.
-pub(super) fn connections(addresses: Vec<Address>) -> Vec<Connection> {
-    let nodes = addresses.into_iter().enumerate();
-    nodes.map(|(index, address)| Connection::new(Node::new(index), address)).collect()
+pub(super) fn connections(endpoints: Vec<Endpoint>, options: ConnectOptions) -> Vec<Connection> {
+    let nodes = endpoints.into_iter().enumerate();
+    let new = |(index, endpoint)| Connection::new(Node::new(index), endpoint, options);
+    nodes.map(new).collect()
 }

@@ -1,5 +1,13 @@
-//! A connection's socket. Nothing outside this file knows what kind it is.
+//! A connection's socket, with or without TLS. Nothing outside this module knows what kind it is.
 
+#[cfg(not(feature = "tls"))]
+#[path = "stream/no_tls.rs"]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls;
+
+use super::SocketOptions;
+use crate::node::Host;
 use crate::node_url::Address;
 use mio::event::Source;
 use mio::net::TcpStream;
@@ -9,6 +17,8 @@ use mio::{Interest, Registry, Token};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use tls::TlsSession;
+pub(crate) use tls::TlsTarget;
 
 /// An address that a socket can connect to at once: its host name, if it had one, is resolved.
 #[derive(Clone, Debug)]
@@ -17,21 +27,131 @@ pub(super) enum Target<'a> {
     Unix(&'a Path),
 }
 
-/// A socket that never blocks.
+/// A stream of bytes to and from a node. It never blocks.
 #[derive(Debug)]
-pub(super) enum Stream {
-    Tcp(TcpStream),
-    #[cfg(unix)]
-    Unix(UnixStream),
+pub(super) struct Stream {
+    socket: Socket,
+    tls: Option<Box<TlsSession>>,
+}
+
+/// What a read has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Received {
+    /// The first bytes of the buffer. There may be none, if what has arrived was not for us but for
+    /// TLS.
+    Bytes {
+        count: usize,
+        /// Nothing more is there, and what arrives next causes an event.
+        is_drained: bool,
+    },
+    /// The peer has ended the stream.
+    End,
 }
 
 impl Stream {
     /// Begins to connect. The socket becomes writable when that has succeeded or failed.
     pub(super) fn connect(
         target: &Target<'_>,
+        tls: Option<&TlsTarget>,
         registry: &Registry,
         token: Token,
     ) -> io::Result<Self> {
+        let tls = tls.map(TlsSession::new).transpose()?.map(Box::new);
+        Ok(Self { socket: Socket::connect(target, registry, token)?, tls })
+    }
+
+    /// Has the socket been connected? `None` if that is not known yet: a wake-up is only a hint.
+    pub(super) fn is_connected(&self) -> Option<io::Result<()>> {
+        self.socket.is_connected()
+    }
+
+    /// Sets the options that a TCP socket has.
+    pub(super) fn set_options(&self, options: SocketOptions) {
+        self.socket.set_options(options);
+    }
+
+    /// The machine at the other end, if it is known.
+    pub(super) fn host(&self) -> Option<Host> {
+        self.socket.host()
+    }
+
+    /// Is there still a handshake to be made? Until it is, only [`flush`](Self::flush) and
+    /// [`receive`](Self::receive) may be called.
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Might the server expect TLS, and gets none?
+    pub(super) fn lacks_tls(&self) -> bool {
+        self.tls.is_none() && matches!(self.socket, Socket::Tcp(_))
+    }
+
+    /// Reads and decrypts what has arrived, for a handshake. Returns whether the socket is drained.
+    pub(super) fn receive(&mut self) -> io::Result<bool> {
+        match &mut self.tls {
+            Some(tls) => tls.receive(&mut self.socket),
+            None => Ok(true),
+        }
+    }
+
+    /// Are there decrypted bytes to be read, without any event?
+    pub(super) fn has_decrypted(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_decrypted())
+    }
+
+    /// Reads, with at most one call to the operating system.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<Received> {
+        if let Some(tls) = &mut self.tls {
+            return tls.read(&mut self.socket, buffer);
+        }
+        Ok(match self.socket.read(buffer)? {
+            0 => Received::End,
+            count => Received::Bytes { count, is_drained: count < buffer.len() },
+        })
+    }
+
+    /// Writes some of these bytes, and returns how many. Over TLS they may have been encrypted and
+    /// not all sent: see [`has_unsent`](Self::has_unsent).
+    pub(super) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.tls {
+            Some(tls) => tls.write(&mut self.socket, bytes),
+            None => self.socket.write(bytes),
+        }
+    }
+
+    /// Are there encrypted bytes that are to be [flushed](Self::flush) when the socket is writable?
+    pub(super) fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.has_unsent())
+    }
+
+    /// Sends all encrypted bytes.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        match &mut self.tls {
+            Some(tls) => tls.flush(&mut self.socket),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets the socket go.
+    pub(super) fn close(mut self, registry: &Registry) {
+        if let Some(tls) = &mut self.tls {
+            tls.finish(&mut self.socket);
+        }
+        self.socket.close(registry);
+    }
+}
+
+/// A socket that never blocks.
+#[derive(Debug)]
+enum Socket {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+impl Socket {
+    /// Begins to connect. The socket becomes writable when that has succeeded or failed.
+    fn connect(target: &Target<'_>, registry: &Registry, token: Token) -> io::Result<Self> {
         let mut stream = match target {
             Target::Tcp(address) => Self::Tcp(TcpStream::connect(*address)?),
             #[cfg(unix)]
@@ -48,7 +168,7 @@ impl Stream {
     }
 
     /// Has the connection been made? `None` if that is not known yet: a wake-up is only a hint.
-    pub(super) fn is_connected(&self) -> Option<io::Result<()>> {
+    fn is_connected(&self) -> Option<io::Result<()>> {
         let (error, peer) = match self {
             Self::Tcp(stream) => (stream.take_error(), stream.peer_addr().map(drop)),
             #[cfg(unix)]
@@ -62,8 +182,29 @@ impl Stream {
         }
     }
 
+    /// Sets the options that a TCP socket has.
+    fn set_options(&self, options: SocketOptions) {
+        match self {
+            Self::Tcp(stream) => options.set_on(stream),
+            #[cfg(unix)]
+            Self::Unix(_) => {}
+        }
+    }
+
+    /// The machine at the other end, if it is known.
+    fn host(&self) -> Option<Host> {
+        match self {
+            Self::Tcp(stream) => {
+                let own = stream.local_addr().ok().map(|own| own.ip());
+                stream.peer_addr().ok().map(|peer| Host::at(peer.ip(), own))
+            }
+            #[cfg(unix)]
+            Self::Unix(_) => Some(Host::HERE),
+        }
+    }
+
     /// Lets the socket go.
-    pub(super) fn close(mut self, registry: &Registry) {
+    fn close(mut self, registry: &Registry) {
         // It is closed in any case; a registration that cannot be undone goes with it.
         let _ = registry.deregister(self.source());
     }
@@ -87,7 +228,7 @@ impl Stream {
     }
 }
 
-impl Read for Stream {
+impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.read(buffer),
@@ -97,7 +238,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Tcp(stream) => stream.write(bytes),

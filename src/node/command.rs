@@ -14,7 +14,8 @@ pub use shares::{PERMITS_MAX, SHARED, read_member};
 
 use super::script::{self, Script};
 use super::server_error::quoted;
-use crate::engine::{Action, Listen, LockAttributes, LockId, Removal, Request, Token, Ttl};
+use crate::engine::{Action, Listen, LockAttributes, LockId, Question, Removal};
+use crate::engine::{Request, Token, Ttl};
 use crate::resp::{Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
@@ -82,7 +83,8 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Remove { .. } => Some(script::REMOVE),
         Action::Queue(_) => Some(script::QUEUE),
         Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
-        Action::Listen { .. } | Action::Ping | Action::Await { .. } | Action::EndWaits => None,
+        Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
+        Action::Await { .. } | Action::EndWaits => None,
     }
 }
 
@@ -115,7 +117,8 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
         return encode_share(request, call(script), out);
     }
     match &request.action {
-        Action::Ping => encode_command(out, &[b"PING"]),
+        Action::Ping { .. } => encode_command(out, &[b"PING"]),
+        Action::Ask(question) => encode_command(out, words_of(*question)),
         Action::Await { .. } | Action::EndWaits => {} // never sent
         Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
         Action::Acquire(new) => call(script::CLAIM).claim(new, (&[], None), out),
@@ -181,6 +184,20 @@ fn encode_share(request: &Request, call: several::Call<'_>, out: &mut Vec<u8>) {
         }
         Action::Release(it) | Action::Undo(it) => call.release_share(it, out),
         _ => unreachable!("no script for shares carries out {request:?}"),
+    }
+}
+
+/// The command that asks a question. Each section of `INFO` is asked for by itself, since older
+/// servers take only one, and all sections together have no bound.
+fn words_of(question: Question) -> &'static [&'static [u8]] {
+    match question {
+        Question::Memory => &[b"INFO", b"memory"],
+        Question::Persistence => &[b"INFO", b"persistence"],
+        Question::Replication => &[b"INFO", b"replication"],
+        Question::Cluster => &[b"INFO", b"cluster"],
+        Question::Fsync => &[b"CONFIG", b"GET", b"appendfsync"],
+        Question::Snapshots => &[b"CONFIG", b"GET", b"save"],
+        Question::Time => &[b"TIME"],
     }
 }
 

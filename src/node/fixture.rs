@@ -4,7 +4,9 @@
 use super::{Answer, NodeError, Session, SessionOptions, Ticket};
 use crate::clock::Time;
 use crate::engine::{Acquisition, Action, LockAttributes, LockId, Node, Predecessor};
-use crate::engine::{Listen, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote};
+use crate::engine::{
+    Listen, Question, QueueEntry, Removal, Request, Rules, Share, Token, Ttl, Verb, Vote,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,7 +61,8 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Fence => Action::Fence { lock, fence: 50 },
         Verb::Inspect => Action::Inspect { key },
         Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
-        Verb::Ping => Action::Ping,
+        Verb::Ping => Action::Ping { asks: false },
+        Verb::Ask => Action::Ask(Question::Time),
         Verb::Queue => {
             let (waiter, lease) = (lock.token, ttl);
             Action::Queue(QueueEntry {

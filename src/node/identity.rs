@@ -58,23 +58,20 @@ impl Introduction {
 impl Identity {
     pub(super) fn from_info(info: &[u8]) -> Self {
         let info = String::from_utf8_lossy(info);
-        let field = |name: &str| {
-            info.lines()
-                .filter_map(|line| line.trim_end().split_once(':'))
-                .find(|(key, _)| *key == name)
-                .map(|(_, value)| value.to_owned())
-                .filter(|value| !value.is_empty() && value.len() <= 128)
-        };
+        let field = |name| info_field(&info, name).map(str::to_owned);
         let version = field("redis_version");
+        // Redict sends no `server_name`, Redis none either. Redict and Valkey answer a Redis
+        // version as well, for programs that look for one.
+        let redict = field("redict_version");
+        let unnamed = if redict.is_some() { "redict" } else { "redis" };
         let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());
-        // Since Redis 7. With it, all clients compute the same start time whenever they ask;
+        // Since Redis 6.2. With it, all clients compute the same start time whenever they ask;
         // without it, a start time that is up to a second later.
         let time = field("server_time_usec").and_then(|micros| micros.parse::<u64>().ok());
         let fraction = Duration::from_micros(time.map_or(0, |micros| micros % 1_000_000));
         Self {
-            server: field("server_name").or_else(|| version.is_some().then(|| "redis".to_owned())),
-            // Valkey answers a Redis version as well, for programs that look for one.
-            version: field("valkey_version").or(version),
+            server: field("server_name").or_else(|| version.is_some().then(|| unnamed.to_owned())),
+            version: field("valkey_version").or(redict).or(version),
             run_id: field("run_id"),
             uptime: whole.map(|seconds| Duration::from_secs(seconds).saturating_add(fraction)),
             connection: None,
@@ -87,4 +84,11 @@ impl Identity {
         let shown = |text: Option<String>| text.map(|text| presentable(text.as_bytes(), secret));
         Self { server: shown(self.server), version: shown(self.version), ..self }
     }
+}
+
+/// The value of a field in the answer to `INFO`.
+pub(super) fn info_field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let mut fields = info.lines().filter_map(|line| line.trim_end().split_once(':'));
+    let (_, value) = fields.find(|(key, _)| *key == name)?;
+    Some(value).filter(|value| !value.is_empty() && value.len() <= 128)
 }

@@ -1,6 +1,6 @@
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
-  if not string.find(value.err, 'WRONGTYPE') then
+  if not string.find(value.err, 'wrong kind of value') then
     return value
   end
   value = ''

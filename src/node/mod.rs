@@ -9,6 +9,7 @@
 
 mod change;
 pub mod command;
+mod examination;
 #[cfg(test)]
 mod fixture;
 mod flight;
@@ -22,10 +23,14 @@ mod rounds;
 pub mod script;
 mod secret;
 mod server_error;
+mod server_facts;
 mod session;
+mod tls_error;
 mod waiting;
+mod warning;
 
 pub use change::{CHANGES_MAX, Changes, NodeChange, NodeState};
+pub use examination::Finding;
 pub use flight::{IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX};
 pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
@@ -39,7 +44,12 @@ pub use report::{
 pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;
 pub use server_error::{ServerError, ServerErrorKind};
+pub use server_facts::{
+    ClockDifference, ClockReading, CrashLoss, Fsync, Memory, Persistence, Role,
+};
 pub use session::{Answer, Session, SessionOptions};
+pub use tls_error::{TlsError, TlsErrorKind};
+pub use warning::{Host, NodeWarning, Standards, judge};
 
 /// Identifies a round that a caller waits for. No two rounds ever have the same ticket, so an
 /// answer that arrives after the end of its round is not counted for another one.

@@ -1,6 +1,7 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
 use super::server_error::ServerError;
+use super::tls_error::TlsError;
 use crate::resp::ProtocolError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub enum NodeError {
         /// The operating system's words.
         text: String,
     },
+    /// The connection could not be secured by TLS, or is not any more.
+    Tls(TlsError),
     /// The connection broke before the answer arrived; the node may have carried out the request.
     Disconnected(String),
     /// The node did not answer in time.
@@ -72,6 +75,7 @@ impl NodeError {
         match self {
             Self::NotRedis(_) | Self::SameServer { .. } | Self::OtherProcess => true,
             Self::Server(error) => error.kind.is_permanent(),
+            Self::Tls(error) => error.kind.is_permanent(),
             _ => false,
         }
     }
@@ -82,9 +86,13 @@ impl fmt::Display for NodeError {
         match self {
             Self::Unresolved(text) => write!(f, "name not resolved: {text}"),
             Self::Unreachable { text, .. } => write!(f, "no connection: {text}"),
+            Self::Tls(error) => write!(f, "TLS: {error}"),
             Self::Disconnected(text) => write!(f, "connection lost: {text}"),
             Self::TimedOut(phase) => write!(f, "timed out {phase}"),
             Self::Overloaded => f.write_str("overloaded: too many commands unanswered"),
+            Self::NotRedis(OtherProtocol::Tls) => {
+                f.write_str("the server speaks TLS: use a rediss:// URL")
+            }
             Self::NotRedis(other) => write!(f, "not a Redis server: it speaks {other}"),
             Self::Protocol(error) => write!(f, "protocol error: {error}"),
             Self::UnexpectedReply(text) => write!(f, "unexpected reply: {text}"),
@@ -109,6 +117,7 @@ impl error::Error for NodeError {
         match self {
             Self::Protocol(error) => error.source(),
             Self::Server(error) | Self::NoQueue(error) => error.source(),
+            Self::Tls(error) => error.source(),
             _ => None,
         }
     }
@@ -122,6 +131,9 @@ pub enum Phase {
     Resolving,
     /// The connection.
     Connecting,
+    /// The TLS handshake. Redis does not answer it at a port without TLS, so this may also mean
+    /// that the URL should begin with `redis://`, or name another port.
+    Securing,
     /// The answer to the greeting: credentials, database, version.
     Greeting,
     /// The answer to a command.
@@ -136,6 +148,9 @@ impl fmt::Display for Phase {
         f.write_str(match self {
             Self::Resolving => "resolving its name",
             Self::Connecting => "connecting",
+            Self::Securing => {
+                "in the TLS handshake (perhaps the server does not speak TLS at this port)"
+            }
             Self::Greeting => "waiting for an answer to the greeting",
             Self::Answering => "waiting for an answer",
             Self::Queued => "waiting for the thread that drives the connections",
@@ -151,7 +166,7 @@ pub enum OtherProtocol {
     Http,
     /// A secure shell server.
     Ssh,
-    /// A server that requires TLS.
+    /// A server that requires TLS: its URL must begin with `rediss://`.
     Tls,
     /// A mail or file server: a greeting of three digits.
     Smtp,
@@ -173,7 +188,7 @@ impl OtherProtocol {
     }
 
     /// Could this be the first byte of a TLS record? The second byte decides.
-    pub(super) fn may_begin_tls(bytes: &[u8]) -> bool {
+    pub(crate) fn may_begin_tls(bytes: &[u8]) -> bool {
         matches!(bytes, [TLS_FIRST..=TLS_LAST])
     }
 

@@ -1,7 +1,10 @@
 //! What the client reports to the user about each node.
 
 use super::node_error::NodeError;
+use super::server_facts::{ClockDifference, ClockReading, Memory, Persistence, Role};
+use super::warning::{Host, NodeWarning};
 use crate::engine::Token;
+use core::net::IpAddr;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -162,14 +165,49 @@ pub struct NodeStatus {
     pub quarantine: Option<Duration>,
     /// How long the last answer took that a round waited for.
     pub round_trip: Option<Duration>,
+    /// The IP address that the connection leads to. `None` for a Unix socket, or without a
+    /// connection. A proxy or a tunnel has an
+    /// address of its own.
+    pub address: Option<IpAddr>,
+    /// How the server keeps its data, and so what a crash [costs](Persistence::crash_loss).
+    pub persistence: Persistence,
+    /// The server's memory, and what it does when there is no more.
+    pub memory: Memory,
+    /// Is the server a replica, and are there replicas of it?
+    pub role: Option<Role>,
+    /// Is the server a node of a cluster?
+    pub is_cluster: Option<bool>,
+    /// By how much the server's wall clock differs from this machine's.
+    pub clock: Option<ClockDifference>,
     /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
     /// has not waited for a lock on this connection.
     pub queue: Option<QueueSupport>,
     /// The last error, if it happened after the connection was made or there is no connection.
     pub last_error: Option<NodeError>,
+    /// The machine on which the server runs.
+    pub(super) host: Option<Host>,
+    pub(super) clock_reading: Option<ClockReading>,
+    pub(super) warnings: Vec<NodeWarning>,
 }
 
 impl NodeStatus {
+    /// What about this node breaks a promise of the lock, or would in a fault that is to be
+    /// expected. Empty if nothing is known that does.
+    ///
+    /// ```no_run
+    /// # fn example(client: &redlatch::LockClient) {
+    /// for node in client.nodes() {
+    ///     for warning in node.warnings() {
+    ///         eprintln!("{}: {warning}", node.url);
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn warnings(&self) -> &[NodeWarning] {
+        &self.warnings
+    }
+
     /// The statuses of nodes to which no request can be sent.
     pub(crate) fn of_unreachable(urls: &[Arc<str>], error: &NodeError) -> Vec<Self> {
         let status = |url: &Arc<str>| Self {
@@ -180,8 +218,17 @@ impl NodeStatus {
             uptime: None,
             quarantine: None,
             round_trip: None,
+            address: None,
+            persistence: Persistence::default(),
+            memory: Memory::default(),
+            role: None,
+            is_cluster: None,
+            clock: None,
             queue: None,
             last_error: Some(error.clone()),
+            host: None,
+            clock_reading: None,
+            warnings: Vec::new(),
         };
         urls.iter().map(status).collect()
     }

@@ -123,7 +123,7 @@ pub const EXTEND_ALL: Script = Script {
 /// blocks the lock.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "6fdd234804b258be6ec7e3b04709e892accf3a35",
+    sha1: "78cf7d91d2308e035b18510e16cfc0997b74129e",
 };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were

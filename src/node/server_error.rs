@@ -177,7 +177,7 @@ const CODES: [(&str, ServerErrorKind); 22] = [
 ];
 
 /// The beginnings of errors without a code of their own, and their meaning.
-const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
+const BEGINNINGS: [(&str, ServerErrorKind); 13] = [
     ("ERR max number of clients", ServerErrorKind::TooManyClients),
     ("ERR unknown command", ServerErrorKind::UnknownCommand),
     // Servers before version 6 have no codes for these.
@@ -186,6 +186,8 @@ const BEGINNINGS: [(&str, ServerErrorKind); 11] = [
     ("ERR Client sent AUTH", ServerErrorKind::WrongPassword),
     ("ERR AUTH", ServerErrorKind::WrongPassword),
     ("ERR wrong number of arguments for 'auth'", ServerErrorKind::WrongPassword),
+    ("ERR Operation against a key holding the wrong kind of value", ServerErrorKind::WrongType),
+    ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR DB index", ServerErrorKind::NoSuchDatabase),
     ("ERR SELECT is not allowed", ServerErrorKind::NoSuchDatabase),
     // The user may run the script, but not the commands in it. Version 7.0, and later ones.
@@ -216,6 +218,9 @@ impl ServerErrorKind {
             let mut words = text.split(' ').map(|word| word.trim_start_matches('-'));
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
+            }
+            if text.contains(": ERR Operation against a key holding the wrong kind of value") {
+                return Self::WrongType;
             }
             // A missing right inside the script has no code.
             if text.contains(": The user executing the script can't") {
@@ -273,6 +278,8 @@ mod tests {
                 ServerErrorKind::UnknownCommand,
             ),
             ("ERR DB index is out of range", ServerErrorKind::NoSuchDatabase),
+            // Redis before 4.0.
+            ("ERR invalid DB index", ServerErrorKind::NoSuchDatabase),
             (
                 "ERR The user executing the script can't run this command or subcommand script: \
                  1ccb475e, on @user_script:4.",
@@ -322,6 +329,24 @@ mod tests {
             (
                 "ERR Error running script (call to f_e0): @user_script:1: WRONGTYPE Operation \
                  against a key holding the wrong kind of value",
+                ServerErrorKind::WrongType,
+            ),
+        ];
+        for (text, expected) in table {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_type_is_recognised_without_a_code_as_redis_2_6_reports_it() {
+        let table = [
+            (
+                "ERR Operation against a key holding the wrong kind of value",
+                ServerErrorKind::WrongType,
+            ),
+            (
+                "ERR Error running script (call to f_e0): @user_script:1: ERR Operation against a \
+                 key holding the wrong kind of value",
                 ServerErrorKind::WrongType,
             ),
         ];

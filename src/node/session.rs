@@ -18,6 +18,8 @@
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
 mod bells;
+mod connecting;
+mod examining;
 mod least_uptime;
 mod options;
 mod pending;
@@ -30,6 +32,7 @@ pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
 use super::command::KnownScripts;
+use super::examination::Examination;
 use super::flight::Flight;
 use super::former::FormerConnections;
 use super::handshake::Handshake;
@@ -71,6 +74,8 @@ pub struct Session {
     pay_at: Time,
     /// Distrusted connections: the time of the first one that counts, and their number.
     distrusted: (Time, u32),
+    /// When the attempt to connect is given up, from the first phase to the end of the greeting.
+    connects_until: Time,
     /// Did the last reply on this connection have a valid form?
     is_proven: bool,
     reply_order: ReplyOrder,
@@ -81,6 +86,8 @@ pub struct Session {
     problem: Option<NodeError>,
     /// The URL of an earlier node that is the same server.
     same_server: Option<Arc<str>>,
+    /// What is known about the server of this connection.
+    examination: Examination,
 }
 
 #[derive(Debug)]
@@ -114,6 +121,7 @@ impl Session {
             is_silent: false,
             pay_at: Time::ZERO,
             distrusted: (Time::ZERO, 0),
+            connects_until: Time::ZERO,
             is_proven: false,
             reply_order: ReplyOrder::default(),
             identity: None,
@@ -122,6 +130,7 @@ impl Session {
             least_uptime: LeastUptime::NONE,
             problem: None,
             same_server: None,
+            examination: Examination::default(),
         }
     }
 
@@ -148,44 +157,6 @@ impl Session {
                 _ => self.lose(now, ticket, request.into_owned(), &NodeError::Overloaded, false),
             },
         }
-    }
-
-    /// Is something waiting for a connection, and is the pause since the last attempt over?
-    #[must_use]
-    pub fn wants_connection(&self, now: Time) -> bool {
-        let State::Down { retry_at } = self.state else { return false };
-        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
-    }
-
-    /// Is there no connection, and none being made? Then the socket must be closed.
-    #[must_use]
-    pub fn is_down(&self) -> bool {
-        matches!(self.state, State::Down { .. })
-    }
-
-    /// A connection is being made. `phase` is the step that it waits for.
-    pub fn connecting(&mut self, now: Time, phase: Phase) {
-        let since = match self.state {
-            // The time limit counts from the first phase.
-            State::Connecting { since, .. } => since,
-            _ => now,
-        };
-        self.state = State::Connecting { since, phase };
-    }
-
-    /// The connection is established. The greeting is in the output.
-    pub fn connected(&mut self, now: Time) {
-        debug_assert!(
-            self.flight.is_empty() && self.input.is_empty(),
-            "a new connection starts empty"
-        );
-        self.decoder = Decoder::new();
-        self.scripts = KnownScripts::default();
-        self.bells = std::mem::take(&mut self.bells).after();
-        self.reply_order = ReplyOrder::default();
-        let (credentials, former) = (&self.options.credentials, self.former.clone());
-        let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
-        self.state = State::Greeting { since: now, handshake };
     }
 
     /// The connection was lost, or could not be made.
@@ -276,23 +247,6 @@ impl Session {
         }
         self.fill(now);
         self.turn_away(now);
-    }
-
-    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        match self.state {
-            State::Down { retry_at }
-                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
-            {
-                Some(retry_at)
-            }
-            _ => {
-                let limit = self.patience().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
-                deadlines.into_iter().flatten().min()
-            }
-        }
     }
 }
 

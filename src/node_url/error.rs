@@ -6,6 +6,9 @@ use std::fmt;
 /// The most characters of a URL that are shown.
 const SHOWN_MAX: usize = 200;
 
+/// The schemes of node URLs.
+const SCHEMES: &str = "redis://, rediss://, valkey://, valkeys:// or unix://";
+
 /// A URL that is not a node URL. Its text shows the URL without the parts that may be secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeUrlError {
@@ -39,10 +42,11 @@ impl Error for NodeUrlError {}
 pub enum NodeUrlErrorKind {
     /// There is no scheme, as in `host:6379`.
     MissingScheme,
-    /// The scheme is none of `redis`, `valkey` and `unix`.
+    /// The scheme is none of `redis`, `rediss`, `valkey`, `valkeys` and `unix`.
     UnknownScheme(String),
-    /// The scheme is `rediss` or `valkeys`.
-    TlsUnsupported,
+    /// The scheme is `rediss` or `valkeys`, and this build of redlatch is without the feature
+    /// `tls`.
+    NoTlsFeature,
     /// The scheme is `unix`, and this platform has no Unix sockets.
     NoUnixSockets,
     /// There is a control character, such as a line break or NUL.
@@ -63,6 +67,8 @@ pub enum NodeUrlErrorKind {
     BadPort,
     /// The database is not a number that fits into 32 bits.
     BadDatabase,
+    /// The option `server_name` is neither a name nor an address.
+    BadServerName,
     /// There is a host in a `unix` URL.
     UnexpectedHost,
     /// The path of a `unix` URL is empty, contains NUL, or is not UTF-8.
@@ -85,14 +91,13 @@ impl NodeUrlErrorKind {
 impl fmt::Display for NodeUrlErrorKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = match self {
-            Self::MissingScheme => "no scheme, expected redis://, valkey:// or unix://",
+            Self::MissingScheme => return write!(f, "no scheme, expected {SCHEMES}"),
             Self::UnknownScheme(scheme) => {
-                return write!(
-                    f,
-                    "unknown scheme '{scheme}', expected redis://, valkey:// or unix://"
-                );
+                return write!(f, "unknown scheme '{scheme}', expected {SCHEMES}");
             }
-            Self::TlsUnsupported => "TLS is not supported: use redis:// or valkey://",
+            Self::NoTlsFeature => {
+                "TLS needs the feature `tls` of redlatch: cargo add redlatch --features tls"
+            }
             Self::NoUnixSockets => "unix:// can be used on Unix platforms only",
             Self::ControlCharacter => "control character",
             Self::Fragment => "'#' has to be written as %23",
@@ -108,6 +113,7 @@ impl fmt::Display for NodeUrlErrorKind {
             Self::BadHost => "host is not a name, an IPv4 address, or an IPv6 address in brackets",
             Self::BadPort => "port is not a number from 1 to 65535",
             Self::BadDatabase => "database is not a number",
+            Self::BadServerName => "server_name is neither a name nor an address",
             Self::UnexpectedHost => "unix:// is followed by a path, not by a host",
             Self::BadPath => "path is empty, contains NUL, or is not UTF-8",
             Self::UnknownOption(name) if name.is_empty() => "unknown option",

@@ -1,6 +1,7 @@
 //! Host names and IP addresses: one form for each, so that equal ones can be seen to be equal.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::borrow::Cow;
 
 use super::NodeUrlErrorKind;
 
@@ -20,14 +21,19 @@ pub(super) fn split_port(text: &str) -> Result<(&str, Option<&str>), NodeUrlErro
     Ok((host, Some(&port[1..])))
 }
 
-/// A name in lower case, or an IP address in its canonical form and without brackets.
+/// A name in lower case, or an IP address in its canonical form and without brackets. A link-local
+/// address has the zone behind it, as `fe80::1%eth0`.
 pub(super) fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
     if host.is_empty() {
         return Err(NodeUrlErrorKind::EmptyHost);
     }
     if let Some(address) = host.strip_prefix('[') {
         let address = address.strip_suffix(']').ok_or(NodeUrlErrorKind::BadHost)?;
+        let (address, zone) = split_zone(address)?;
         let address: Ipv6Addr = address.parse().map_err(|_| NodeUrlErrorKind::BadHost)?;
+        if let Some(zone) = zone {
+            return Ok(format!("{address}%{zone}"));
+        }
         // ::ffff:10.0.0.1 is how IPv6 sockets spell 10.0.0.1.
         return Ok(IpAddr::V6(address).to_canonical().to_string());
     }
@@ -38,13 +44,45 @@ pub(super) fn normalize(host: &str) -> Result<String, NodeUrlErrorKind> {
     if is_name(relative) { Ok(host.to_ascii_lowercase()) } else { Err(NodeUrlErrorKind::BadHost) }
 }
 
+/// Splits `address%zone`. In a URL the `%` is written `%25` (RFC 6874), and often as it is.
+fn split_zone(text: &str) -> Result<(&str, Option<&str>), NodeUrlErrorKind> {
+    let Some((address, zone)) = text.split_once('%') else { return Ok((text, None)) };
+    let zone = zone.strip_prefix("25").unwrap_or(zone);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    if zone.is_empty() || !zone.bytes().all(is_part) {
+        return Err(NodeUrlErrorKind::BadHost);
+    }
+    Ok((address, Some(zone)))
+}
+
+/// A host, normalized by `normalize`, as it is written in a URL.
+pub(super) fn in_url(host: &str) -> Cow<'_, str> {
+    // Only an IPv6 address contains a colon.
+    if host.contains(':') {
+        Cow::Owned(format!("[{}]", host.replace('%', "%25")))
+    } else {
+        Cow::Borrowed(host)
+    }
+}
+
 /// Whether two hosts, normalized by `normalize`, are certainly the same. A dot at the end only
 /// marks a name as complete.
 pub(super) fn is_same(left: &str, right: &str) -> bool {
     without_dot(left) == without_dot(right)
 }
 
-fn without_dot(host: &str) -> &str {
+/// A name or address that a certificate is to be valid for, in the form of [`normalize`] and
+/// without a dot at its end. An IPv6 address needs no brackets, since no port follows it.
+pub(super) fn server_name(text: &str) -> Option<String> {
+    let name = match text.parse::<Ipv6Addr>() {
+        Ok(_) => normalize(&format!("[{text}]")),
+        Err(_) => normalize(text),
+    };
+    name.ok().map(|name| without_dot(&name).to_owned())
+}
+
+/// The host without the dot that marks a name as complete.
+pub(super) fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
@@ -76,6 +114,9 @@ mod tests {
             ("10.0.0.1.", "10.0.0.1"),
             ("[::1]", "::1"),
             ("[2001:DB8:0:0::1]", "2001:db8::1"),
+            ("[fe80::1%eth0]", "fe80::1%eth0"),
+            ("[FE80:0::1%25eth0.100]", "fe80::1%eth0.100"),
+            ("[fe80::1%2]", "fe80::1%2"),
             ("[::ffff:10.0.0.1]", "10.0.0.1"),
             ("Redis-1.Example.COM", "redis-1.example.com"),
             ("redis.example.com.", "redis.example.com."),
@@ -108,7 +149,11 @@ mod tests {
             "[::1]]",
             "]",
             "[1.2.3.4]",
-            "[fe80::1%eth0]",
+            "[fe80::1%]",
+            "[fe80::1%25]",
+            "[fe80::1%eth 0]",
+            "[fe80::1%eth0%1]",
+            "[%eth0]",
             "127.1",
             "2130706433",
             "0x7f.1",

@@ -11,12 +11,50 @@ fn unix(path: &str) -> Address {
 }
 
 #[test]
-fn a_unix_socket_is_refused_where_there_are_none() {
-    let refused = parse("unix:///run/r.sock").unwrap().usable_on(false);
-    assert_eq!(refused, Err(NodeUrlErrorKind::NoUnixSockets));
-    assert!(parse("unix:///run/r.sock").unwrap().usable_on(true).is_ok());
-    assert!(parse("redis://h").unwrap().usable_on(false).is_ok());
+fn a_url_is_refused_where_there_is_no_such_connection() {
+    let refused = |url: &str, unix_sockets, tls| {
+        parse(url).unwrap().usable_with(Support { unix_sockets, tls }).err()
+    };
+    assert_eq!(refused("unix:///run/r.sock", false, true), Some(NodeUrlErrorKind::NoUnixSockets));
+    assert_eq!(refused("unix:///run/r.sock", true, false), None);
+    for url in ["rediss://h", "valkeys://h", "RedisS://user:pass@h/2?server_name=a"] {
+        assert_eq!(refused(url, true, false), Some(NodeUrlErrorKind::NoTlsFeature));
+        assert_eq!(refused(url, false, true), None);
+    }
+    assert_eq!(refused("redis://h", false, false), None);
     assert_eq!(NodeUrl::parse("unix:///run/r.sock").is_ok(), cfg!(unix));
+    assert_eq!(NodeUrl::parse("rediss://h").is_ok(), cfg!(feature = "tls"));
+}
+
+#[test]
+fn the_name_to_verify_is_the_host_or_an_option() {
+    for (url, name, shown) in [
+        ("redis://h", None, "redis://h:6379/0"),
+        ("rediss://H.example", Some("h.example"), "rediss://h.example:6379/0"),
+        ("valkeys://h.:1", Some("h"), "rediss://h.:1/0"),
+        ("rediss://[::1]/3", Some("::1"), "rediss://[::1]:6379/3"),
+        (
+            "rediss://10.0.0.1?server_name=A.b",
+            Some("a.b"),
+            "rediss://10.0.0.1:6379/0?server_name=a.b",
+        ),
+        ("rediss://h?server_name=%61.&db=1", Some("a"), "rediss://h:6379/1?server_name=a"),
+        ("rediss://h?server_name=h.", Some("h"), "rediss://h:6379/0"),
+        (
+            "rediss://h?server_name=10.0.0.2",
+            Some("10.0.0.2"),
+            "rediss://h:6379/0?server_name=10.0.0.2",
+        ),
+        ("rediss://h?server_name=::1", Some("::1"), "rediss://h:6379/0?server_name=::1"),
+        ("rediss://h?server_name=[::1]", Some("::1"), "rediss://h:6379/0?server_name=::1"),
+        ("rediss://u:p@h", Some("h"), "rediss://u:***@h:6379/0"),
+        ("unix:///r", None, "unix:///r?db=0"),
+    ] {
+        let url = parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
+        assert_eq!(url.server_name(), name, "{url}");
+        assert_eq!(url.to_string(), shown);
+        assert_eq!(parse(shown).unwrap().to_string(), shown);
+    }
 }
 
 #[test]
@@ -44,6 +82,13 @@ fn urls_are_read_and_shown() {
         ("redis://:@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://@h", tcp("h", 6379), (None, None), 0, "redis://h:6379/0"),
         ("redis://[::1]", tcp("::1", 6379), (None, None), 0, "redis://[::1]:6379/0"),
+        (
+            "redis://[fe80::1%25eth0]:7",
+            tcp("fe80::1%eth0", 7),
+            (None, None),
+            0,
+            "redis://[fe80::1%25eth0]:7/0",
+        ),
         ("redis://[0::1]:7/3", tcp("::1", 7), (None, None), 3, "redis://[::1]:7/3"),
         ("redis://%75ser:@h", tcp("h", 6379), (user, None), 0, "redis://user:@h:6379/0"),
         ("redis://%40:@h", tcp("h", 6379), (Some("@"), None), 0, "redis://%40:@h:6379/0"),
@@ -82,9 +127,6 @@ fn what_is_no_node_is_refused_with_the_reason() {
         ("redis:host", Kind::MissingScheme),
         ("://host", Kind::MissingScheme),
         (" redis://host", Kind::MissingScheme),
-        ("rediss://host", Kind::TlsUnsupported),
-        ("RedisS://host", Kind::TlsUnsupported),
-        ("valkeys://host", Kind::TlsUnsupported),
         ("http://host", Kind::UnknownScheme("http".to_owned())),
         ("redis://", Kind::EmptyHost),
         ("redis:///0", Kind::EmptyHost),
@@ -139,6 +181,27 @@ fn what_is_no_node_is_refused_with_the_reason() {
 }
 
 #[test]
+fn what_is_no_node_over_tls_is_refused_with_the_reason() {
+    use NodeUrlErrorKind as Kind;
+    for (url, kind) in [
+        ("rediss://", Kind::EmptyHost),
+        ("rediss://h:0", Kind::BadPort),
+        ("rediss://h?server_name=", Kind::BadServerName),
+        ("rediss://h?server_name", Kind::BadServerName),
+        ("rediss://h?server_name=a%20b", Kind::BadServerName),
+        ("rediss://h?server_name=a:6379", Kind::BadServerName),
+        ("rediss://h?server_name=%ff", Kind::BadServerName),
+        ("rediss://h?server_name=a&server_name=a", Kind::RepeatedOption("server_name")),
+        ("rediss://h?insecure=true", Kind::UnknownOption("insecure".to_owned())),
+        ("rediss://h#insecure", Kind::Fragment),
+        ("redis://h?server_name=a", Kind::UnknownOption("server_name".to_owned())),
+        ("unix:///r?server_name=a", Kind::UnknownOption("server_name".to_owned())),
+    ] {
+        assert_eq!(parse(url).expect_err(url), kind, "{url}");
+    }
+}
+
+#[test]
 fn an_error_says_which_url_and_why() {
     let text = |url| NodeUrl::parse(url).unwrap_err().to_string();
     assert_eq!(
@@ -146,8 +209,9 @@ fn an_error_says_which_url_and_why() {
         "bad node url 'redis://***@10.0.0.1:***': port is not a number from 1 to 65535"
     );
     assert_eq!(
-        text("rediss://10.0.0.1"),
-        "bad node url 'rediss://10.0.0.1': TLS is not supported: use redis:// or valkey://"
+        NodeUrlError::new("rediss://u:secret@10.0.0.1", NodeUrlErrorKind::NoTlsFeature).to_string(),
+        "bad node url 'rediss://***@10.0.0.1': TLS needs the feature `tls` of redlatch: cargo add \
+         redlatch --features tls"
     );
 }
 
@@ -159,6 +223,9 @@ fn the_same_server_is_recognised_under_other_spellings() {
     assert!(same("redis://[::1]", "redis://[0:0:0:0:0:0:0:1]:6379"));
     assert!(same("redis://10.0.0.1", "redis://[::ffff:10.0.0.1]"));
     assert!(same("redis://10.0.0.1", "redis://10.0.0.1."));
+    let (plain, tls) = (parse("redis://a").unwrap(), parse("rediss://A:6379").unwrap());
+    assert!(plain.same_server(&tls));
+    assert!(tls.same_server(&parse("rediss://a?server_name=b").unwrap()));
     assert!(same("unix:///run/r.sock", "unix://user:@//run/./r.sock?db=1"));
     assert!(!same("redis://a", "redis://a:6380"));
     assert!(!same("redis://a", "redis://b"));

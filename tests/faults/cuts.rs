@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use redlatch::{LockError, ReleaseError, Released};
 
-use super::connected;
 use super::support::cli::{Value, encode};
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, connected, gone, holders, report_texts, take, with_long_timeout,
 };
 use super::support::peer::Peer;
 use super::support::proxy::{Mode, Proxy};

@@ -1,5 +1,6 @@
 //! A process that starts a program, and one that only forks.
 
+#[path = "forks/children.rs"] // also where another program includes this file
 mod children;
 
 use std::collections::BTreeSet;
@@ -14,9 +15,8 @@ use redlatch::Released;
 use rustix::process::getpid;
 use rustix::thread::gettid;
 
-use super::connected;
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, connected, gone, take};
 use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::servers::Servers;
 use super::support::shim::Shim;

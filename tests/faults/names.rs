@@ -2,22 +2,25 @@
 
 use std::env;
 use std::fs;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError};
 
-use super::can_be_acquired;
 use super::support::cli::{Client, Value};
+use super::support::deaf_port::DeafPort;
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, report_texts, take, value, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, gone, report_texts, take, value,
+    with_long_timeout,
 };
 use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::Shim;
+use super::support::transport::scheme;
 
 const NAMES: &str = "REDLATCH_NAMES";
 const ROUND: Duration = Duration::from_millis(200);
@@ -70,7 +73,7 @@ fn as_a_client_of_a_slow_name() {
     let threads = || fs::read_dir("/proc/self/task").expect("Linux has it").count();
     let servers = Servers::start(2);
     let before = threads();
-    let slow = "redis://slow.test".to_owned();
+    let slow = format!("{}://slow.test", scheme());
     let urls = servers.urls().into_iter().chain([slow.clone()]);
     let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
     let start = Instant::now();
@@ -102,7 +105,7 @@ fn as_a_client_of_an_unknown_name() {
     }
     look_up(0, &[]);
     let server = Server::start(&[]);
-    let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
+    let client = all_nodes_client([server.url().replace("127.0.0.1", "node.test")]);
     for _ in 0..3 {
         let error = no_quorum(&client);
         assert!(report_texts(&error)[0].starts_with("name not resolved: "), "{error}");
@@ -128,13 +131,14 @@ fn as_a_client_of_a_name_that_moves() {
     }
     look_up(0, &["127.0.0.1"]);
     let mut old = Server::start(&[]);
-    let port = old.port().to_string();
-    let client = all_nodes_client([format!("redis://node.test:{port}")]);
+    let client = all_nodes_client([old.url().replace("127.0.0.1", "node.test")]);
     let guard = take(&client, "named", LONG);
     assert!(value(&old, "named").is_some());
 
     // The same port at another address of this machine.
-    let new = Server::start(&["--bind", "127.0.0.2", "--port", &port]);
+    let ports = old.port_args();
+    let args = ["--bind", "127.0.0.2"].into_iter().chain(ports.iter().map(String::as_str));
+    let new = Server::start(&args.collect::<Vec<_>>());
     look_up(0, &["127.0.0.2"]);
     let _ = guard.release().unwrap();
     let _ = take(&client, "named", LONG).release().unwrap();
@@ -145,4 +149,103 @@ fn as_a_client_of_a_name_that_moves() {
     let mut there = Client::over(UnixStream::connect(new.unix_socket()).unwrap());
     assert!(there.command(&["INFO", "commandstats"]).field("cmdstat_set").is_some());
     assert!(eventually(LIMIT, || there.command(&["DBSIZE"]) == Value::Integer(0)));
+}
+
+/// The connections of the clients of this server, closed.
+fn disconnect(server: &Server) {
+    let killed = server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+    assert!(matches!(killed, Value::Integer(1..)), "{killed:?}");
+}
+
+/// The least time that acquiring a lock took over a new connection each time.
+fn least_time_to_reconnect(client: &LockClient, server: &Server) -> Duration {
+    let times = (0..5).map(|_| {
+        disconnect(server);
+        let start = Instant::now();
+        let _ = take(client, "named", LONG).release().expect("a majority confirms it");
+        start.elapsed()
+    });
+    times.min().expect("there are some")
+}
+
+#[test]
+fn an_address_that_does_not_answer_delays_a_connection_once_and_by_its_share_only() {
+    with_names("names::as_a_client_of_a_name_with_a_silent_address");
+}
+
+#[test]
+fn as_a_client_of_a_name_with_a_silent_address() {
+    if !is_prepared() {
+        return;
+    }
+    let share = Duration::from_millis(250);
+    let server = Server::start(&[]);
+    let port = server.port();
+    let silent = ["127.0.0.8", "127.0.0.9"];
+    let _deaf = silent.map(|address| DeafPort::open(&format!("{address}:{port}")));
+    look_up(0, &[silent[0], silent[1], "127.0.0.1"]);
+    let url = format!("redis://node.test:{port}");
+    let minute = Duration::from_secs(60);
+    let settings = || with_long_timeout([url.clone()]).node_timeout(minute);
+    let client = settings().connect_timeout(minute).build().unwrap();
+    let start = Instant::now();
+    let _ = take(&client, "named", LONG).release().unwrap();
+    assert!(start.elapsed() >= share * 2 && start.elapsed() < minute, "{:?}", start.elapsed());
+    let again = least_time_to_reconnect(&client, &server);
+    assert!(again < share, "the address that answered is tried first: {again:?}");
+
+    // Without time for 250 ms each, each gets an equal share of what there is.
+    let client = settings().connect_timeout(Duration::from_millis(450)).build().unwrap();
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
+    // A new answer of the resolver counts, not the address that was in use.
+    look_up(0, &silent);
+    disconnect(&server);
+    let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Connecting));
+    assert_eq!(no_quorum(&client).reports()[0].answer, silent);
+}
+
+#[test]
+fn an_address_that_accepts_and_never_greets_goes_last_the_next_time() {
+    with_names("names::as_a_client_of_a_name_with_a_mute_address");
+}
+
+#[test]
+fn as_a_client_of_a_name_with_a_mute_address() {
+    if !is_prepared() {
+        return;
+    }
+    let server = Server::start(&[]);
+    let _mute = TcpListener::bind(("127.0.0.8", server.port())).unwrap();
+    look_up(0, &["127.0.0.8", "127.0.0.1"]);
+    let url = format!("redis://node.test:{}", server.port());
+    let client = with_long_timeout([url]).connect_timeout(Duration::from_secs(1)).build().unwrap();
+    let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
+    assert_eq!(no_quorum(&client).reports()[0].answer, silent);
+    assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
+    assert!(least_time_to_reconnect(&client, &server) < Duration::from_secs(1));
+}
+
+#[test]
+fn a_name_with_addresses_of_both_families_is_reached_by_either() {
+    with_names("names::as_a_client_of_a_name_with_both_families");
+}
+
+#[test]
+fn as_a_client_of_a_name_with_both_families() {
+    if !is_prepared() {
+        return;
+    }
+    look_up(0, &["::1", "127.0.0.1"]);
+    let mut binds = vec!["127.0.0.1"];
+    if TcpListener::bind("[::1]:0").is_ok() {
+        binds.push("::1");
+    } else {
+        eprintln!("not tested over IPv6: this machine has no ::1");
+    }
+    for bind in binds {
+        let server = Server::start(&["--bind", bind]);
+        let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
+        assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
+        assert!(TcpStream::connect((bind, server.port())).is_ok());
+    }
 }

@@ -8,11 +8,11 @@ use redlatch::{LockError, Released};
 
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, holders, report_texts, take,
+    with_long_timeout,
 };
-use super::support::proxy::{Mode, Proxy};
+use super::support::proxy::{Mode, Proxy, proxied};
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected, proxied};
 
 #[test]
 fn a_minority_that_refuses_connections_has_no_effect_and_a_majority_is_reported() {
@@ -69,13 +69,19 @@ fn a_reset_costs_a_connection_and_nothing_else() {
 fn replies_in_single_bytes_work_like_whole_ones() {
     let servers = Servers::start(3);
     let (proxies, urls) = proxied(&servers);
+    check_single_bytes(&proxies, urls);
+}
+
+/// All operations work on new connections through these proxies, which pass single bytes.
+#[track_caller]
+pub(crate) fn check_single_bytes(proxies: &[Proxy], urls: Vec<String>) {
     proxies.iter().for_each(|proxy| proxy.set(Mode::Bytewise));
     let client = all_nodes_client(urls);
     for round in 0..10 {
         let name = format!("bytes-{round}\r\n\0");
         let mut guard = take(&client, &name, LONG);
-        assert!(client.try_lock(&name, LONG).unwrap().is_none());
-        guard.extend(LONG).unwrap();
+        assert!(client.try_lock(&name, LONG).expect("all nodes answer").is_none());
+        guard.extend(LONG).expect("all nodes answer");
         assert_eq!(guard.release(), Ok(Released::InTime));
     }
     assert!(client.nodes().iter().all(|node| node.is_connected && node.version.is_some()));
@@ -86,11 +92,35 @@ fn replies_in_single_bytes_work_like_whole_ones() {
 fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
     let servers = Servers::start(5);
     let (proxies, urls) = proxied(&servers);
+    let delay = Duration::from_millis(30);
+    let modes = [
+        Mode::Reset,
+        Mode::Delay { to_server: delay, to_client: delay },
+        Mode::CutAfter(3),
+        Mode::Bytewise,
+        Mode::Refuse,
+        Mode::ResetAfter(2),
+        Mode::Swallow,
+        Mode::Vanish,
+        Mode::Delay { to_server: Duration::ZERO, to_client: 4 * delay },
+    ];
+    check_mutual_exclusion(&servers, &proxies, &urls, &modes);
+}
+
+/// Four clients contend for a lock on five servers, whose proxies change between these modes.
+#[track_caller]
+pub(crate) fn check_mutual_exclusion(
+    servers: &Servers,
+    proxies: &[Proxy],
+    urls: &[String],
+    modes: &[Mode],
+) {
     let (is_over, is_inside) = (AtomicBool::new(false), AtomicBool::new(false));
     let turns = AtomicUsize::new(0);
     let round = Duration::from_millis(100);
     let contend = || {
-        let client = with_long_timeout(urls.clone()).node_timeout(round).build().unwrap();
+        let client =
+            with_long_timeout(urls.to_vec()).node_timeout(round).build().expect("good settings");
         while !is_over.load(Ordering::SeqCst) {
             let ttl = Duration::from_secs(5);
             if let Ok(Some(guard)) = client.try_lock_for("chaos", ttl, ttl) {
@@ -106,18 +136,7 @@ fn mutual_exclusion_holds_in_a_network_with_all_faults_at_once() {
         for _ in 0..4 {
             scope.spawn(contend);
         }
-        let (start, delay) = (Instant::now(), Duration::from_millis(30));
-        let modes = [
-            Mode::Reset,
-            Mode::Delay { to_server: delay, to_client: delay },
-            Mode::CutAfter(3),
-            Mode::Bytewise,
-            Mode::Refuse,
-            Mode::ResetAfter(2),
-            Mode::Swallow,
-            Mode::Vanish,
-            Mode::Delay { to_server: Duration::ZERO, to_client: 4 * delay },
-        ];
+        let start = Instant::now();
         for step in 0.. {
             if start.elapsed() > Duration::from_secs(4) {
                 break;

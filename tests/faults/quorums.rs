@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use redlatch::{LockError, Released};
 
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, value, with_long_timeout};
-use super::support::proxy::Mode;
+use super::support::locks::{
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, gone, take, value, with_long_timeout,
+};
+use super::support::proxy::{Mode, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected, proxied};
 
 #[test]
 fn four_nodes_split_two_and_two_grant_no_lock() {
@@ -72,10 +73,10 @@ fn an_attempt_that_is_split_does_not_wait_for_a_node_that_is_known_to_be_silent(
 #[test]
 fn one_server_with_several_addresses_has_one_vote() {
     let server = Server::start(&["--bind", "127.0.0.1", "127.0.0.2", "-::1"]);
-    let port = server.port();
-    let mut others = vec![format!("redis://127.0.0.2:{port}"), format!("redis://localhost:{port}")];
+    let at = |host| server.url().replace("127.0.0.1", host);
+    let mut others = vec![at("127.0.0.2"), at("localhost")];
     if TcpListener::bind(("::1", 0)).is_ok() {
-        others.push(format!("redis://[::1]:{port}"));
+        others.push(at("[::1]"));
     }
     for other in others {
         let twins = all_nodes_client([server.url(), other.clone()]);

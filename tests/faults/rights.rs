@@ -26,7 +26,7 @@ fn with_user() -> (Servers, LockClient) {
     let servers = Servers::start(3);
     let password = format!(">{SECRET}");
     run_on_each(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
-    let url = |server: &Server| format!("redis://app:{SECRET}@127.0.0.1:{}", server.port());
+    let url = |server: &Server| server.url_of(&format!("app:{SECRET}"));
     let client = all_nodes_client(servers.iter().map(url));
     let _ = take(&client, "before", LONG).release().expect("all nodes are up");
     (servers, client)
@@ -137,7 +137,7 @@ fn the_documented_rights_suffice() {
             assert_eq!(server.command(&command), Value::ok());
             server.command(&["SCRIPT", "FLUSH", "SYNC"]);
         }
-        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        let url = |server: &Server| server.url_of(&format!("{user}:pw"));
         let client = all_nodes_client(servers.iter().map(url));
         let half = Duration::from_secs(25);
         for _ in 0..2 {
@@ -177,7 +177,7 @@ fn the_documented_rights_suffice_for_the_queue() {
     for (user, rights, support) in table {
         let rule = format!("ACL SETUSER {user} reset on >pw {rights}");
         run_on_each(&servers, &rule.split(' ').collect::<Vec<_>>());
-        let url = |server: &Server| format!("redis://{user}:pw@127.0.0.1:{}", server.port());
+        let url = |server: &Server| server.url_of(&format!("{user}:pw"));
         let client = || all_nodes_client(servers.iter().map(url));
         let (first, second) = (client(), client());
         for _ in 0..3 {

@@ -6,16 +6,50 @@ use std::path::{Path, PathBuf};
 const TABLE: &str = include_str!("rows.md");
 
 /// The number of faults in the table.
-const ROWS: usize = 61;
+const ROWS: usize = 63;
 
-/// The faults, and the tests or the reason of each.
-fn rows() -> Vec<(&'static str, &'static str)> {
+/// The program that runs the modules of others over TLS.
+const OVER_TLS: &str = include_str!("../tls/main.rs");
+
+/// What its third column says of a fault that does not pass through a connection.
+const WITHOUT_CONNECTION: [&str; 4] =
+    ["as here", "a reply: no fault of the connection", "in the server", "in the client"];
+
+struct Row {
+    fault: &'static str,
+    /// The tests, or the reason why there are none.
+    tested: &'static str,
+    over_tls: &'static str,
+}
+
+fn rows() -> Vec<Row> {
     let lines = TABLE.lines().filter(|line| line.starts_with("| "));
-    let cells = lines.map(|line| {
+    let rows = lines.map(|line| {
         let mut cells = line.trim_matches('|').split(" | ").map(str::trim);
-        (cells.next().expect("a fault"), cells.next().expect("what tests it"))
+        let mut next = || cells.next().expect("three columns");
+        Row { fault: next(), tested: next(), over_tls: next() }
     });
-    cells.skip(1).collect()
+    rows.skip(1).collect()
+}
+
+/// The tests that a cell names.
+fn tests(cell: &'static str) -> impl Iterator<Item = &'static str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// Are the tests of this file run over TLS as well?
+fn is_run_over_tls(test: &str) -> bool {
+    let file = test.split("::").next().expect("a file");
+    // The submodules of a module are run with it.
+    let mut ends = file.match_indices('/').map(|(end, _)| end).chain([file.len()]);
+    ends.any(|end| OVER_TLS.contains(&format!("#[path = \"../{}.rs\"]\n", &file[..end])))
+}
+
+/// Does a test of this name exist?
+fn exists(test: &str) -> bool {
+    let (name, function) = test.split_once("::").expect("file::function");
+    let text = file(name).and_then(|path| fs::read_to_string(path).ok());
+    text.is_some_and(|text| is_test(&text, function))
 }
 
 /// The file of a test, by its name in the table.
@@ -38,24 +72,36 @@ fn is_test(text: &str, function: &str) -> bool {
 #[test]
 fn every_fault_has_a_test_that_exists_or_a_reason() {
     let mut broken = Vec::new();
-    for (fault, tested) in rows() {
+    for Row { fault, tested, .. } in rows() {
         if tested.strip_prefix("not here: ").is_some_and(|reason| reason.len() > 40) {
             continue;
         }
-        let tests: Vec<&str> = tested.split('`').skip(1).step_by(2).collect();
-        if tests.is_empty() {
+        if tests(tested).next().is_none() {
             broken.push(format!("{fault}: neither a test nor a reason"));
         }
-        for test in tests {
-            let (name, function) = test.split_once("::").expect("file::function");
-            let text = file(name).and_then(|path| fs::read_to_string(path).ok());
-            if !text.is_some_and(|text| is_test(&text, function)) {
-                broken.push(format!("{fault}: no test {test}"));
-            }
-        }
+        let missing = tests(tested).filter(|test| !exists(test));
+        broken.extend(missing.map(|test| format!("{fault}: no test {test}")));
     }
     assert!(broken.is_empty(), "{broken:#?}");
     assert_eq!(rows().len(), ROWS);
+}
+
+#[test]
+fn every_fault_of_a_connection_is_injected_over_tls_as_well() {
+    let mut broken = Vec::new();
+    for Row { fault, tested, over_tls } in rows() {
+        if WITHOUT_CONNECTION.contains(&over_tls) || over_tls == "the same, by `./check`" {
+            continue;
+        }
+        let is_same = !over_tls.starts_with("the same") || tests(tested).any(is_run_over_tls);
+        if !is_same || !tests(over_tls).all(exists) {
+            broken.push(format!("{fault}: {over_tls}"));
+        }
+        if !over_tls.starts_with("the same") && tests(over_tls).next().is_none() {
+            broken.push(format!("{fault}: no test over TLS"));
+        }
+    }
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[test]

@@ -1,22 +1,22 @@
 //! Silence: connections without a peer, replies lost together with their server, servers that
 //! accept no connection, and commands that arrive after the timeout.
 
-use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
 use redlatch::{LockClient, LockError, NodeError, Released};
-use socket2::{Domain, Socket, Type};
 
+use super::support::deaf_port::DeafPort;
 use super::support::eventually;
 use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, calls, can_be_acquired, connected, gone, holders, report_texts,
+    take, with_long_timeout,
 };
-use super::support::proxy::{Mode, Proxy};
+use super::support::proxy::{Mode, Proxy, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
-use super::{can_be_acquired, connected, proxied};
+use super::support::transport::scheme;
 
 const ROUND: Duration = Duration::from_millis(200);
 
@@ -169,24 +169,11 @@ fn a_grant_that_arrives_after_the_release_is_removed() {
 
 #[test]
 fn a_node_that_never_accepts_a_connection_delays_no_call() {
-    // A listen queue of one that is never emptied: the kernel does not answer further connection
-    // requests, as with a firewall that drops them.
-    let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-    full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
-    full.listen(0).unwrap();
-    let address = full.local_addr().unwrap().as_socket().unwrap();
-    let mut queued = Vec::new();
-    let is_full = || match TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
-        Ok(stream) => {
-            queued.push(stream);
-            false
-        }
-        Err(_) => true,
-    };
-    assert!(eventually(LIMIT, is_full));
+    let deaf = DeafPort::open("127.0.0.1:0");
+    let address = deaf.address();
 
     let servers = Servers::start(2);
-    let silent = format!("redis://{address}");
+    let silent = format!("{}://{address}", scheme());
     let urls = servers.urls().into_iter().chain([silent.clone()]);
     let minute = Duration::from_secs(60);
     let client = with_long_timeout(urls).node_timeout(minute).build().unwrap();

@@ -36,7 +36,7 @@ pub(crate) fn rows() -> Vec<Row> {
         assert!(
             breaks.split(' ').all(|letter| matches!(
                 letter,
-                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "H" | "R" | "S"
+                "M" | "F" | "V" | "O" | "C" | "D" | "L" | "K" | "H" | "R" | "S" | "W"
             )),
             "{mutant}: no promise is called {breaks:?}"
         );

@@ -76,6 +76,7 @@ impl Client {
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
             options.patience = node_timeout;
+            options.connect_timeout = node_timeout * 10;
             options.silence_max = node_timeout * 10;
             let password = context.options.password.map(str::as_bytes);
             options.credentials = Credentials::new(None, password, 0, None);

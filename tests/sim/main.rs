@@ -107,6 +107,7 @@ fn expect_promises_kept(seeds: Range<u64>) {
         assert!(tally.extended_shares > histories / 10, "nor those with few extended shares");
         assert!(tally.split_permits > histories / 20, "nor those with few split permits");
         assert!(tally.restored_permits > histories / 40, "nor those with few restored permits");
+        assert!(tally.examined > histories / 2, "nor those with few examinations");
         assert!(tally.kinds() >= KINDS_MIN, "nor those with few faults: {tally}");
     }
 }

@@ -36,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) several_permille: u64,
     pub(crate) fence_permille: u64,
     pub(crate) operator_permille: u64,
+    /// How often a thread asks how the servers are set up, instead of for a lock.
+    pub(crate) examine_permille: u64,
     /// The difference of the clients' wall clocks, in microseconds.
     pub(crate) walls_apart: u64,
     /// Milliseconds.
@@ -106,10 +108,8 @@ impl Options {
         let timeout_max = if wait_for_all { ttl.0.min(ttl.1) / 4 } else { u64::MAX };
         let node_timeout = random.pick(&[5_u64, 20, 50, 50, 50, 200]).min(timeout_max);
         let with_twins = broken_assumption == BrokenAssumption::NoneWithTwins;
-        let nodes = match with_twins {
-            true => random.pick(&[3, 3, 4, 5]),
-            false => random.pick(&[1, 2, 3, 3, 3, 4, 5, 5, 6, 7]),
-        };
+        let sizes: &[_] = if with_twins { &[3, 3, 4, 5] } else { &[1, 2, 3, 3, 3, 4, 5, 5, 6, 7] };
+        let nodes = random.pick(sizes);
         let mut options = Self {
             broken_assumption,
             mistake,
@@ -122,6 +122,7 @@ impl Options {
             several_permille: random.pick(&[0, 0, 400]),
             fence_permille: random.pick(&[0, 0, 300, 1_000]),
             operator_permille: random.pick(&[0, 0, 0, 100]),
+            examine_permille: 0,
             walls_apart: random.pick(&[0, 1_000, 100_000_000]),
             ttl,
             ttls_differ: false,

@@ -32,6 +32,8 @@ pub(crate) struct Tally {
     pub(crate) extended_shares: u64,
     pub(crate) split_permits: u64,
     pub(crate) restored_permits: u64,
+    /// Nodes that said how they are set up.
+    pub(crate) examined: u64,
     /// By their names.
     faults: BTreeMap<&'static str, u64>,
 }
@@ -77,6 +79,7 @@ impl Tally {
         self.extended_shares += other.extended_shares;
         self.split_permits += other.split_permits;
         self.restored_permits += other.restored_permits;
+        self.examined += other.examined;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
     }
 }

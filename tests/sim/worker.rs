@@ -206,7 +206,11 @@ impl Worker {
                 operator.inspected(now, snapshots.into_iter().flatten().flat_map(locks).collect());
             }
             // The operation ends with these.
-            (RoundResult::Removal { .. } | RoundResult::Ping(_), _) => {}
+            (RoundResult::Ping(statuses), _) => {
+                let examined = statuses.iter().filter(|status| status.role.is_some());
+                context.tally.examined += examined.count() as u64;
+            }
+            (RoundResult::Removal { .. }, _) => {}
             (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
         }
     }

@@ -15,6 +15,7 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::chance::Chance;
 use super::journal::{Journal, RESOURCES, Section, Span, now};
+use super::support::locks::without_restart_guard;
 use super::support::program::end_with_parent;
 
 pub(crate) const URLS: &str = "REDLATCH_SOAK_URLS";
@@ -60,7 +61,7 @@ pub(crate) fn run(urls: &str) {
     end_with_parent();
     let folder = PathBuf::from(env::var_os(FOLDER).expect("it is given a folder"));
     let number = env::var(NUMBER).expect("it is given a number");
-    let builder = LockClient::builder().nodes(urls.split(' ')).client_name("soak");
+    let builder = without_restart_guard(urls.split(' ')).client_name("soak");
     let builder = builder.node_timeout(Duration::from_millis(150)).max_ttl(TTL_MAX);
     let builder = builder.retry(Duration::from_millis(1), Duration::from_millis(30));
     let process = Process {

@@ -8,6 +8,7 @@ use super::cli::Value;
 use super::eventually;
 use super::redis::Server;
 use super::servers::Servers;
+use super::transport::trusting;
 
 /// For events that must happen, at any speed.
 pub const LIMIT: Duration = Duration::from_secs(20);
@@ -19,7 +20,7 @@ pub const LONG: Duration = Duration::from_secs(50);
 /// of `max_ttl`, since its servers were just started. `tests/restart_guard.rs` tests the restart
 /// guard.
 pub fn without_restart_guard<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Builder {
-    LockClient::builder().nodes(urls).restart_guard(false)
+    trusting(LockClient::builder().nodes(urls)).restart_guard(false)
 }
 
 /// The settings of a client whose rounds do not time out on a busy machine.
@@ -46,6 +47,11 @@ pub fn take(client: &LockClient, resource: impl AsRef<[u8]>, ttl: Duration) -> L
     let taken = client.try_lock(resource, ttl);
     let taken = taken.unwrap_or_else(|error| panic!("the lock cannot be acquired: {error}"));
     taken.expect("no other client holds the lock")
+}
+
+/// Can the lock be acquired now?
+pub fn can_be_acquired(client: &LockClient, name: &str) -> bool {
+    client.try_lock(name, LONG).is_ok_and(|guard| guard.is_some())
 }
 
 /// The value of the key.

@@ -5,7 +5,11 @@
 #![allow(unreachable_pub, reason = "written as a library, though a test binary exports nothing")]
 
 mod acceptor;
+pub mod capability;
+#[cfg(target_os = "linux")]
+pub mod certificates;
 pub mod cli;
+pub mod deaf_port;
 pub mod fencing;
 pub mod journal;
 pub mod locks;
@@ -13,14 +17,26 @@ pub mod peer;
 mod process;
 pub mod program;
 pub mod proxy;
+mod proxy_mode;
 pub mod queue;
 pub mod redis;
 pub mod relay;
 pub mod secret;
+mod secure_port;
+pub mod server_program;
 pub mod servers;
 pub mod shim;
+#[cfg(target_os = "linux")]
+pub mod terminator;
+#[cfg(target_os = "linux")]
+pub mod tls_client;
+pub mod transport;
+mod urls;
 pub mod waiters;
 mod wire;
+
+#[allow(unused_imports, reason = "not every test binary has a test that needs anything")]
+pub(crate) use capability::needs;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use super::acceptor::{Acceptor, Streams, mark_for_reset};
 use super::cli::{Value, parse};
+use super::transport::{Front, scheme};
 
 /// A listener on a free port of 127.0.0.1 that treats each connection by a script.
 pub struct Peer {
     acceptor: Option<Acceptor>,
     port: u16,
+    front: Front,
     streams: Arc<Streams>,
     accepted: Arc<AtomicUsize>,
 }
@@ -37,7 +39,8 @@ impl Peer {
             thread::spawn(move || script(&mut conversation));
         });
         let acceptor = acceptor.expect("the loopback has a free port");
-        Self { port: acceptor.port(), acceptor: Some(acceptor), streams, accepted }
+        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        Self { port, front, acceptor: Some(acceptor), streams, accepted }
     }
 
     /// Accepts connections and sends nothing.
@@ -105,9 +108,9 @@ impl Peer {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT`
+    /// `redis://127.0.0.1:PORT`, or `rediss` and the port of a terminator in front of it.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// How many connections were made to it so far.

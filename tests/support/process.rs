@@ -7,6 +7,7 @@
 
 use std::fs::File;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, OnceLock};
@@ -17,18 +18,18 @@ type Environment = Vec<(String, String)>;
 /// Spawns `program` with `args` and additional environment variables. Its output and errors go to
 /// `log`.
 pub fn spawn_bound_to_us(
-    program: &'static str,
+    program: PathBuf,
     args: Vec<String>,
     environment: Environment,
     log: File,
 ) -> io::Result<Child> {
-    type Order = (&'static str, Vec<String>, Environment, File, Sender<io::Result<Child>>);
+    type Order = (PathBuf, Vec<String>, Environment, File, Sender<io::Result<Child>>);
     static SPAWNER: OnceLock<Mutex<Sender<Order>>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
         let (orders, inbox) = channel::<Order>();
         thread::spawn(move || {
             for (program, args, environment, log, done) in inbox {
-                let _ = done.send(spawn(program, &args, environment, log));
+                let _ = done.send(spawn(&program, &args, environment, log));
             }
         });
         Mutex::new(orders)
@@ -39,9 +40,12 @@ pub fn spawn_bound_to_us(
     result.recv().expect("the spawner answers every order")
 }
 
-fn spawn(program: &str, args: &[String], environment: Environment, log: File) -> io::Result<Child> {
-    // With setpriv, a missing program is a failure of the child and not of the spawn.
-    silent(Command::new(program).arg("--version")).status()?;
+fn spawn(
+    program: &Path,
+    args: &[String],
+    environment: Environment,
+    log: File,
+) -> io::Result<Child> {
     let mut command = Command::new(program);
     if setpriv_works() {
         command = Command::new("setpriv");

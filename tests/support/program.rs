@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use super::transport::trust_the_same;
+
 /// The command that runs the test of this name in a process of its own, in its main thread. Its
 /// input is a pipe: it ends when the pipe is closed.
 pub fn test_process(test: &str) -> Command {
@@ -14,6 +16,7 @@ pub fn test_process(test: &str) -> Command {
     let mut command = Command::new(itself);
     command.args(["--exact", test, "--test-threads=1", "--nocapture"]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    trust_the_same(&mut command);
     command
 }
 

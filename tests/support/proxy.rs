@@ -10,42 +10,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
+
+pub use super::proxy_mode::Mode;
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+use super::redis::Server;
+#[cfg(target_os = "linux")]
+use super::terminator::Terminator;
+use super::transport::{Front, scheme};
 use Direction::{ToClient, ToServer};
-
-/// What the proxy does with bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// Forwards all bytes at once.
-    Pass,
-    /// Forwards all bytes, each direction with this delay.
-    Delay { to_server: Duration, to_client: Duration },
-    /// Commands arrive; replies are lost. A connection that has lost bytes delivers nothing more in
-    /// that direction in any later mode, because TCP has no gaps.
-    Swallow,
-    /// Nothing arrives any more in either direction, without an error, as if the peer had
-    /// disappeared or a firewall had forgotten the connection. Such connections do not recover.
-    Vanish,
-    /// Every reply arrives twice.
-    Twice,
-    /// Replies arrive up to this many bytes, counted on each connection from the moment when the
-    /// mode was set or the connection made; then both sides read the end of the stream. With 0, at
-    /// the first byte of a reply.
-    CutAfter(usize),
-    /// The same, and then the client's connection is reset.
-    ResetAfter(usize),
-    /// Each connection is reset, now or as soon as it is made.
-    Reset,
-    /// Forwards all bytes, one at a time.
-    Bytewise,
-    /// Each connection is closed, and the port refuses new ones.
-    Refuse,
-}
 
 pub struct Proxy {
     port: u16,
+    front: Front,
     acceptor: Mutex<Option<Acceptor>>,
     shared: Arc<Shared>,
 }
@@ -55,6 +33,7 @@ struct Shared {
     mode: Mutex<(Mode, usize)>,
     streams: Streams,
     accepted: AtomicUsize,
+    forwarded: AtomicUsize,
 }
 
 impl Shared {
@@ -73,23 +52,48 @@ impl Proxy {
     /// forwarding.
     #[track_caller]
     pub fn start(target_port: u16) -> Self {
+        Self::with_front(target_port, Front::start)
+    }
+
+    /// The same in front of a port for TLS: what it does, it does to the bytes of TLS.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub fn before_tls(target_port: u16) -> Self {
+        Self::with_front(target_port, Front::itself)
+    }
+
+    #[track_caller]
+    fn with_front(target_port: u16, front: impl FnOnce(u16) -> Front) -> Self {
         let shared = Arc::new(Shared {
             target_port,
             mode: Mutex::new((Mode::Pass, 0)),
             streams: Streams::default(),
             accepted: AtomicUsize::new(0),
+            forwarded: AtomicUsize::new(0),
         });
         let acceptor = accept(0, &shared);
-        Self { port: acceptor.port(), acceptor: Mutex::new(Some(acceptor)), shared }
+        let (port, front) = (acceptor.port(), front(acceptor.port()));
+        Self { port, front, acceptor: Mutex::new(Some(acceptor)), shared }
     }
 
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT` of the proxy.
+    /// `redis://127.0.0.1:PORT` of the proxy, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
+    }
+
+    /// The terminator in front of it, in a program with TLS.
+    #[cfg(target_os = "linux")]
+    pub fn terminator(&self) -> &Terminator {
+        self.front.terminator().expect("this program uses TLS")
+    }
+
+    /// How many bytes it has forwarded to clients.
+    pub fn forwarded(&self) -> usize {
+        self.shared.forwarded.load(Ordering::SeqCst)
     }
 
     /// The number of connections made through it so far.
@@ -107,6 +111,7 @@ impl Proxy {
         }
         match mode {
             Mode::Refuse => {
+                self.front.refuse();
                 *acceptor = None;
                 self.shared.streams.cut();
             }
@@ -115,8 +120,16 @@ impl Proxy {
         }
         if mode != Mode::Refuse && acceptor.is_none() {
             *acceptor = Some(accept(self.port, &self.shared));
+            self.front.accept();
         }
     }
+}
+
+/// Each server behind a proxy of its own, and the URLs of the proxies.
+pub fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
+    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    let urls = proxies.iter().map(Proxy::url).collect();
+    (proxies, urls)
 }
 
 impl Drop for Proxy {
@@ -212,10 +225,19 @@ fn read_from(
                 let is_cut = matches!(mode, Mode::CutAfter(_));
                 end = (passed == limit).then_some(if is_cut { Parcel::Cut } else { Parcel::Reset });
             }
+            (Mode::StallAfter(limit), ToClient) => {
+                bytes.truncate(limit - passed);
+                passed += bytes.len();
+                is_lost = passed == limit;
+            }
             (Mode::Twice, ToClient) => bytes.extend_from_within(..),
+            (Mode::Alter, ToClient) => bytes[read / 2] ^= 1,
             (Mode::Delay { to_server, .. }, ToServer) => due += to_server,
             (Mode::Delay { to_client, .. }, ToClient) => due += to_client,
             _ => {}
+        }
+        if direction == ToClient {
+            shared.forwarded.fetch_add(bytes.len(), Ordering::SeqCst);
         }
         // Sending fails if the writing half has ended, and then the connection is closed.
         let bytewise = mode == Mode::Bytewise;

@@ -1,4 +1,5 @@
-//! Real redis-server processes, each on a free loopback port with its own directory.
+//! Real servers: processes of redis-server or of another program, each on a free loopback port
+//! with its own directory.
 //!
 //! A server is ready when it replies on the Unix socket in its directory. Its port is no proof:
 //! another test's server may have taken it first.
@@ -7,7 +8,6 @@
 //! first, the kernel kills it (see `process.rs`).
 
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -16,9 +16,13 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+#[cfg(target_os = "linux")]
+use super::certificates::Identity;
 use super::cli::{Client, Value, redis_cli};
 use super::eventually;
 use super::process;
+use super::secure_port::{SecurePort, free_port};
+use super::server_program::ServerProgram;
 
 /// A server normally starts in milliseconds; this is for a very busy machine.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -28,9 +32,11 @@ const PORT_ATTEMPTS: usize = 20;
 
 /// One redis-server process.
 pub struct Server {
+    program: ServerProgram,
     directory: TempDir,
-    port: u16,
-    args: Vec<String>,
+    pub(super) port: u16,
+    pub(super) secure: Option<SecurePort>,
+    pub(super) args: Vec<String>,
     environment: Vec<(String, String)>,
     process: Option<Child>,
 }
@@ -52,23 +58,44 @@ impl Server {
     /// The same, with additional environment variables.
     #[track_caller]
     pub fn start_in(environment: &[(String, String)], args: &[&str]) -> Self {
-        let mut server = Self::launch(environment, args);
+        let mut server = Self::launch(ServerProgram::tested(), environment, args);
+        server.await_ready_or_move();
+        server
+    }
+
+    /// The same as [`Server::start`], with this certificate and additional settings for TLS.
+    #[cfg(target_os = "linux")]
+    #[track_caller]
+    pub fn start_tls(identity: &Identity, settings: &[&str]) -> Self {
+        let mut server = Self::prepare(ServerProgram::tested(), &[], &[]);
+        server.secure = Some(SecurePort::new(server.directory.path(), identity, settings));
+        server.spawn();
         server.await_ready_or_move();
         server
     }
 
     /// The first half of [`Server::start`]: the process runs, but may not reply yet.
     #[track_caller]
-    pub(super) fn launch(environment: &[(String, String)], args: &[&str]) -> Self {
+    pub(super) fn launch(
+        program: &ServerProgram,
+        environment: &[(String, String)],
+        args: &[&str],
+    ) -> Self {
+        let mut server = Self::prepare(program, environment, args);
+        server.spawn();
+        server
+    }
+
+    fn prepare(program: &ServerProgram, environment: &[(String, String)], args: &[&str]) -> Self {
         let directory = tempfile::Builder::new()
             .prefix("redlatch-redis-")
             .tempdir()
             .expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
-        let environment = environment.to_vec();
-        let mut server = Self { directory, port: free_port(), args, environment, process: None };
-        server.spawn();
-        server
+        let (program, environment) = (program.clone(), environment.to_vec());
+        let secure = SecurePort::if_used(directory.path());
+        let port = free_port();
+        Self { program, directory, port, secure, args, environment, process: None }
     }
 
     /// The second half: waits until the server replies. Uses another port if this one was taken by
@@ -80,6 +107,7 @@ impl Server {
                 Ok(()) => return,
                 Err(Failure::PortTaken) => {
                     self.port = free_port();
+                    self.secure.iter_mut().for_each(SecurePort::change);
                     self.spawn();
                 }
                 Err(Failure::Other(why)) => self.give_up(&why),
@@ -90,7 +118,7 @@ impl Server {
 
     #[track_caller]
     fn give_up(&self, why: &str) -> ! {
-        panic!("redis-server {:?} did not start: {why}\nits log:\n{}", self.args, self.log())
+        panic!("{} {:?} did not start: {why}\nits log:\n{}", self.program, self.args, self.log())
     }
 
     #[track_caller]
@@ -110,14 +138,12 @@ impl Server {
             ["--daemonize", "no"],
         ];
         let mut args: Vec<_> = defaults.concat().into_iter().map(str::to_owned).collect();
+        args.extend(self.secure.iter().flat_map(SecurePort::args));
         args.extend_from_slice(&self.args);
-        let process =
-            process::spawn_bound_to_us("redis-server", args, self.environment.clone(), log);
+        let path = self.program.path().to_owned();
+        let process = process::spawn_bound_to_us(path, args, self.environment.clone(), log);
         self.process = Some(process.unwrap_or_else(|error| {
-            panic!(
-                "redis-server cannot be run ({error}): these tests need the real one, for instance \
-                 from the package `redis-server` of Debian and Ubuntu"
-            )
+            panic!("{} cannot be run: {error}", self.program);
         }));
     }
 
@@ -149,19 +175,6 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
-    }
-
-    /// `redis://127.0.0.1:PORT`, with the password if the server was started with `--requirepass`.
-    pub fn url(&self) -> String {
-        match self.password() {
-            Some(password) => format!("redis://:{password}@127.0.0.1:{}", self.port),
-            None => format!("redis://127.0.0.1:{}", self.port),
-        }
-    }
-
-    fn password(&self) -> Option<&str> {
-        let at = self.args.iter().position(|arg| arg == "--requirepass")?;
-        self.args.get(at + 1).map(String::as_str)
     }
 
     /// The path of the Unix socket on which the server listens as well.
@@ -284,10 +297,4 @@ impl Drop for Server {
         // SIGKILL also ends a stopped process, without SIGCONT.
         self.kill();
     }
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback has a free port");
-    listener.local_addr().expect("a bound socket has an address").port()
 }

@@ -17,11 +17,13 @@ use super::eventually;
 use super::locks::{LIMIT, connected};
 use super::redis::Server;
 use super::secret::SECRET;
+use super::transport::{Front, scheme};
 use super::wire::{Orders, Wire, lock};
 
 pub struct Relay {
     acceptor: Option<Acceptor>,
     port: u16,
+    front: Front,
     shared: Arc<Shared>,
 }
 
@@ -52,16 +54,17 @@ impl Relay {
         let connecting = Arc::clone(&shared);
         let acceptor = Acceptor::start(0, move |client| connect_through(&connecting, client));
         let acceptor = acceptor.expect("the loopback has a free port");
-        Self { port: acceptor.port(), acceptor: Some(acceptor), shared }
+        let (port, front) = (acceptor.port(), Front::start(acceptor.port()));
+        Self { port, front, acceptor: Some(acceptor), shared }
     }
 
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// `redis://127.0.0.1:PORT` of the relay.
+    /// `redis://127.0.0.1:PORT` of the relay, or `rediss` and the port of a terminator before it.
     pub fn url(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("{}://127.0.0.1:{}", scheme(), self.front.port())
     }
 
     /// How many connections were made through it so far.
@@ -157,7 +160,11 @@ impl Relay {
     #[track_caller]
     pub fn settle(&self) {
         let is_quiet = |wire: &Arc<Wire>| wire.is_quiet(&self.shared.orders);
-        let is_settled = || self.present().iter().all(is_quiet);
+        let is_settled = || {
+            self.front.has_passed_commands()
+                && self.present().iter().all(is_quiet)
+                && self.front.has_passed_replies()
+        };
         assert!(eventually(LIMIT, is_settled), "the relay does not settle");
     }
 
@@ -210,8 +217,8 @@ pub fn limited_urls(servers: &[Server], relays: &[Relay]) -> Vec<String> {
     for server in servers {
         assert_eq!(server.command(&user.split(' ').collect::<Vec<_>>()), Value::ok());
     }
-    let url = |relay: &Relay| format!("redis://app:{SECRET}@127.0.0.1:{}", relay.port());
-    relays.iter().map(url).collect()
+    let named = |relay: &Relay| relay.url().replace("://", &format!("://app:{SECRET}@"));
+    relays.iter().map(named).collect()
 }
 
 /// Uses the client until it has abandoned the held connections and made new ones.

@@ -1,6 +1,8 @@
 //! Several servers at once.
 
+use super::capability::Capability;
 use super::redis::Server;
+use super::server_program::ServerProgram;
 
 /// Several servers.
 pub struct Servers(Vec<Server>);
@@ -14,9 +16,22 @@ impl Servers {
 
     #[track_caller]
     pub fn start_with(count: usize, args: &[&str]) -> Self {
-        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(&[], args)).collect();
+        Self::of(ServerProgram::tested(), count, args)
+    }
+
+    /// The same, of this program.
+    #[track_caller]
+    pub fn of(program: &ServerProgram, count: usize, args: &[&str]) -> Self {
+        let mut servers: Vec<_> = (0..count).map(|_| Server::launch(program, &[], args)).collect();
         servers.iter_mut().for_each(Server::await_ready_or_move);
         Self(servers)
+    }
+
+    /// Starts servers that speak RESP2 only: without the command `HELLO`, if they have it.
+    #[track_caller]
+    pub fn without_hello(count: usize) -> Self {
+        let renamed: &[&str] = &["--rename-command", "HELLO", ""];
+        Self::start_with(count, if Capability::Resp3.is_there() { renamed } else { &[] })
     }
 
     pub fn urls(&self) -> Vec<String> {

@@ -96,15 +96,12 @@ impl Wire {
     pub fn is_quiet(&self, orders: &Orders) -> bool {
         let has_replied =
             || self.lock().unanswered == 0 && orders.repeats_left.load(Ordering::SeqCst) == 0;
-        let ends = [self.client.peer_addr(), self.client.local_addr()];
-        let [Ok(other), Ok(own)] = ends.map(|end| end.map(|end| end.port())) else { return true };
         // In the direction of the bytes: bytes that have left one place are in the next, or have
         // arrived. Reading the table of sockets can take long, so it comes last.
         has_replied()
-            && queues(other, own).0 == 0
-            && queues(own, other).1 == 0
+            && has_read_all(&self.client)
             && has_replied()
-            && queues(own, other).0 == 0
+            && has_delivered_all(&self.client)
     }
 
     fn pass_command(&self, state: &mut State, command: Vec<u8>, times: usize) {
@@ -135,6 +132,24 @@ impl Wire {
             }
         }
     }
+}
+
+/// Has everything been read that the peer wrote?
+pub fn has_read_all(stream: &TcpStream) -> bool {
+    let Some((own, other)) = ports(stream) else { return true };
+    queues(other, own).0 == 0 && queues(own, other).1 == 0
+}
+
+/// Has everything that was written reached the peer's socket?
+pub fn has_delivered_all(stream: &TcpStream) -> bool {
+    let Some((own, other)) = ports(stream) else { return true };
+    queues(own, other).0 == 0
+}
+
+/// The ports of an open connection.
+fn ports(stream: &TcpStream) -> Option<(u16, u16)> {
+    let (own, other) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+    Some((own.port(), other.port()))
 }
 
 /// The unacknowledged bytes and the unread bytes of a socket between these two ports. Until the

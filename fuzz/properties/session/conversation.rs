@@ -176,11 +176,13 @@ impl Conversation {
                 .collect();
             used += length;
             let is_listening = [&b"TRACKING"[..], b"CACHING"].contains(&words[1 % words.len()]);
-            if [&b"HELLO"[..], b"INFO", b"CLIENT"].contains(&words[0]) && !is_listening {
+            let is_greeting = [&b"HELLO"[..], b"CLIENT"].contains(&words[0]) && !is_listening;
+            if is_greeting || words == [&b"INFO"[..], b"server"] {
                 continue;
             }
             assert!(may_command, "{:?} before the greeting is answered", words[0]);
-            // A PING has no token; a handoff has the token of the former lock, and then its own.
+            // A PING or a question has no token; a handoff has the token of the former lock, and
+            // then its own.
             let token = words.iter().rfind(|word| is_token(word));
             let serial = token
                 .map(|token| u64::from_be_bytes(token[..8].try_into().expect("a token is longer")));

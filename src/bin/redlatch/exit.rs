@@ -1,7 +1,7 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
 use redlatch::error::TtlError;
-use redlatch::{ConfigError, ForceReleaseError, InspectError, LockError};
+use redlatch::{ConfigError, ForceReleaseError, InspectError, LockError, ReleaseError};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
@@ -94,6 +94,12 @@ impl From<LockError> for Failure {
             }
             _ => Self::new(FAILED, &error),
         }
+    }
+}
+
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        Self::new(NO_QUORUM, &error)
     }
 }
 

@@ -4,6 +4,7 @@ use super::arguments::{NodeArguments, StatusArguments};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, output, settings};
+use redlatch::status::ClockDifference;
 use redlatch::{NodeStatus, QueueSupport};
 use serde_json::{Value, json};
 use std::thread;
@@ -38,7 +39,8 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
 
 fn to_table(statuses: &[NodeStatus]) -> String {
     // The queue of a node is known only to a client that has waited there.
-    let headings = ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "QUARANTINE", "LAST ERROR"];
+    let headings =
+        ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
     let row = |node: &NodeStatus| {
         vec![
             node.url.to_string(),
@@ -46,11 +48,27 @@ fn to_table(statuses: &[NodeStatus]) -> String {
             cell(version(node)),
             cell(node.uptime.map(duration::show)),
             cell(node.round_trip.map(duration::show)),
+            cell(node.clock.map(clock)),
             cell(node.quarantine.map(duration::show)),
             cell(node.last_error.as_ref()),
         ]
     };
-    table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>())
+    let mut text = table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>());
+    for node in statuses {
+        for warning in node.warnings() {
+            text += &format!("WARNING {}: {warning}\n", node.url);
+        }
+    }
+    text
+}
+
+/// How far the node's clock is from ours, if that is more than the answer's way explains.
+fn clock(difference: ClockDifference) -> String {
+    match difference.is_ahead {
+        _ if difference.by <= difference.error => "same".to_owned(),
+        true => format!("{} ahead", duration::show(difference.by)),
+        false => format!("{} behind", duration::show(difference.by)),
+    }
 }
 
 fn version(node: &NodeStatus) -> Option<String> {
@@ -73,9 +91,18 @@ fn to_json(node: &NodeStatus) -> Value {
         "uptime_seconds": node.uptime.map(|time| time.as_secs()),
         "round_trip_micros": node.round_trip.map(micros),
         "quarantine_seconds": node.quarantine.map(|time| time.as_secs_f64().ceil()),
+        "clock_ahead_micros": node.clock.map(ahead),
+        "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
         "queue": queue,
+        "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
         "last_error": node.last_error.as_ref().map(ToString::to_string),
     })
+}
+
+/// Below zero if the node's clock is behind ours.
+fn ahead(clock: ClockDifference) -> i64 {
+    let by = i64::try_from(micros(clock.by)).unwrap_or(i64::MAX);
+    if clock.is_ahead { by } else { -by }
 }
 
 fn micros(time: Duration) -> u64 {

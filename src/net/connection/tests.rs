@@ -1,13 +1,24 @@
-//! A node that sends more than was asked for.
+//! A node that sends more than was asked for, and a name whose addresses answer in another order.
+
+#[cfg(feature = "tls")]
+mod securing;
 
 use super::*;
 use crate::clock;
 use crate::engine::{Drift, Request, Rules};
-use crate::node::{Session, SessionOptions};
+use crate::net::resolver::Resolver;
+use crate::node::{RoundResult, Session, SessionOptions};
+use crate::node_url::Address;
 use mio::{Events, Poll, Waker};
+use std::io::Write;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
+
+const OPTIONS: ConnectOptions = ConnectOptions {
+    timeout: Duration::from_secs(2),
+    sockets: crate::net::SocketOptions { keepalive: None, user_timeout: None },
+};
 
 /// A connection to a peer in this process, and its event loop.
 struct Fixture {
@@ -21,28 +32,54 @@ struct Fixture {
 impl Fixture {
     /// A connection that is about to be made, because a request waits for it.
     fn new(port: u16) -> Self {
+        Self::to(Address::Tcp { host: "127.0.0.1".to_owned(), port })
+    }
+
+    /// The same, to a name with these addresses.
+    fn of_name(addresses: Vec<SocketAddr>) -> Self {
+        let mut fixture = Self::to(Address::Tcp { host: "node.test".to_owned(), port: 1 });
+        fixture.connection.resolved(Ok(addresses), &mut fixture.rounds);
+        fixture
+    }
+
+    fn to(address: Address) -> Self {
+        Self::with(Endpoint { address, tls: None }, &SessionOptions::new("peer", 7))
+    }
+
+    fn with(endpoint: Endpoint, options: &SessionOptions) -> Self {
         let poll = Poll::new().expect("a poll");
         let waker = Arc::new(Waker::new(poll.registry(), Token(1)).expect("a waker"));
-        let session = Session::new(SessionOptions::new("peer", 7));
+        let session = Session::new(options.clone());
         let mut rounds = Rounds::new(vec![session], false);
         let rules = Rules::new(1, Drift::from_factor(0.01).expect("a usual factor"));
         let mut ping = Request::ping(&rules, clock::now());
         ping.deadline = ping.started.after(Duration::from_secs(60));
         rounds.open(clock::now(), ping, ());
-        let address = Address::Tcp { host: "127.0.0.1".to_owned(), port };
-        let connection = Connection::new(Node::new(0), address);
+        let connection = Connection::new(Node::new(0), endpoint, OPTIONS);
         let events = Events::with_capacity(8);
         Self { connection, rounds, poll, events, resolver: Resolver::new(waker) }
     }
 
     /// Runs the event loop until the connection fulfils `is_done`.
     fn run_until(&mut self, is_done: impl Fn(&Connection) -> bool) {
+        let start = clock::now();
         while !is_done(&self.connection) {
+            assert!(clock::now().since(start) < Duration::from_secs(60), "{:?}", self.connection);
             self.connection.follow_session(&mut self.rounds, self.poll.registry(), &self.resolver);
             let timeout = Some(Duration::from_millis(10));
             self.poll.poll(&mut self.events, timeout).expect("a poll");
             self.events.iter().for_each(|event| self.connection.record_readiness(event));
         }
+    }
+}
+
+impl Fixture {
+    /// Why the connection was lost, which has decided the request.
+    fn last_error(&mut self) -> NodeError {
+        let Some((_, RoundResult::Ping(mut nodes))) = self.rounds.poll() else {
+            panic!("the connection is not lost: {:?}", self.connection);
+        };
+        nodes.remove(0).last_error.expect("the connection is lost")
     }
 }
 
@@ -74,4 +111,55 @@ fn a_node_that_sends_without_end_does_not_block_the_loop() {
         !fixture.rounds.session(Node::new(0)).is_down(),
         "an unrequested push message is allowed"
     );
+}
+
+/// What the connection is lost by, if the peer sends these bytes and closes it.
+fn loss_after(bytes: &[u8]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let mut fixture = Fixture::new(listener.local_addr().expect("an address").port());
+    fixture.run_until(is_connected);
+    let (mut peer, _) = listener.accept().expect("a connection");
+    peer.write_all(bytes).expect("it fits into the socket buffer");
+    drop(peer);
+    fixture.run_until(Connection::is_finished);
+    fixture.connection.read(&mut [0; 100], &mut fixture.rounds);
+    fixture.last_error().to_string()
+}
+
+#[test]
+fn a_server_that_closes_without_a_word_may_want_tls() {
+    let text = loss_after(b"");
+    assert!(text.ends_with("; if the server expects TLS, use a rediss:// URL"), "{text}");
+    let text = loss_after(b"+OK\r");
+    assert!(text.starts_with("connection lost: ") && !text.contains("TLS"), "{text}");
+}
+
+/// A port whose listen queue is full: it answers no connection request until it is emptied.
+fn deaf() -> (TcpListener, Vec<std::net::TcpStream>) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
+    let socket = socket.expect("a socket");
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).expect("a port");
+    socket.listen(0).expect("it can listen");
+    let listener = TcpListener::from(socket);
+    let address = listener.local_addr().expect("an address");
+    let connect = || std::net::TcpStream::connect_timeout(&address, Duration::from_millis(300));
+    let queued = std::iter::from_fn(|| connect().ok()).collect();
+    (listener, queued)
+}
+
+#[test]
+fn an_address_that_answers_after_its_share_of_the_time_is_still_used() {
+    let (first, second) = (deaf(), deaf());
+    let addresses = [&first, &second].map(|(port, _)| port.local_addr().expect("an address"));
+    let mut fixture = Fixture::of_name(addresses.to_vec());
+    fixture.run_until(|connection| !connection.earlier.is_empty());
+    // The kernel asks again after a second, and now there is room.
+    for _ in 0..first.1.len() {
+        drop(first.0.accept().expect("it is queued"));
+    }
+    fixture.run_until(is_connected);
+    let socket = fixture.connection.socket.as_ref().expect("it is connected");
+    assert_eq!(socket.address, Some(addresses[0]));
+    assert!(fixture.connection.earlier.is_empty(), "the other socket is closed");
+    assert_eq!(fixture.connection.next_deadline(), None);
 }

@@ -2,6 +2,7 @@
 
 use super::{describe, is_plain};
 use crate::engine::{Action, FENCE_MAX, Listen, QueueView, Request, Vote};
+use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
 use crate::node::report::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
 use crate::node::server_error::{ServerError, ServerErrorKind};
@@ -31,6 +32,8 @@ pub enum Meaning {
     Queued(u64, QueueView),
     /// The value and the ttl of the key.
     Seen(KeySnapshot),
+    /// The answer to a question about the server.
+    Told(Finding),
     /// The node does not know the script: the request must be sent again with the source.
     UnknownScript,
     /// A server error, and no vote. The connection stays usable.
@@ -59,7 +62,8 @@ pub fn meaning(
             let granted = list(number, reply).and_then(|it| super::shares::granted(request, it));
             granted.or_else(|| refusal(number, reply))
         }
-        Action::Ping => matches!(reply, Reply::Simple(b"PONG")).then(granted),
+        Action::Ping { .. } => matches!(reply, Reply::Simple(b"PONG")).then(granted),
+        Action::Ask(question) => Finding::read(*question, reply, secret).map(Meaning::Told),
         Action::Acquire(new) if is_plain(&new.lock) => set_meaning(reply),
         Action::Acquire(_) => claim_meaning(number, reply),
         Action::Handoff { new, .. } if is_plain(&new.lock) => handoff_meaning(number, reply),

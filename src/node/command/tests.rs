@@ -251,6 +251,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         Verb::Queue,
         Verb::Turn,
         Verb::Listen,
+        Verb::Ask,
     ];
     for verb in verbs {
         assert!(TABLE.contains(&format!("`{verb:?}`")), "{verb:?}");
@@ -258,7 +259,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
-            Verb::Queue | Verb::Turn | Verb::Listen => {}
+            Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask => {}
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }

@@ -109,6 +109,16 @@ fn valkey_is_identified_by_its_own_name_and_version() {
 }
 
 #[test]
+fn redict_is_identified_by_its_version_as_it_sends_no_name() {
+    let text = "redict_version:7.3.6\r\nredis_version:7.2.4\r\n";
+    let (talk, _) =
+        greet(Credentials::default(), &["%0\r\n", &format!("${}\r\n{text}\r\n", text.len())]);
+    let status = talk.session.status(talk.now, None);
+    assert_eq!(status.server.as_deref(), Some("redict"));
+    assert_eq!(status.version.as_deref(), Some("7.3.6"));
+}
+
+#[test]
 fn names_and_versions_are_shown_without_secrets_and_control_characters() {
     let text =
         "server_name:red\u{202e}is\x1b[31m\r\nredis_version:7 s3cret\r8\r\nrun_id:a\u{202e}\r\n";

@@ -174,10 +174,14 @@ impl Session {
 
     /// Processes the reply to a step of [`listen`](Self::listen). An `+OK` in doubt, behind half a
     /// push message for instance, is no refusal.
-    pub(super) fn listened(&mut self, meaning: Meaning, is_error: bool) -> Result<(), NodeError> {
-        match meaning {
-            Meaning::Nonsense(problem) => Err(problem),
-            Meaning::Failed(_) | Meaning::UnknownScript if is_error => {
+    pub(super) fn listened(
+        &mut self,
+        meaning: Meaning,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        match (meaning, reply) {
+            (Meaning::Nonsense(problem), _) => Err(problem),
+            (Meaning::Failed(_) | Meaning::UnknownScript, Reply::Error(_)) => {
                 self.bells.pushes = Pushes::Off;
                 self.bells.heard.clear();
                 Ok(())

@@ -19,8 +19,9 @@ pub struct SessionOptions {
     /// How long a node may be silent before a contended attempt stops waiting for it: as long as
     /// a round lasts.
     pub patience: Duration,
-    /// How long a node may be silent before its connection is given up: while connecting, while
-    /// greeting, and with commands unanswered.
+    /// How long one attempt to connect may take, from its first phase to the end of the greeting.
+    pub connect_timeout: Duration,
+    /// How long a node may be silent with commands unanswered before its connection is given up.
     pub silence_max: Duration,
     /// The upper bounds of the pause between two connections: of the first pause, and of any.
     pub reconnect: (Duration, Duration),
@@ -38,6 +39,7 @@ impl SessionOptions {
             name: Arc::from(name),
             credentials: Credentials::default(),
             patience: Duration::from_millis(50),
+            connect_timeout: Duration::from_secs(2),
             silence_max: Duration::from_millis(500),
             reconnect: (Duration::from_millis(10), Duration::from_millis(500)),
             quarantine: None,

@@ -1,12 +1,10 @@
 //! Replies, processed in order: each belongs to the oldest unanswered command.
 
-use super::least_uptime::LeastUptime;
 use super::{Answer, Session, State};
 use crate::clock::Time;
-use crate::engine::{Request, Verb, Vote};
+use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
-use crate::node::identity::Identity;
 use crate::node::node_error::{NodeError, OtherProtocol};
 use crate::node::pending_releases::removal_if_unanswered;
 use crate::node::server_error::{ServerError, ServerErrorKind};
@@ -75,9 +73,10 @@ impl Session {
                 self.former.misunderstand();
             }
             let greeted = result?;
-            if handshake.is_ending() && !was_ending {
-                // The time limit starts again: the first replies may have been unread for long.
-                *since = now;
+            let is_step = handshake.is_ending() && !was_ending;
+            *since = if is_step { now } else { *since };
+            if is_step {
+                self.step_done(now);
             }
             self.reply_order.credit(None, reply, true);
             if let Some((identity, former)) = greeted {
@@ -126,10 +125,11 @@ impl Session {
         let secret = self.options.credentials.password.as_deref();
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
-        if command.request.verb() == Verb::Listen {
-            return self.listened(meaning, matches!(reply, Reply::Error(_)));
+        match command.request.action {
+            Action::Listen { .. } => return self.listened(meaning, reply),
+            Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
+            _ => self.learn_script(&command.request, &meaning),
         }
-        self.learn_script(&command.request, &meaning);
         self.count(now, command, meaning, reply)
     }
 
@@ -176,6 +176,7 @@ impl Session {
                 }
             }
             Meaning::UnknownScript => self.unknown_script(now, command, reply),
+            Meaning::Told(_) => {}
             Meaning::Failed(NodeError::Server(error))
                 if self.refuses_queue(now, &command.request, &error) =>
             {
@@ -232,7 +233,7 @@ impl Session {
             Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(request),
             // The server has forgotten all scripts, not only this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
-            Meaning::Failed(_) | Meaning::Nonsense(_) => {}
+            Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}
         }
     }
 
@@ -278,17 +279,6 @@ impl Session {
         let waiter = command.request.waiter().filter(|_| takes);
         lock.is_some_and(|lock| self.flight.has(&lock.token, Verb::is_removal))
             || waiter.is_some_and(|waiter| self.flight.has_leave(&waiter))
-    }
-
-    fn greeted(&mut self, now: Time, identity: Identity) {
-        let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
-        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
-        // A server that reports no `run_id` is assumed to be the same as before.
-        let before = self.identity.take().and_then(|identity| identity.run_id);
-        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
-        self.has_greeted = true;
-        self.problem = None;
-        self.state = State::Ready;
     }
 }
 

@@ -30,6 +30,7 @@ impl Session {
     pub(super) fn write(&mut self, now: Time, ticket: Option<Ticket>, request: Request) {
         self.prove(now, &request);
         self.listen(now, &request);
+        self.examine(now, &request);
         let form = self.scripts.form(&request);
         self.flight.push(now, ticket, request, form);
     }

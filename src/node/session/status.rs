@@ -115,11 +115,30 @@ impl Session {
         before.map(|url| NodeError::SameServer { url })
     }
 
+    /// When [`tick`](Self::tick) must be called, or a new connection must be made.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        match self.state {
+            State::Down { retry_at }
+                if !(self.waiting.is_empty() && self.pending_releases.is_empty()) =>
+            {
+                Some(retry_at)
+            }
+            _ => {
+                let limit = self.patience().map(|(limit, _)| limit);
+                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
+                deadlines.into_iter().flatten().min()
+            }
+        }
+    }
+
     /// The status of the node, as the client sees it.
     pub(in crate::node) fn status(&self, now: Time, round_trip: Option<Duration>) -> NodeStatus {
         let is_connected = matches!(self.state, State::Ready);
         let identity = self.identity.as_ref();
         let uptime = identity.and_then(|identity| identity.uptime).filter(|_| is_connected);
+        let examination = Some(self.examination.clone()).filter(|_| is_connected);
+        let examination = examination.unwrap_or_default();
         NodeStatus {
             url: Arc::clone(&self.options.name),
             is_connected,
@@ -129,14 +148,28 @@ impl Session {
                 .map(|uptime| uptime.saturating_add(now.since(self.least_uptime.greeted_at))),
             quarantine: self.quarantine_left(now).filter(|_| is_connected),
             round_trip,
+            address: examination.host.and_then(|host| host.address),
+            persistence: examination.persistence,
+            memory: examination.memory,
+            role: examination.role,
+            is_cluster: examination.is_cluster,
+            clock: None, // `judge` knows the time of day.
             queue: self.queue_support().filter(|_| is_connected),
             last_error: self.same_server().or_else(|| self.problem.clone()),
+            host: examination.host,
+            clock_reading: examination.clock,
+            warnings: Vec::new(),
         }
     }
 
-    /// When the silence becomes too long, and in which phase the session is.
+    /// When the connection, or the attempt to make one, is given up, and the phase it is in.
     pub(super) fn patience(&self) -> Option<(Time, Phase)> {
-        self.silence().map(|since| (since.after(self.options.silence_max), self.phase()))
+        let limit = match self.state {
+            State::Down { .. } => None,
+            State::Connecting { .. } | State::Greeting { .. } => Some(self.connects_until),
+            State::Ready => self.silence().map(|since| since.after(self.options.silence_max)),
+        };
+        limit.map(|limit| (limit, self.phase()))
     }
 
     /// Since when the node has been silent although an answer is missing.

@@ -1,6 +1,7 @@
 //! One session, in literal bytes and times.
 
 mod bells;
+mod examining;
 mod former;
 mod handoff;
 mod leave;

@@ -1,6 +1,7 @@
 //! A forked child uses and drops the client and the guards that it has inherited. It gets errors
 //! that they belong to its parent, and its parent is not affected.
 
+#[path = "children/uses.rs"] // also where another program includes `forks`
 mod uses;
 
 use std::env;
@@ -14,13 +15,15 @@ use redlatch::Released;
 use rustix::process::{WaitOptions, wait};
 
 use super::{FORK, URLS, fork};
-use crate::connected;
-use crate::support::cli::{Client, Value};
+use crate::support::cli::Value;
 use crate::support::eventually;
-use crate::support::locks::{LIMIT, LONG, all_nodes_client, gone, take, without_restart_guard};
+use crate::support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, gone, take, without_restart_guard,
+};
 use crate::support::program::{end_with_parent, succeed, test_process};
 use crate::support::servers::Servers;
 use crate::support::shim::Shim;
+use crate::support::transport::client_at;
 
 const PARENT: &str = "forks::children::as_a_parent";
 
@@ -130,8 +133,7 @@ fn as_a_parent() {
 
 /// The reply of the server at `url`.
 fn ask(url: &str, args: &[&str]) -> Value {
-    let port = url.rsplit(':').next().and_then(|port| port.parse().ok());
-    Client::connect(port.expect("a port")).expect("a running server accepts").command(args)
+    client_at(url).command(args)
 }
 
 /// The ids of the client's connections on the server at `url`.

@@ -80,7 +80,7 @@ impl Node {
                 });
             }
             (b"INFO", OwnedReply::Error(_)) => {}
-            (b"INFO", _) => served.is_introduced = true,
+            (b"INFO", _) if words[1] == b"server" => served.is_introduced = true,
             _ if Command::of(words).is_some() && served.is_introduced => {
                 let end = (served.client, context.network.connections[connection].node);
                 let latest = self.latest.entry(end).or_default();

@@ -39,6 +39,12 @@ impl Worker {
             self.start(client, context, Running::Ping(Some(ping)), None);
             return self.advance(client, context);
         }
+        let examines = context.options.examine_permille;
+        if examines > 0 && context.random.chance(examines) {
+            let examination = Request::examination(&client.rules, now);
+            self.start(client, context, Running::Ping(Some(examination)), None);
+            return self.advance(client, context);
+        }
         self.wanted = self.choose(context);
         self.called_at = context.queue.now();
         self.share = self.choose_share(context);

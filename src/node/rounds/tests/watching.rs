@@ -150,7 +150,7 @@ fn a_failing_connection_is_reported_as_slow_and_then_down_once() {
     for _ in 0..3 {
         nodes.rounds.session(node(0)).connecting(nodes.now, Phase::Connecting);
         nodes.pass(50);
-        nodes.pass(450);
+        nodes.pass(1_950);
         nodes.pass(1_000);
     }
     let reported = changes(&mut nodes);

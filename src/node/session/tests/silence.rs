@@ -19,11 +19,19 @@ fn a_silent_node_loses_its_connection() {
     assert!(talk.session.is_down());
 }
 
+/// A session whose attempts to connect may take half a second.
+fn impatient() -> ScriptedSession {
+    let mut options = SessionOptions::new("redis://node", 7);
+    options.connect_timeout = Duration::from_millis(500);
+    ScriptedSession::new(options)
+}
+
 #[test]
-fn connecting_and_greeting_are_limited_by_the_maximum_silence() {
-    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
+fn one_attempt_to_connect_is_limited_from_the_name_to_the_end_of_the_greeting() {
+    let mut talk = impatient();
     talk.send(1, Verb::Acquire);
     talk.session.connecting(talk.now, Phase::Resolving);
+    assert_eq!(talk.session.next_deadline(), Some(at(500)));
     talk.pass(300);
     talk.session.connecting(talk.now, Phase::Connecting);
     talk.pass(200);
@@ -31,11 +39,46 @@ fn connecting_and_greeting_are_limited_by_the_maximum_silence() {
 
     talk.pass(500);
     talk.send(2, Verb::Acquire);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    talk.pass(300);
     talk.connect();
-    talk.pass(400);
-    talk.hear("%0\r\n");
     talk.pass(100);
+    talk.hear("%0\r\n");
+    talk.pass(99);
+    assert!(!talk.session.is_down());
+    talk.pass(1);
     assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Greeting));
+}
+
+#[test]
+fn an_attempt_to_connect_may_take_longer_than_a_node_may_be_silent() {
+    let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
+    talk.send(1, Verb::Acquire);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    talk.pass(1_200);
+    talk.connect();
+    talk.pass(700);
+    talk.hear(greeting("a", 1_000));
+    assert_eq!(talk.commands().len(), 1, "the request has waited");
+    talk.pass(499);
+    assert!(!talk.session.is_down());
+    talk.pass(1);
+    assert_eq!(talk.problem(), NodeError::TimedOut(Phase::Answering));
+}
+
+#[test]
+fn the_time_to_connect_begins_again_with_a_step_that_no_thread_was_there_to_see() {
+    let mut talk = impatient();
+    talk.send(1, Verb::Acquire);
+    talk.session.connecting(talk.now, Phase::Connecting);
+    // Nobody calls `tick` meanwhile.
+    talk.now = at(60_000);
+    talk.connect();
+    assert_eq!(talk.session.next_deadline(), Some(at(60_500)));
+    talk.now = at(120_000);
+    talk.hear(greeting("a", 1_000));
+    talk.pass(0);
+    assert!(talk.session.is_ready());
 }
 
 /// How long the session pauses before the next connection.

@@ -15,8 +15,9 @@ use redlatch::{ReleaseError, Released};
 use super::{
     KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
 };
-use crate::connected;
-use crate::support::locks::{LIMIT, LONG, all_nodes_client, take, without_restart_guard};
+use crate::support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard,
+};
 use crate::support::program::end_with_parent;
 
 #[test]

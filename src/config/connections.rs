@@ -1,0 +1,112 @@
+//! Settings about connections.
+
+use super::Builder;
+use crate::error::ConfigError;
+use crate::net::{ConnectOptions, SocketOptions};
+use std::time::Duration;
+
+/// The limits of the time for one attempt to connect.
+const CONNECT_TIMEOUT_MIN: Duration = Duration::from_millis(1);
+const CONNECT_TIMEOUT_MAX: Duration = Duration::from_secs(600);
+
+/// The least default of that time, and how many rounds fit into it otherwise.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+const ROUNDS: u32 = 10;
+
+/// The limits of the times for TCP. Linux takes 32,767 s for the longest idle time.
+const TCP_MIN: Duration = Duration::from_secs(1);
+const TCP_MAX: Duration = Duration::from_secs(9 * 60 * 60);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ConnectionSettings {
+    connect_timeout: Option<Duration>,
+    sockets: SocketOptions,
+}
+
+impl Default for ConnectionSettings {
+    fn default() -> Self {
+        let minute = Some(Duration::from_secs(60));
+        let sockets = SocketOptions { keepalive: minute, user_timeout: minute };
+        Self { connect_timeout: None, sockets }
+    }
+}
+
+impl Builder {
+    /// How long one attempt to connect to a node may take, from looking up its name to the answer
+    /// to the greeting: 1 ms to 600 s. By default 2 s, or ten times
+    /// [`node_timeout`](Self::node_timeout) if that is more.
+    ///
+    /// It delays no call: a round ends at its own deadline, and as soon as a majority has answered.
+    /// A connection that is not finished by then is kept, and later calls go on with it. So a node
+    /// far away, whose connection takes several round trips, is reached although each call waits
+    /// for it for `node_timeout` at most; until then it counts as one that does not answer. When
+    /// this time is over, the attempt is given up, and the next one begins after a short pause.
+    ///
+    /// Two seconds suffice for four round trips around the world, of 0.25 s each, and for a lost
+    /// packet, which the operating system sends again after one second. A longer time only delays
+    /// the next attempt at a node that is down. A time that passed while no call was in progress
+    /// does not count if the connection got further meanwhile.
+    ///
+    /// If a name has several addresses, they share this time: IPv6 and IPv4 in turn (RFC 8305),
+    /// each tried 250 ms after the one before it, or sooner if the time is short, or at once if
+    /// that one is refused. The first that accepts the connection is used, and goes first the next
+    /// time, if the name still has it.
+    pub fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connections.connect_timeout = Some(timeout);
+        self
+    }
+
+    /// How long a TCP connection is idle before the operating system asks the node whether it is
+    /// still there: `None` for never, 1 s to 9 h in whole seconds, by default 60 s.
+    ///
+    /// Firewalls, load balancers and NAT forget idle connections, the common ones after four
+    /// minutes or more, and then drop their packets without a word. A probe each minute keeps the
+    /// connection known to them. If a node, or the way to it, is gone, the operating system notices
+    /// after three unanswered probes, a quarter of this time apart; the next call sees that before
+    /// it sends anything, and connects anew within its round. Without the probes, it would send its
+    /// request on the dead connection and wait for an answer in vain.
+    ///
+    /// On OpenBSD and other systems that have one time for all connections, that time is used.
+    /// Unix sockets need no probes.
+    pub fn tcp_keepalive(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.connections.sockets.keepalive = idle.into();
+        self
+    }
+
+    /// How long bytes that were sent to a node may stay unacknowledged before the operating system
+    /// gives up the connection (`TCP_USER_TIMEOUT`): `None` for the operating system's default,
+    /// about 15 minutes, or 1 s to 9 h, by default 60 s. Linux and Android only; it is ignored
+    /// elsewhere.
+    ///
+    /// While calls are in progress, the client itself gives up a connection that has left a request
+    /// unanswered for ten [`node_timeout`](Self::node_timeout). This is for the time when there is
+    /// no call: the next one finds the dead connection closed. It also bounds how late a command
+    /// can arrive on a connection that was given up. After a minute, the default of
+    /// [`max_ttl`](Self::max_ttl), such a command is of no use any more.
+    ///
+    /// It also counts for the probes of [`tcp_keepalive`](Self::tcp_keepalive): an idle connection
+    /// ends when it has been silent for this long and one probe is unanswered.
+    pub fn tcp_user_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.connections.sockets.user_timeout = limit.into();
+        self
+    }
+}
+
+impl ConnectionSettings {
+    pub(super) fn check(self, node_timeout: Duration) -> Result<ConnectOptions, ConfigError> {
+        let default = CONNECT_TIMEOUT.max(node_timeout.saturating_mul(ROUNDS));
+        let timeout = self.connect_timeout.unwrap_or(default);
+        if !(CONNECT_TIMEOUT_MIN..=CONNECT_TIMEOUT_MAX).contains(&timeout) {
+            let reason = format!("{timeout:?} is not between 1 ms and 600 s");
+            return Err(ConfigError::Setting { name: "connect_timeout", reason });
+        }
+        let SocketOptions { keepalive, user_timeout } = self.sockets;
+        for (name, time) in [("tcp_keepalive", keepalive), ("tcp_user_timeout", user_timeout)] {
+            if let Some(time) = time.filter(|time| !(TCP_MIN..=TCP_MAX).contains(time)) {
+                let reason = format!("{time:?} is not between 1 s and 9 h");
+                return Err(ConfigError::Setting { name, reason });
+            }
+        }
+        Ok(ConnectOptions { timeout, sockets: self.sockets })
+    }
+}

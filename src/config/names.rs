@@ -1,0 +1,31 @@
+//! Settings about names: of keys, and of connections.
+
+use super::Builder;
+
+/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
+/// for a silent node take memory.
+pub(crate) const KEY_MAX: usize = 64 * 1024;
+
+/// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
+/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+pub(crate) fn is_reserved(key: &[u8]) -> bool {
+    const INFIX: &[u8] = b":redlatch:";
+    key.windows(INFIX.len()).any(|part| part == INFIX)
+}
+
+impl Builder {
+    /// The prefix of every lock's key, before the resource's name. By default it is empty, so that
+    /// the lock also excludes other programs that lock the same name with `SET name value NX PX
+    /// ttl`. At most 32 KiB, without `:redlatch:` in it: such keys belong to other locks.
+    pub fn key_prefix(mut self, prefix: impl AsRef<[u8]>) -> Self {
+        self.key_prefix = prefix.as_ref().to_vec();
+        self
+    }
+
+    /// The name of our connections in `CLIENT LIST`: printable ASCII, no spaces, by default
+    /// `redlatch`.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into());
+        self
+    }
+}

@@ -1,0 +1,243 @@
+//! The settings for TLS: which certificates are trusted, and which one the client shows.
+//!
+//! Besides `net`, only this file names `rustls`.
+
+use super::Builder;
+use crate::error::TlsSettingsError;
+use crate::net::TlsTarget;
+use crate::node_url::NodeUrl;
+use rustls::client::{ClientConfig, Resumption, WantsClientCert};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ConfigBuilder, RootCertStore};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::{fmt, fs};
+
+/// How many sessions of a node are remembered, so that a reconnect resumes one of them: as many as
+/// rustls keeps for one server.
+const SESSIONS: usize = 8;
+
+/// How connections to `rediss://` nodes are secured: which certificates of servers are trusted, and
+/// which certificate the client shows.
+///
+/// ```no_run
+/// # use redlatch::{ConfigError, LockClient, TlsSettings};
+/// let tls = TlsSettings::default()
+///     .ca_file("/etc/redis/ca.crt")
+///     .client_certificate("/etc/redis/client.crt", "/etc/redis/client.key");
+/// let client = LockClient::builder()
+///     .nodes(["rediss://redis-1.internal", "rediss://redis-2.internal"])
+///     .node("rediss://10.0.0.3?server_name=redis-3.internal")
+///     .tls(tls)
+///     .build()?;
+/// # Ok::<(), ConfigError>(())
+/// ```
+///
+/// A server's certificate must be signed by a trusted CA, be valid at the time of this machine's
+/// wall clock, and be for the host in the node's URL, or for its `server_name`. No setting turns
+/// this off. [`ca_file`](Self::ca_file) also takes a certificate that a server has signed itself,
+/// if that is not marked as a CA's (`openssl req -x509 -addext basicConstraints=CA:FALSE`).
+///
+/// Versions 1.2 and 1.3 of TLS are used, by rustls with the cryptography of ring. A reconnect
+/// resumes the session before, so it needs no signatures. Early data (0-RTT), which can be
+/// replayed, is never sent.
+///
+/// The files are read when the client is built, and only if a node has a `rediss://` URL.
+#[derive(Clone, Default)]
+#[must_use = "settings do nothing before `Builder::tls`"]
+pub struct TlsSettings {
+    config: Option<Arc<ClientConfig>>,
+    /// Without any of these three, the system's roots are trusted.
+    system_roots: bool,
+    bundled_roots: bool,
+    ca_files: Vec<PathBuf>,
+    /// The files of a certificate chain and of its private key.
+    client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl TlsSettings {
+    /// Trusts the CA certificates in this file, in PEM format, and not those of the system: for
+    /// servers with certificates of an own CA. May be called again for more files.
+    pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.ca_files.push(path.into());
+        self
+    }
+
+    /// Trusts the system's root certificates. That is the default, unless other roots are given;
+    /// this is for trusting both. The environment variables `SSL_CERT_FILE` and `SSL_CERT_DIR` name
+    /// other places than the usual ones.
+    pub fn system_roots(mut self) -> Self {
+        self.system_roots = true;
+        self
+    }
+
+    /// Trusts Mozilla's root certificates, which are compiled into the program, and not those of
+    /// the system: for containers that have none. They are as old as the program's build.
+    #[cfg(feature = "tls-bundled-roots")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls-bundled-roots")))]
+    pub fn bundled_roots(mut self) -> Self {
+        self.bundled_roots = true;
+        self
+    }
+
+    /// Shows this certificate to servers that want one (`tls-auth-clients yes`, the default of
+    /// Redis and Valkey). Both files are in PEM format: the certificate, with any intermediate ones
+    /// behind it, and its private key without a passphrase.
+    pub fn client_certificate(
+        mut self,
+        certificate: impl Into<PathBuf>,
+        key: impl Into<PathBuf>,
+    ) -> Self {
+        self.client_certificate = Some((certificate.into(), key.into()));
+        self
+    }
+
+    /// Uses a ready configuration of [rustls](https://docs.rs/rustls/0.23), for what has no setting
+    /// here: other cryptography, keys in hardware, a verifier of your own. It is used as it is, for
+    /// all nodes, and no other setting can be made beside it. Whether and how a server is verified
+    /// is then up to that configuration alone.
+    pub fn from_config(config: Arc<ClientConfig>) -> Self {
+        Self { config: Some(config), ..Self::default() }
+    }
+
+    /// For each node with a `rediss://` URL, how to secure its connections. Reads the files, if
+    /// there is any such node.
+    pub(super) fn targets(
+        &self,
+        urls: &[NodeUrl],
+    ) -> Result<Vec<Option<TlsTarget>>, TlsSettingsError> {
+        if urls.iter().all(|url| url.server_name().is_none()) {
+            return Ok(urls.iter().map(|_| None).collect());
+        }
+        let (config, is_ready) = match &self.config {
+            Some(_) if !self.is_empty() => return Err(TlsSettingsError::ConfigAndSettings),
+            Some(config) => (Arc::clone(config), true),
+            None => (Arc::new(self.client_config()?), false),
+        };
+        let target = |url: &NodeUrl| {
+            let Some(name) = url.server_name() else { return Ok(None) };
+            let config = if is_ready { Arc::clone(&config) } else { with_own_sessions(&config) };
+            let target = TlsTarget::new(config, name);
+            let error = || TlsSettingsError::ServerName { name: name.to_owned() };
+            target.map(Some).ok_or_else(error)
+        };
+        urls.iter().map(target).collect()
+    }
+
+    /// Is nothing set but perhaps a ready configuration?
+    fn is_empty(&self) -> bool {
+        let has_roots = self.system_roots || self.bundled_roots || !self.ca_files.is_empty();
+        !has_roots && self.client_certificate.is_none()
+    }
+
+    fn client_config(&self) -> Result<ClientConfig, TlsSettingsError> {
+        let builder =
+            ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("ring has algorithms for both versions")
+                .with_root_certificates(self.roots()?);
+        match &self.client_certificate {
+            None => Ok(builder.with_no_client_auth()),
+            Some((certificate, key)) => with_certificate(builder, certificate, key),
+        }
+    }
+
+    fn roots(&self) -> Result<RootCertStore, TlsSettingsError> {
+        let mut roots = RootCertStore::empty();
+        for path in &self.ca_files {
+            for certificate in certificates(path)? {
+                let added = roots.add(certificate);
+                added.map_err(|error| unusable(path, &error))?;
+            }
+        }
+        #[cfg(feature = "tls-bundled-roots")]
+        if self.bundled_roots {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
+        if self.system_roots || (self.ca_files.is_empty() && !self.bundled_roots) {
+            let found = rustls_native_certs::load_native_certs();
+            let (added, _) = roots.add_parsable_certificates(found.certs);
+            if added == 0 {
+                let reason = found.errors.first().map(ToString::to_string);
+                return Err(TlsSettingsError::NoSystemRoots { reason: reason.unwrap_or_default() });
+            }
+        }
+        Ok(roots)
+    }
+}
+
+/// Paths are shown, and nothing that is in the files.
+impl fmt::Debug for TlsSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSettings")
+            .field("ca_files", &self.ca_files)
+            .field("client_certificate", &self.client_certificate)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    /// How connections to `rediss://` nodes are secured; see [`TlsSettings`]. By default servers
+    /// are verified with the system's root certificates, and the client shows no certificate.
+    #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
+    pub fn tls(mut self, settings: TlsSettings) -> Self {
+        self.tls = settings;
+        self
+    }
+}
+
+/// The same configuration with sessions of its own. rustls remembers sessions by the server's name,
+/// which may be the same for several nodes, and a node cannot resume the session of another.
+fn with_own_sessions(config: &ClientConfig) -> Arc<ClientConfig> {
+    let mut config = config.clone();
+    config.resumption = Resumption::in_memory_sessions(SESSIONS);
+    Arc::new(config)
+}
+
+fn with_certificate(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    certificate: &Path,
+    key: &Path,
+) -> Result<ClientConfig, TlsSettingsError> {
+    let (chain, private_key) = (certificates(certificate)?, private_key(key)?);
+    builder.with_client_auth_cert(chain, private_key).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            let (certificate, key) = (certificate.to_owned(), key.to_owned());
+            TlsSettingsError::KeyMismatch { certificate, key }
+        }
+        rustls::Error::InvalidCertificate(_) => unusable(certificate, &error),
+        _ => unusable(key, &error),
+    })
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsSettingsError> {
+    let text = read(path)?;
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text).collect();
+    // The error is not shown: it may quote the file.
+    match found {
+        Ok(found) if !found.is_empty() => Ok(found),
+        _ => Err(TlsSettingsError::NoCertificate { path: path.to_owned() }),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> {
+    const ENCRYPTED: &[u8] = b"ENCRYPTED";
+    let text = read(path)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|_| {
+        let is_encrypted = text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED);
+        TlsSettingsError::NoKey { path: path.to_owned(), is_encrypted }
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
+    fs::read(path).map_err(|error| TlsSettingsError::File { path: path.to_owned(), error })
+}
+
+fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {
+    TlsSettingsError::Unusable { path: path.to_owned(), reason: error.to_string() }
+}
+
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

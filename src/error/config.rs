@@ -1,0 +1,174 @@
+//! Why a client could not be built.
+
+use super::{NodeListError, NodeUrlError};
+use std::path::PathBuf;
+use std::{fmt, io};
+
+/// Why a client could not be built.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The configuration has no node.
+    NoNodes,
+    /// The configuration has more than 64 nodes.
+    TooManyNodes(usize),
+    /// A node's URL cannot be used.
+    Url(NodeUrlError),
+    /// A list of nodes, or the environment variable that has it, cannot be used.
+    NodeList {
+        /// The environment variable that has the list, if it is from one.
+        variable: Option<String>,
+        /// What is wrong with the list.
+        error: NodeListError,
+    },
+    /// Two URLs lead to the same server, whose vote would count twice.
+    Duplicate {
+        /// The URL that comes first in the configuration, without its password.
+        first: String,
+        /// The other URL.
+        second: String,
+    },
+    /// A setting has a value that it cannot have.
+    Setting {
+        /// The method of `Builder` that sets it.
+        name: &'static str,
+        /// Why the value is refused.
+        reason: String,
+    },
+    /// The [settings for TLS](crate::Builder::tls) cannot be used.
+    Tls(TlsSettingsError),
+    /// The operating system refused what the client needs: a poll for its sockets, or the thread
+    /// that [`io_thread`](crate::Builder::io_thread) asks for.
+    System(io::Error),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoNodes => f.write_str("no nodes: at least one URL is needed"),
+            Self::TooManyNodes(count) => write!(f, "{count} nodes: at most 64 are possible"),
+            Self::Url(error) => error.fmt(f),
+            Self::NodeList { variable: Some(name), error } => {
+                write!(f, "environment variable {}: {error}", name.escape_debug())
+            }
+            Self::NodeList { variable: None, error } => write!(f, "list of nodes: {error}"),
+            Self::Duplicate { first, second } => {
+                write!(f, "{first} and {second} are the same server: it must not vote twice")
+            }
+            Self::Setting { name, reason } => write!(f, "setting {name}: {reason}"),
+            Self::Tls(error) => write!(f, "setting tls: {error}"),
+            Self::System(error) => {
+                write!(f, "the sockets' poll or I/O thread could not be created: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Url(error) => error.source(),
+            Self::NodeList { error, .. } => error.source(),
+            Self::Tls(error) => error.source(),
+            Self::System(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+/// Why the settings for TLS cannot be used. No text has any part of a file's content.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum TlsSettingsError {
+    /// A file could not be read.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        error: io::Error,
+    },
+    /// A file that should have certificates has none in PEM format.
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that should have a private key has none in PEM format.
+    NoKey {
+        /// The file.
+        path: PathBuf,
+        /// Does it have an encrypted key? Only keys without a passphrase can be used.
+        is_encrypted: bool,
+    },
+    /// A certificate or a private key in a file cannot be used.
+    Unusable {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The client certificate and the private key do not belong together.
+    KeyMismatch {
+        /// The file with the certificate.
+        certificate: PathBuf,
+        /// The file with the private key.
+        key: PathBuf,
+    },
+    /// The operating system has no root certificates, or they cannot be read.
+    NoSystemRoots {
+        /// The operating system's words, if it has any.
+        reason: String,
+    },
+    /// No certificate can be valid for this host or `server_name`.
+    ServerName {
+        /// The name.
+        name: String,
+    },
+    /// A ready configuration is given, and settings that it would have to contain.
+    ConfigAndSettings,
+}
+
+impl fmt::Display for TlsSettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { path, error } => write!(f, "{} cannot be read: {error}", path.display()),
+            Self::NoCertificate { path } => {
+                write!(f, "{} has no certificate in PEM format", path.display())
+            }
+            Self::NoKey { path, is_encrypted: true } => {
+                write!(f, "{} has an encrypted private key: decrypt it", path.display())
+            }
+            Self::NoKey { path, is_encrypted: false } => {
+                write!(f, "{} has no private key in PEM format", path.display())
+            }
+            Self::Unusable { path, reason } => {
+                write!(f, "{} cannot be used: {reason}", path.display())
+            }
+            Self::KeyMismatch { certificate, key } => {
+                let (certificate, key) = (certificate.display(), key.display());
+                write!(f, "{certificate} and {key} do not belong together")
+            }
+            Self::NoSystemRoots { reason } => {
+                f.write_str(
+                    "the system has no root certificates: install them (ca-certificates), or use \
+                     TlsSettings::ca_file or TlsSettings::bundled_roots",
+                )?;
+                if reason.is_empty() { Ok(()) } else { write!(f, " ({reason})") }
+            }
+            Self::ServerName { name } => {
+                write!(f, "no certificate can be valid for the name '{name}'")
+            }
+            Self::ConfigAndSettings => {
+                f.write_str("a ready configuration has its own roots and client certificate")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TlsSettingsError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::File { error, .. } => error.source(),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! TLS over a socket that never blocks: rustls encrypts and decrypts, and this moves the bytes.
+//!
+//! Reading and writing make as few calls to the operating system as they do without TLS. A read of
+//! the socket that does not fill rustls's buffer has drained the socket, and all that is written at
+//! once is sent by one call. What rustls holds is bounded in both directions: decrypted bytes are
+//! taken out before the socket is read again, and encrypted ones by [`UNSENT_MAX`].
+
+mod errors;
+mod socket;
+
+use super::{Received, Socket};
+use crate::node::TlsError;
+use errors::{Peer, cut_off, tls_error};
+use rustls::ClientConnection;
+use rustls::client::ClientConfig;
+use rustls::pki_types::ServerName;
+use socket::{Gathering, Watched};
+use std::fmt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::sync::Arc;
+
+/// How many encrypted bytes wait for the socket at most. More than the commands of one write
+/// usually have, so that they are sent by one call.
+const UNSENT_MAX: usize = 64 * 1024;
+
+/// How the connections to a node are secured.
+#[derive(Clone)]
+pub(crate) struct TlsTarget {
+    config: Arc<ClientConfig>,
+    /// The server's certificate must be valid for this name.
+    name: ServerName<'static>,
+}
+
+impl TlsTarget {
+    /// `None` if no certificate can be valid for this name.
+    pub(crate) fn new(config: Arc<ClientConfig>, name: &str) -> Option<Self> {
+        let name = ServerName::try_from(name.to_owned()).ok()?;
+        Some(Self { config, name })
+    }
+}
+
+impl fmt::Debug for TlsTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsTarget").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The TLS of one connection.
+#[derive(Debug)]
+pub(super) struct TlsSession {
+    connection: ClientConnection,
+    peer: Peer,
+    /// Why the connection is of no use any more. Bytes that were decrypted before are read first.
+    problem: Option<TlsError>,
+    /// Is nothing more to come?
+    has_ended: bool,
+    /// Can something be read without a call to the operating system: decrypted bytes, the problem,
+    /// or the end of the stream?
+    has_decrypted: bool,
+}
+
+impl TlsSession {
+    /// A connection whose handshake has not begun. Its first message waits to be flushed.
+    pub(super) fn new(target: &TlsTarget) -> io::Result<Self> {
+        let peer = Peer::new(target.config.client_auth_cert_resolver.has_certs());
+        let connection = ClientConnection::new(Arc::clone(&target.config), target.name.clone());
+        let mut connection =
+            connection.map_err(|error| io::Error::other(tls_error(&error, &peer)))?;
+        connection.set_buffer_limit(Some(UNSENT_MAX));
+        Ok(Self { connection, peer, problem: None, has_ended: false, has_decrypted: false })
+    }
+
+    pub(super) fn is_handshaking(&self) -> bool {
+        self.connection.is_handshaking()
+    }
+
+    pub(super) fn has_decrypted(&self) -> bool {
+        self.has_decrypted
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.connection.wants_write()
+    }
+
+    /// Reads from the socket once, and decrypts. Returns whether the socket is drained.
+    pub(super) fn receive(&mut self, socket: &mut Socket) -> io::Result<bool> {
+        let mut watched = Watched::new(socket, &mut self.peer);
+        let count = self.connection.read_tls(&mut watched)?;
+        let is_drained = watched.is_drained;
+        let processed = self.connection.process_new_packets();
+        self.peer.is_negotiated = self.connection.protocol_version().is_some();
+        match processed {
+            Ok(state) => {
+                self.has_ended = count == 0 || state.peer_has_closed();
+                self.has_decrypted = self.has_ended || state.plaintext_bytes_to_read() > 0;
+            }
+            Err(error) => {
+                self.problem = Some(tls_error(&error, &self.peer));
+                (self.has_ended, self.has_decrypted) = (true, true);
+            }
+        }
+        if self.has_ended && self.is_handshaking() {
+            return Err(self.end());
+        }
+        Ok(is_drained)
+    }
+
+    /// Reads decrypted bytes. If there are none, reads from the socket once.
+    pub(super) fn read(&mut self, socket: &mut Socket, buffer: &mut [u8]) -> io::Result<Received> {
+        let is_drained = !self.has_decrypted && self.receive(socket)?;
+        if !self.has_decrypted {
+            return Ok(Received::Bytes { count: 0, is_drained });
+        }
+        match self.connection.reader().read(buffer) {
+            Ok(0) => Ok(Received::End),
+            Ok(count) => {
+                // A full buffer may have left some.
+                self.has_decrypted = count == buffer.len() || self.has_ended;
+                Ok(Received::Bytes { count, is_drained: is_drained && !self.has_decrypted })
+            }
+            Err(error) if self.problem.is_some() || error.kind() == ErrorKind::UnexpectedEof => {
+                Err(self.end())
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.has_decrypted = false;
+                Ok(Received::Bytes { count: 0, is_drained })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Encrypts as many of these bytes as there is room for, and sends what the socket takes.
+    pub(super) fn write(&mut self, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.connection.writer().write(bytes)?;
+        match self.flush(socket) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock && count > 0 => Ok(count),
+            result => result.map(|()| count),
+        }
+    }
+
+    /// Sends what is encrypted. If the peer has closed, it may have said why: then that is the
+    /// error.
+    pub(super) fn flush(&mut self, socket: &mut Socket) -> io::Result<()> {
+        while self.connection.wants_write() {
+            let error = match self.connection.write_tls(&mut Gathering(socket)) {
+                Ok(0) => ErrorKind::WriteZero.into(),
+                Ok(_) => continue,
+                Err(error) => error,
+            };
+            let is_passing = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
+            if is_passing {
+                return Err(error);
+            }
+            let _ = self.receive(socket);
+            return Err(if self.problem.is_some() { self.end() } else { error });
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that this is the end, or why, if the socket takes it at once.
+    pub(super) fn finish(&mut self, socket: &mut Socket) {
+        if self.problem.is_none() {
+            if self.is_handshaking() {
+                return;
+            }
+            self.connection.send_close_notify();
+        }
+        // The connection is closed in any case.
+        let _ = self.flush(socket);
+    }
+
+    /// The error for a stream that has ended in disorder.
+    fn end(&self) -> io::Error {
+        match &self.problem {
+            Some(problem) => io::Error::other(problem.clone()),
+            None => cut_off(&self.peer, self.is_handshaking()),
+        }
+    }
+}
+
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(all(test, target_os = "linux"))]
+mod tests;

@@ -1,0 +1,183 @@
+//! What servers report about themselves when they are asked: how they keep their data, how much
+//! memory they have, and their role.
+//!
+//! No answer decides anything about locks. A question that a server does not understand, or that
+//! the user may not ask, leaves its field `None`.
+
+use super::identity::info_field;
+use super::server_error::presentable;
+use super::server_facts::{ClockReading, Fsync, Memory, Persistence, Role};
+use super::warning::Host;
+use crate::clock::Time;
+use crate::engine::Question;
+use crate::resp::{Elements, Reply};
+
+/// The answer to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is one for each question")]
+pub enum Finding {
+    /// To [`Question::Memory`].
+    Memory(Memory),
+    /// To [`Question::Persistence`]: is there an append-only file?
+    AppendOnly(Option<bool>),
+    /// To [`Question::Replication`].
+    Role(Option<Role>),
+    /// To [`Question::Cluster`]: is it a node of one?
+    Cluster(Option<bool>),
+    /// To [`Question::Fsync`].
+    Fsync(Option<Fsync>),
+    /// To [`Question::Snapshots`]: are there any?
+    Snapshots(Option<bool>),
+    /// To [`Question::Time`]: microseconds since 1970.
+    Time(Option<u64>),
+}
+
+impl Finding {
+    /// The server does not answer this question.
+    #[must_use]
+    pub fn unknown(question: Question) -> Self {
+        match question {
+            Question::Memory => Self::Memory(Memory::default()),
+            Question::Persistence => Self::AppendOnly(None),
+            Question::Replication => Self::Role(None),
+            Question::Cluster => Self::Cluster(None),
+            Question::Fsync => Self::Fsync(None),
+            Question::Snapshots => Self::Snapshots(None),
+            Question::Time => Self::Time(None),
+        }
+    }
+
+    /// Reads the answer to this question. `None` if it is an answer to another command.
+    pub(super) fn read(
+        question: Question,
+        reply: &Reply<'_>,
+        secret: Option<&[u8]>,
+    ) -> Option<Self> {
+        let setting = |name| match reply {
+            Reply::Map(list) | Reply::Array(list) => setting(list, name),
+            _ => None,
+        };
+        Some(match (question, reply) {
+            (Question::Fsync, _) => Self::Fsync(setting("appendfsync")?.and_then(fsync)),
+            (Question::Snapshots, _) => {
+                Self::Snapshots(setting("save")?.map(|points| !points.is_empty()))
+            }
+            (Question::Time, Reply::Array(list)) => Self::Time(Some(time(list)?)),
+            (Question::Time, _) => return None,
+            (_, Reply::Bulk(text) | Reply::Verbatim { text, .. }) => {
+                Self::of_info(question, &String::from_utf8_lossy(text), secret)
+            }
+            _ => return None,
+        })
+    }
+
+    fn of_info(question: Question, info: &str, secret: Option<&[u8]>) -> Self {
+        let number = |name| info_field(info, name).and_then(|text| text.parse::<u64>().ok());
+        let flag = |name| number(name).map(|number| number != 0);
+        match question {
+            Question::Memory => {
+                // The buffers for replicas and for the append-only file do not count.
+                let not_counted = number("mem_not_counted_for_evict").unwrap_or(0);
+                let policy = info_field(info, "maxmemory_policy");
+                Self::Memory(Memory {
+                    used: number("used_memory").map(|used| used.saturating_sub(not_counted)),
+                    max: number("maxmemory"),
+                    policy: policy.map(|policy| presentable(policy.as_bytes(), secret)),
+                })
+            }
+            Question::Persistence => Self::AppendOnly(flag("aof_enabled")),
+            Question::Replication => {
+                let replicas = number("connected_slaves").and_then(|it| u32::try_from(it).ok());
+                Self::Role(match info_field(info, "role") {
+                    Some("master") => Some(Role::Master { replicas: replicas.unwrap_or(0) }),
+                    Some("slave" | "replica") => Some(Role::Replica),
+                    _ => None,
+                })
+            }
+            Question::Cluster => Self::Cluster(flag("cluster_enabled")),
+            Question::Fsync | Question::Snapshots | Question::Time => Self::unknown(question),
+        }
+    }
+}
+
+/// The value of a setting in the answer to `CONFIG GET`. `Some(None)` if the server has no such
+/// setting, and `None` if this is no such answer.
+fn setting<'a>(list: &Elements<'a>, name: &str) -> Option<Option<&'a [u8]>> {
+    let mut elements = list.iter();
+    match (elements.next(), elements.next(), elements.next()) {
+        (None, None, None) => Some(None),
+        (Some(Reply::Bulk(found)), Some(Reply::Bulk(value)), None) => {
+            found.eq_ignore_ascii_case(name.as_bytes()).then_some(Some(value))
+        }
+        _ => None,
+    }
+}
+
+fn fsync(value: &[u8]) -> Option<Fsync> {
+    match value {
+        b"always" => Some(Fsync::Always),
+        b"everysec" => Some(Fsync::EverySecond),
+        b"no" => Some(Fsync::Never),
+        _ => None,
+    }
+}
+
+/// The answer to `TIME`: seconds since 1970, and microseconds.
+fn time(list: &Elements<'_>) -> Option<u64> {
+    let mut elements = list.iter();
+    let mut number = || match elements.next() {
+        Some(Reply::Bulk(digits)) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+        _ => None,
+    };
+    let (seconds, micros) = (number()?, number()?);
+    let is_whole = elements.next().is_none() && micros < 1_000_000;
+    seconds.checked_mul(1_000_000)?.checked_add(micros).filter(|_| is_whole)
+}
+
+/// The answers of one server, on one connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Examination {
+    pub(super) persistence: Persistence,
+    pub(super) memory: Memory,
+    pub(super) role: Option<Role>,
+    pub(super) is_cluster: Option<bool>,
+    pub(super) clock: Option<ClockReading>,
+    /// The machine on which it runs, as the connection shows it.
+    pub(super) host: Option<Host>,
+    /// What the server does not understand, or the user may not ask. It is not asked again: the
+    /// server may log each refusal, and the command after an error needs a proof of the order.
+    refused: Vec<Question>,
+}
+
+impl Examination {
+    /// The questions that are worth asking.
+    pub(super) fn questions(&self) -> Vec<Question> {
+        Question::ALL.into_iter().filter(|question| !self.refused.contains(question)).collect()
+    }
+
+    /// Notes an answer. The server got the question and answered it between these two times.
+    pub(super) fn note(&mut self, finding: Finding, between: (Time, Time)) {
+        match finding {
+            Finding::Memory(memory) => self.memory = memory,
+            Finding::AppendOnly(is_on) => self.persistence.append_only = is_on,
+            Finding::Role(role) => self.role = role,
+            Finding::Cluster(is_cluster) => self.is_cluster = is_cluster,
+            Finding::Fsync(fsync) => self.persistence.fsync = fsync,
+            Finding::Snapshots(are_made) => self.persistence.snapshots = are_made,
+            Finding::Time(micros) => {
+                self.clock = micros.map(|micros| ClockReading { micros, between });
+            }
+        }
+    }
+
+    /// Notes that the server will not answer.
+    pub(super) fn refuse(&mut self, question: Question, between: (Time, Time)) {
+        if !self.refused.contains(&question) {
+            self.refused.push(question);
+        }
+        self.note(Finding::unknown(question), between);
+    }
+}
+
+#[cfg(test)]
+mod tests;

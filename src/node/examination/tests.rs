@@ -1,0 +1,136 @@
+//! Tests of the answers, as servers of several versions give them.
+
+use super::*;
+use crate::node::server_facts::CrashLoss;
+use crate::resp::decode;
+use std::time::Duration;
+
+fn read(question: Question, bytes: &[u8]) -> Option<Finding> {
+    let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
+    Finding::read(question, &reply, None)
+}
+
+fn bulk(text: &str) -> Vec<u8> {
+    format!("${}\r\n{text}\r\n", text.len()).into_bytes()
+}
+
+fn memory(used: u64, max: u64, policy: &str) -> Finding {
+    let policy = Some(policy.to_owned());
+    Finding::Memory(Memory { used: Some(used), max: Some(max), policy })
+}
+
+#[test]
+fn sections_of_info_are_read_as_several_versions_write_them() {
+    let long = "# Memory\r\nused_memory:5000\r\nmaxmemory:9000\r\nmaxmemory_policy:allkeys-lru\r\n\
+                mem_not_counted_for_evict:1000\r\n";
+    let short = "# Memory\r\nused_memory:5000\r\nused_memory_human:5K\r\n"; // Redis 2.6
+    let only_used = Memory { used: Some(5000), ..Memory::default() };
+    let table = [
+        (Question::Memory, long, memory(4000, 9000, "allkeys-lru")),
+        (Question::Memory, short, Finding::Memory(only_used)),
+        (Question::Memory, "", Finding::Memory(Memory::default())),
+        (Question::Memory, "maxmemory:-1\r\n", Finding::Memory(Memory::default())),
+        (Question::Persistence, "aof_enabled:1\r\n", Finding::AppendOnly(Some(true))),
+        (Question::Persistence, "aof_enabled:0\n", Finding::AppendOnly(Some(false))),
+        (Question::Persistence, "loading:0\r\n", Finding::AppendOnly(None)),
+        (
+            Question::Replication,
+            "role:master\r\nconnected_slaves:2\r\nslave0:ip=::1\r\n",
+            Finding::Role(Some(Role::Master { replicas: 2 })),
+        ),
+        (Question::Replication, "role:slave\r\n", Finding::Role(Some(Role::Replica))),
+        (Question::Replication, "role:sentinel\r\n", Finding::Role(None)),
+        (Question::Cluster, "# Cluster\r\ncluster_enabled:1\r\n", Finding::Cluster(Some(true))),
+        (Question::Cluster, "cluster_enabled:0\r\n", Finding::Cluster(Some(false))),
+        (Question::Cluster, "", Finding::Cluster(None)), // Redis 2.6
+    ];
+    for (question, text, found) in table {
+        assert_eq!(read(question, &bulk(text)), Some(found.clone()), "{text:?}");
+        let verbatim = format!("={}\r\ntxt:{text}\r\n", text.len() + 4);
+        assert_eq!(read(question, verbatim.as_bytes()), Some(found), "{text:?}");
+    }
+}
+
+#[test]
+fn settings_are_read_in_both_versions_of_the_protocol() {
+    let both = |name: &str, value: &str| {
+        let pair = [bulk(name), bulk(value)].concat();
+        [[&b"*2\r\n"[..], &pair].concat(), [&b"%1\r\n"[..], &pair].concat()]
+    };
+    let table = [
+        ("always", Some(Fsync::Always)),
+        ("everysec", Some(Fsync::EverySecond)),
+        ("no", Some(Fsync::Never)),
+        ("sometimes", None),
+    ];
+    for (value, fsync) in table {
+        for bytes in both("appendfsync", value) {
+            assert_eq!(read(Question::Fsync, &bytes), Some(Finding::Fsync(fsync)));
+        }
+    }
+    for (value, are_made) in [("", false), ("3600 1 300 100", true)] {
+        for bytes in both("SAVE", value) {
+            assert_eq!(read(Question::Snapshots, &bytes), Some(Finding::Snapshots(Some(are_made))));
+        }
+    }
+    for none in [&b"*0\r\n"[..], b"%0\r\n"] {
+        assert_eq!(read(Question::Fsync, none), Some(Finding::Fsync(None)));
+    }
+}
+
+#[test]
+fn an_answer_to_another_command_is_none_to_a_question() {
+    let pair = [&b"*2\r\n"[..], &bulk("save"), &bulk("")].concat();
+    let time: &[u8] = b"*2\r\n$2\r\n17\r\n$1\r\n5\r\n";
+    let info = bulk("aof_enabled:1\r\n");
+    let strange: [&[u8]; 5] =
+        [b"+OK\r\n", b"+PONG\r\n", b":1\r\n", b"_\r\n", b"*3\r\n:1\r\n:2\r\n:3\r\n"];
+    for question in Question::ALL {
+        for bytes in strange {
+            assert_eq!(read(question, bytes), None, "{question:?}");
+        }
+        let is_time = question == Question::Time;
+        assert_eq!(read(question, time).is_some(), is_time, "{question:?}");
+        let is_save = question == Question::Snapshots;
+        assert_eq!(read(question, &pair).is_some(), is_save, "{question:?}");
+        let is_info = !matches!(question, Question::Fsync | Question::Snapshots) && !is_time;
+        assert_eq!(read(question, &info).is_some(), is_info, "{question:?}");
+    }
+    for time in ["*1\r\n$1\r\n5\r\n", "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n", "*2\r\n:5\r\n:5\r\n"] {
+        assert_eq!(read(Question::Time, time.as_bytes()), None, "{time:?}");
+    }
+}
+
+#[test]
+fn the_clock_difference_is_taken_in_the_middle_of_the_round_trip() {
+    let at = Time::from_millis;
+    let reading = |micros| ClockReading { micros, between: (at(100), at(104)) };
+    // At 110 ms, the wall clock shows 5 s. So it showed 4.992 s in the middle, at 102 ms.
+    let difference = |micros| reading(micros).difference(at(110), 5_000_000);
+    let (same, ahead, behind) =
+        (difference(4_992_000), difference(5_992_000), difference(4_991_000));
+    assert_eq!((same.by, same.error), (Duration::ZERO, Duration::from_millis(2)));
+    assert_eq!((ahead.by, ahead.is_ahead), (Duration::from_secs(1), true));
+    assert_eq!((behind.by, behind.is_ahead), (Duration::from_millis(1), false));
+    assert_eq!(ahead.to_string(), "1.0s (±2.0ms) ahead");
+    assert_eq!(behind.to_string(), "no difference (±2.0ms)");
+}
+
+#[test]
+fn a_crash_costs_what_the_settings_say() {
+    let loss =
+        |append_only, fsync, snapshots| Persistence { append_only, fsync, snapshots }.crash_loss();
+    let table = [
+        (Some(true), Some(Fsync::Always), Some(false), Some(CrashLoss::Nothing)),
+        (Some(true), Some(Fsync::EverySecond), Some(true), Some(CrashLoss::LastSeconds)),
+        (Some(true), Some(Fsync::Never), None, Some(CrashLoss::Unwritten)),
+        (Some(true), None, Some(true), None),
+        (Some(false), Some(Fsync::Always), Some(true), Some(CrashLoss::SinceSnapshot)),
+        (Some(false), None, None, Some(CrashLoss::SinceSnapshot)),
+        (Some(false), None, Some(false), Some(CrashLoss::Everything)),
+        (None, Some(Fsync::Always), Some(true), None),
+    ];
+    for (append_only, fsync, snapshots, lost) in table {
+        assert_eq!(loss(append_only, fsync, snapshots), lost, "{append_only:?} {fsync:?}");
+    }
+}

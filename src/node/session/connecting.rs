@@ -1,0 +1,81 @@
+//! Connecting: from the first phase to the greeting, within one time limit.
+
+use super::least_uptime::LeastUptime;
+use super::{Session, State};
+use crate::clock::Time;
+use crate::node::command::KnownScripts;
+use crate::node::examination::Examination;
+use crate::node::handshake::Handshake;
+use crate::node::identity::Identity;
+use crate::node::node_error::Phase;
+use crate::node::session::reply_order::ReplyOrder;
+use crate::resp::Decoder;
+
+impl Session {
+    /// Is something waiting for a connection, and is the pause since the last attempt over?
+    #[must_use]
+    pub fn wants_connection(&self, now: Time) -> bool {
+        let State::Down { retry_at } = self.state else { return false };
+        now >= retry_at && !(self.waiting.is_empty() && self.pending_releases.is_empty())
+    }
+
+    /// Is there no connection, and none being made? Then the socket must be closed.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        matches!(self.state, State::Down { .. })
+    }
+
+    /// A connection is being made. `phase` is the step that it waits for.
+    pub fn connecting(&mut self, now: Time, phase: Phase) {
+        let since = match self.state {
+            State::Connecting { since, .. } => {
+                self.step_done(now);
+                since
+            }
+            // The time limit counts from the first phase.
+            _ => {
+                self.connects_until = now.after(self.options.connect_timeout);
+                now
+            }
+        };
+        self.state = State::Connecting { since, phase };
+    }
+
+    /// The connection is established. The greeting is in the output.
+    pub fn connected(&mut self, now: Time) {
+        debug_assert!(
+            self.flight.is_empty() && self.input.is_empty(),
+            "a new connection starts empty"
+        );
+        self.step_done(now);
+        self.decoder = Decoder::new();
+        self.scripts = KnownScripts::default();
+        self.bells = std::mem::take(&mut self.bells).after();
+        self.reply_order = ReplyOrder::default();
+        self.examination = Examination::default();
+        let (credentials, former) = (&self.options.credentials, self.former.clone());
+        let handshake = Handshake::begin(credentials, former, self.flight.output_mut());
+        self.state = State::Greeting { since: now, handshake };
+    }
+
+    /// A step of the attempt to connect is done. If the time for the attempt has passed meanwhile,
+    /// no thread drove the connections then, and the time begins again: otherwise a client that
+    /// is seldom used would never reach a node that takes several of its calls to connect.
+    pub(super) fn step_done(&mut self, now: Time) {
+        if now >= self.connects_until {
+            self.connects_until = now.after(self.options.connect_timeout);
+        }
+    }
+
+    /// The greeting was answered.
+    pub(super) fn greeted(&mut self, now: Time, identity: Identity) {
+        let heard_at = self.answered_at.max(self.least_uptime.greeted_at);
+        self.least_uptime = LeastUptime::of(now, &identity, self.identity.as_ref(), heard_at);
+        // A server that reports no `run_id` is assumed to be the same as before.
+        let before = self.identity.take().and_then(|identity| identity.run_id);
+        self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
+        self.has_greeted = true;
+        self.problem = None;
+        self.state = State::Ready;
+    }
+}

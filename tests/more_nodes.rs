@@ -1,0 +1,111 @@
+//! Programs that are moved from one server to three, while others still use the old list: what
+//! `src/guide/one_server.md` says is safe, and what it says is not.
+
+use crate::support;
+
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use redlatch::{LockClient, LockGuard, Released};
+use support::fencing::{AHEAD, fenced, set_counter, token};
+use support::locks::{LONG, with_long_timeout};
+use support::redis::Server;
+use support::servers::Servers;
+
+/// A client whose list has the first `count` servers, of which it reaches those whose bit is set.
+fn client(servers: &Servers, count: usize, reached: u32) -> LockClient {
+    let url = |(index, server): (usize, &Server)| match reached >> index & 1 {
+        // Nothing listens there.
+        0 => format!("redis://127.0.0.1:{}", index + 1),
+        _ => server.url(),
+    };
+    let urls: Vec<_> = servers.iter().take(count).enumerate().map(url).collect();
+    with_long_timeout(urls).wait_for_all(true).build().expect("the settings are good")
+}
+
+/// A kind of lock that excludes all others.
+type Take = fn(&LockClient) -> Option<LockGuard>;
+
+fn whole(client: &LockClient) -> Option<LockGuard> {
+    client.try_lock("moved", LONG).unwrap_or(None)
+}
+
+fn reader(client: &LockClient) -> Option<LockGuard> {
+    client.request("moved").ttl(LONG).shared().try_lock().unwrap_or(None)
+}
+
+fn permit(client: &LockClient) -> Option<LockGuard> {
+    client.request("moved").ttl(LONG).permits(1).try_lock().unwrap_or(None)
+}
+
+/// With a list of `before` servers, and with one of `after`: in how many cases can a client of the
+/// first list acquire a lock, and in how many of them a client of the second list as well? The
+/// cases are all combinations of servers that the clients reach.
+fn cases(servers: &Servers, (before, after): (usize, usize), take: (Take, Take)) -> (u32, u32) {
+    let (mut taken, mut taken_twice) = (0, 0);
+    for reached in 0..1 << before {
+        let holder = client(servers, before, reached);
+        for also_reached in 0..1 << after {
+            let Some(guard) = take.0(&holder) else { continue };
+            taken += 1;
+            let second = take.1(&client(servers, after, also_reached));
+            taken_twice += u32::from(second.is_some());
+            drop(second);
+            assert_eq!(guard.release(), Ok(Released::InTime));
+        }
+    }
+    (taken, taken_twice)
+}
+
+#[test]
+fn lists_that_differ_by_one_server_exclude_each_other_whatever_each_client_reaches() {
+    let servers = Servers::start(3);
+    for kinds in
+        [(whole as Take, whole as Take), (whole, reader), (reader, whole), (permit, permit)]
+    {
+        // Holders: with one server, if it is reached; with two, if both are; with three, if two
+        // are, which are four cases of eight. Each against all cases of the others.
+        assert_eq!(cases(&servers, (1, 2), kinds), (4, 0));
+        assert_eq!(cases(&servers, (2, 1), kinds), (2, 0));
+        assert_eq!(cases(&servers, (2, 3), kinds), (8, 0));
+        assert_eq!(cases(&servers, (3, 2), kinds), (16, 0));
+    }
+}
+
+#[test]
+fn lists_that_differ_by_two_servers_do_not_exclude_each_other() {
+    let servers = Servers::start(3);
+    // The three cases in which the second client reaches both new servers and the old one, or not.
+    assert_eq!(cases(&servers, (1, 3), (whole, whole)), (8, 2));
+}
+
+#[test]
+fn nothing_happens_twice_while_programs_move_from_one_server_to_three() {
+    let servers = Servers::start(3);
+    set_counter(&servers[0], "moved", &AHEAD);
+    let all = |count| client(&servers, count, 0b111);
+    let clients = [all(1), all(2), all(3)];
+    let last = Mutex::new(0);
+    // At each step, all programs of the step before the last have ended.
+    for step in [[0, 0], [0, 1], [1, 1], [1, 2], [2, 2]] {
+        thread::scope(|scope| {
+            for list in step.into_iter().chain(step) {
+                let (client, last) = (&clients[list], &last);
+                scope.spawn(move || {
+                    for _ in 0..15 {
+                        let guard = fenced(client, "moved");
+                        let mut last = last.try_lock().expect("nobody else holds the lock");
+                        assert!(token(&guard) > *last, "tokens grow across the lists");
+                        *last = token(&guard);
+                        thread::sleep(Duration::from_micros(300));
+                        assert!(guard.ensure_held().is_ok());
+                        drop(last);
+                        drop(guard);
+                    }
+                });
+            }
+        });
+    }
+    assert!(*last.lock().expect("no thread has panicked") >= AHEAD + 5 * 4 * 15);
+}

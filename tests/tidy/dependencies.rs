@@ -1,0 +1,34 @@
+//! The dependencies are few, and those of a feature are optional.
+
+use super::root;
+use std::fs;
+
+#[test]
+fn unsafe_code_is_forbidden_and_dependencies_are_few() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    let section = manifest.split("[dependencies]").nth(1).unwrap().split("\n[").next().unwrap();
+    let (optional, always): (Vec<_>, Vec<_>) = section
+        .lines()
+        .filter_map(|line| line.split_once(" = "))
+        .partition(|(_, value)| value.contains("optional = true"));
+    let names =
+        |list: &[(&str, _)]| list.iter().map(|(name, _)| name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
+    let of_the_command = ["clap", "clap_complete", "clap_mangen", "serde_json"];
+    let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
+    assert_eq!(names(&optional), [&of_the_command[..], &of_tls[..]].concat());
+    let others: Vec<&str> =
+        manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
+    // Those of each platform that are not optional. `signal-hook` is the command's.
+    let only = [("unix", "rustix"), ("target_os = \"linux\"", ""), ("windows", "socket2")];
+    let headings = only.map(|(platform, _)| format!("[target.'cfg({platform})'.dependencies]"));
+    assert_eq!(others, headings);
+    for (heading, (_, name)) in headings.iter().zip(only) {
+        let there = manifest.split(heading).nth(1).unwrap().split("\n[").next().unwrap();
+        let lines = there.lines().filter(|line| !line.starts_with('#'));
+        let needed = lines.filter(|line| !line.contains("optional = true"));
+        let needed = needed.filter_map(|line| line.split_once(" = ")).map(|(name, _)| name);
+        assert_eq!(needed.collect::<String>(), name, "{there}");
+    }
+}
