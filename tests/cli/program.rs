@@ -1,5 +1,6 @@
 //! Starts the command `redlatch` and waits for it.
 
+use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
@@ -45,6 +46,15 @@ impl From<Output> for Ended {
 #[track_caller]
 pub(crate) fn end(command: &mut Command) -> Ended {
     command.output().expect("the command starts").into()
+}
+
+/// The only child of a process, which its main thread has started. Linux tells.
+#[track_caller]
+pub(crate) fn child_of(parent: Pid) -> Pid {
+    let parent = parent.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.expect("it runs");
+    Pid::from_raw(children.trim().parse().expect("one number")).expect("not zero")
 }
 
 /// A process that is killed with its test.

@@ -4,12 +4,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Running, end, redlatch};
+use super::program::{Running, child_of, end, redlatch};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
 
 /// Writes the name of each signal that it gets. It ends by SIGKILL only.
 const LOOP: &str = "for s in INT TERM HUP QUIT USR1 USR2; do trap \"echo $s\" $s; done; \
@@ -35,8 +35,7 @@ fn signals_are_passed_on_once_and_the_command_decides() {
         running.await_line(name);
     }
     assert_eq!(holders(&servers, "name"), 1, "it still has the lock");
-    let ended = end(Command::new("pkill").args(["-KILL", "-P", &running.0.id().to_string()]));
-    assert_eq!(ended.code, 0);
+    kill_process(child_of(Pid::from_child(&running.0)), Signal::KILL).expect("it runs");
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""), "no signal came twice");
     await_keys(&servers, &[]);
@@ -68,8 +67,7 @@ fn a_signal_to_the_whole_group_arrives_once() {
         kill_process_group(group, signal).expect("it is our group");
         running.await_line(name);
     }
-    let ended = end(Command::new("pkill").args(["-KILL", "-P", &running.0.id().to_string()]));
-    assert_eq!(ended.code, 0);
+    kill_process(child_of(Pid::from_child(&running.0)), Signal::KILL).expect("it runs");
     assert_eq!(running.end().stdout, "", "no signal came twice");
 }
 

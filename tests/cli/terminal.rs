@@ -4,10 +4,11 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use super::program::Running;
+use super::program::{Running, child_of};
 use super::support::locks::{LONG, all_nodes_client, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
@@ -58,21 +59,14 @@ fn a_key_that_interrupts_reaches_the_command_once_and_it_decides() {
         running.await_line(text);
     }
     // What came twice would come before this.
-    let redlatch = child_of(running.0.id());
-    rustix::process::kill_process(redlatch, rustix::process::Signal::TERM).expect("it runs");
+    let redlatch = child_of(Pid::from_child(&running.0));
+    kill_process(redlatch, Signal::TERM).expect("it runs");
     running.await_line("TERM\r");
-    let command = child_of(u32::try_from(redlatch.as_raw_nonzero().get()).expect("a number"));
-    rustix::process::kill_process(command, rustix::process::Signal::KILL).expect("it runs");
+    let command = child_of(redlatch);
+    kill_process(command, Signal::KILL).expect("it runs");
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""));
     await_keys(&servers, &[]);
-}
-
-fn child_of(pid: u32) -> rustix::process::Pid {
-    let found = Command::new("pgrep").args(["-P", &pid.to_string()]).output().expect("pgrep runs");
-    let text = String::from_utf8(found.stdout).expect("text");
-    let number = text.trim().parse().expect("one process");
-    rustix::process::Pid::from_raw(number).expect("not zero")
 }
 
 #[test]
