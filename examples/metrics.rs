@@ -7,6 +7,9 @@
 //! Three embedded nodes, a few threads that want the same locks, and a node that goes and comes
 //! back. At the end it prints the metrics, in Prometheus' text format. Counters and histograms are
 //! atomics: handling an event allocates nothing and takes no mutex.
+//!
+//! This needs no other crate. A program that uses the crate `metrics` has all this, and more, by
+//! `Builder::metrics`.
 
 use redlatch::embedded::Nodes;
 use redlatch::{Event, LockClient};
@@ -153,8 +156,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let counting = Arc::clone(&metrics);
     let client = LockClient::builder().nodes(nodes.urls()).on_event(move |event| {
         counting.count(event);
-        // Frequent events are left out of the log. With the crate `tracing` this would be, say,
-        //     tracing::warn!(event = event.name(), "{event}")
+        // Frequent events are left out of the log. With the crate `tracing`, `Builder::tracing`
+        // gives each a level.
         if matches!(event, Event::NodeUp { .. } | Event::NodeDown { .. } | Event::Lost { .. }) {
             eprintln!("{event}");
         }

@@ -2,6 +2,7 @@
 
 mod check;
 mod connections;
+mod events;
 mod names;
 mod nodes;
 mod threads;
@@ -10,11 +11,12 @@ mod tls;
 mod waiting;
 
 use crate::engine::{Rules, Ttl};
-use crate::event::{Event, Listener};
+use crate::event::Listener;
 use crate::net::{ConnectOptions, TlsTarget};
 use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
 use connections::ConnectionSettings;
+use events::EventSettings;
 pub(crate) use names::{KEY_MAX, is_reserved};
 use nodes::NodeSource;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ pub struct Builder {
     waiter_lease: Option<Duration>,
     fencing_expiry: Option<Duration>,
     connections: ConnectionSettings,
-    listener: Option<Listener>,
+    events: EventSettings,
     #[cfg(feature = "tls")]
     tls: TlsSettings,
 }
@@ -100,7 +102,7 @@ impl Builder {
             waiter_lease: None,
             fencing_expiry: None,
             connections: ConnectionSettings::default(),
-            listener: None,
+            events: EventSettings::default(),
             #[cfg(feature = "tls")]
             tls: TlsSettings::default(),
         }
@@ -236,36 +238,6 @@ impl Builder {
     /// not locked any more.
     pub fn fencing_expiry(mut self, expiry: Duration) -> Self {
         self.fencing_expiry = Some(expiry);
-        self
-    }
-
-    /// Calls `callback` with each [`Event`]: for counters, histograms and logs. By default there is
-    /// no callback, and then events cost nothing. If it is set more than once, the last callback
-    /// counts.
-    ///
-    /// It is called in the thread whose call caused the event, before that call returns, so it
-    /// should not take long. Changes of nodes are noticed by any thread that reads from them, and
-    /// reported by a thread that is done with that. Events of locks that are [kept
-    /// alive](crate::LockRequest::keep_alive), and of nodes that an automatic extension finds
-    /// changed, are reported when they happen, in their order, by the notifier's thread. That
-    /// thread also calls the callbacks of [`on_lost`](crate::LockGuard::on_lost), one after
-    /// another; while one of them blocks, up to 16,384 automatic extensions wait to be reported,
-    /// and further ones are left out, but no loss is. Without such locks, nothing is reported while
-    /// no call is made.
-    ///
-    /// The callback may use this client. Its own calls emit no events, and they ask the nodes
-    /// without waiting in the client's wait queues. While it is called for
-    /// [`Event::Acquired`], that lock is held. While it is called for [`Event::Queued`], the call
-    /// does not renew its place in the nodes' [queue](Self::queue). So a callback that then waits
-    /// for the same lock waits until that place expires ([`waiter_lease`](Self::waiter_lease)), and
-    /// one that takes longer than that costs the call its place. A callback that owns a clone of
-    /// its own client keeps the client from ever being dropped; give it a
-    /// [`Weak`](std::sync::Weak) reference.
-    ///
-    /// If it panics, so does the call, and a lock that the call had just acquired is released;
-    /// except that dropping a guard never panics, and that threads of the client go on.
-    pub fn on_event(mut self, callback: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
-        self.listener = Some(Listener::new(Arc::new(callback)));
         self
     }
 }

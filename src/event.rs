@@ -21,7 +21,7 @@ mod listener;
 mod text;
 
 pub use attempt_outcome::AttemptOutcome;
-pub(crate) use listener::Listener;
+pub(crate) use listener::{Callback, Listener};
 
 use crate::error::{ExtendError, LockError, LockLost};
 use crate::name::Name;

@@ -7,6 +7,7 @@
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
 //! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
+//! | [`monitoring`] | Which logs and metrics are there, and what should I watch? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
 //! | [`errors`] | What does an error mean, and what do I do? |
 //! | [`performance`] | How fast is it, and what limits it? |
@@ -29,6 +30,9 @@ pub mod settings {}
 
 #[doc = include_str!("guide/command.md")]
 pub mod command {}
+
+#[doc = include_str!("guide/monitoring.md")]
+pub mod monitoring {}
 
 #[doc = include_str!("guide/one_server.md")]
 pub mod one_server {}

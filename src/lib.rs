@@ -39,7 +39,7 @@
 //! | at most `n` holders at a time, each with a number | [`LockRequest::permits`] |
 //! | run a job on one of several machines | [`LockGuard::leave`], [`LockRequest::hold_at_least`] |
 //! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
-//! | collect metrics, write logs | [`Builder::on_event`], [`Event`] |
+//! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
@@ -97,6 +97,8 @@
 //! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
+//! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |
+//! | `metrics` | [`Builder::metrics`]: metrics, see [`guide::monitoring`] | off |
 //!
 //! # Platforms
 //!
@@ -117,6 +119,8 @@
 // docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod bridge;
 mod callback;
 mod client;
 mod clock;

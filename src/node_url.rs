@@ -165,7 +165,7 @@ impl fmt::Display for NodeUrl {
             Address::Tcp { host, port } => {
                 write!(f, "{}:{port}/{database}", host::in_url(host))?;
                 match &self.server_name {
-                    Some(name) if name != host::without_dot(host) => {
+                    Some(name) if name != host::certified(host) => {
                         write!(f, "?server_name={}", percent::encode(name.as_bytes(), b":"))
                     }
                     _ => Ok(()),
@@ -246,7 +246,7 @@ fn parse_tcp(rest: &str, is_tls: bool) -> Result<NodeUrl, NodeUrlErrorKind> {
     let known: &[_] = if is_tls { &["db", "server_name"] } else { &["db"] };
     options.query(query, known)?;
     if is_tls && options.server_name.is_none() {
-        options.server_name = Some(host::without_dot(&host).to_owned());
+        options.server_name = Some(host::certified(&host).to_owned());
     }
     options.url(Address::Tcp { host, port })
 }

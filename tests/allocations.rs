@@ -105,3 +105,13 @@ fn a_listener_costs_no_allocation() {
         assert!(events.load(Ordering::Relaxed) - before >= 30_000, "an attempt, a lock, its end");
     }
 }
+
+#[test]
+fn logs_and_metrics_that_nobody_wants_cost_no_allocation() {
+    let servers = Servers::start(5);
+    let client = builder(&servers).tracing().metrics().build().expect("the settings are good");
+    for (give_back, per_pair) in [(release as fn(LockGuard), RELEASED), (drop, DROPPED)] {
+        pairs(&client, b"orders:42", 2_000, give_back);
+        assert_about(&pairs(&client, b"orders:42", 10_000, give_back), per_pair * 10_000);
+    }
+}

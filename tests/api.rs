@@ -6,6 +6,7 @@
 
 mod support;
 
+mod bridges;
 mod bystanders;
 mod cancel;
 mod conformance;

@@ -108,7 +108,6 @@ fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let server = Server::start(&[]);
     let client = all_nodes_client([server.url()]);
     let _ = take(&client, "lock:before", LONG).release().unwrap();
-    // The name that every version knows.
     server.command(&["SLAVEOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
     assert!(report_texts(&no_quorum(&client))[0].starts_with("server error: READONLY"));
@@ -171,8 +170,8 @@ fn a_node_with_too_many_clients_is_reported() {
 #[test]
 fn a_node_that_is_loading_is_reported_and_waited_for() {
     support::needs!(Setting("loading-process-events-interval-bytes"));
-    let mut args = vec!["--key-load-delay", "500"];
-    args.extend(["--loading-process-events-interval-bytes", "1024"]);
+    let mut args =
+        vec!["--key-load-delay", "500", "--loading-process-events-interval-bytes", "1024"];
     if Capability::Setting("enable-debug-command").is_there() {
         args.extend(["--enable-debug-command", "yes"]);
     }
@@ -256,7 +255,7 @@ fn nodes_returns_the_status_of_each_node() {
     let program = ServerProgram::tested();
     let version = Some(program.version().to_owned());
     for (status, server) in client.nodes().iter().zip(servers.iter()) {
-        assert_eq!(*status.url, format!("{}/0", server.url()));
+        assert_eq!(*status.url, format!("{}/0", server.url().replace(":secret@", "")));
         assert!(status.is_connected && status.last_error.is_none());
         assert_eq!(status.server.as_deref(), Some(program.name()));
         assert_eq!(status.version, version);

@@ -131,7 +131,7 @@ fn only_the_core_draws_entropy() {
 
 /// The modules of the crate from the bottom up, each with those that it may import. A module
 /// imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 22] = [
+const LAYERS: [(&str, &str); 23] = [
     ("callback", ""),
     ("clock", ""),
     ("guide", ""),
@@ -148,9 +148,10 @@ const LAYERS: [(&str, &str); 22] = [
     ("inspect", "clock engine name node"),
     ("net", "clock engine node node_url"),
     ("event", "error name net node owner_process released"),
+    ("bridge", "error event name node released"),
     ("wait_queue", "clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process wait_queue"),
-    ("config", "engine error event net node_url wait_queue"),
+    ("config", "bridge engine error event net node_url wait_queue"),
     (
         "core",
         "clock config engine error event name net node node_url owner_process wait_queue watchdog",

@@ -52,7 +52,7 @@ impl Builder {
             restart_guard: self.restart_guard,
             handoff_limit: self.handoff_limit,
             fencing_expiry,
-            listener: self.listener,
+            listener: self.events.listener(),
         })
     }
 

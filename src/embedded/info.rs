@@ -73,14 +73,26 @@ const SETTINGS: [(&str, &str); 5] = [
     ("save", ""),
 ];
 
-/// `CONFIG GET setting ...`, without patterns. Like Redis, it spells a name as the caller did.
+/// `CONFIG GET setting ...`. Of patterns, it knows those with a `*` at the end. Like Redis, it
+/// spells a name as the caller did.
 pub(super) fn config_get(call: &mut Call<'_>) -> Answer {
-    let value = |name: &&[u8]| {
-        let is_its = |setting: &&(&str, &str)| name.eq_ignore_ascii_case(setting.0.as_bytes());
-        let (_, value) = SETTINGS.iter().find(is_its)?;
-        Some((OwnedReply::bulk(*name), OwnedReply::bulk(*value)))
-    };
-    Ok(OwnedReply::Map(call.args[2..].iter().filter_map(value).collect()))
+    let mut found = Vec::new();
+    for asked in &call.args[2..] {
+        let stem = asked.strip_suffix(b"*");
+        for (name, value) in SETTINGS {
+            let starts = |stem: &[u8]| {
+                let start = name.as_bytes().get(..stem.len());
+                start.is_some_and(|start| start.eq_ignore_ascii_case(stem))
+            };
+            let shown = match stem {
+                Some(stem) if starts(stem) => name.as_bytes(),
+                None if asked.eq_ignore_ascii_case(name.as_bytes()) => asked,
+                _ => continue,
+            };
+            found.push((OwnedReply::bulk(shown), OwnedReply::bulk(value)));
+        }
+    }
+    Ok(OwnedReply::Map(found))
 }
 
 /// `TIME`: seconds since 1970, and microseconds.

@@ -60,20 +60,24 @@ pub enum Question {
     Fsync,
     /// Does it write snapshots?
     Snapshots,
+    /// How much memory it may use, and what it does when there is no more: also for servers whose
+    /// answer to [`Memory`](Self::Memory) does not say so.
+    MemoryLimit,
     /// Its time of day.
     Time,
 }
 
 impl Question {
-    /// All questions, in the order in which they are asked. The answers to the last two have other
+    /// All questions, in the order in which they are asked. The answers to the last ones have other
     /// forms than those before: if an unsolicited reply shifts the answers, they do not fit.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Memory,
         Self::Persistence,
         Self::Replication,
         Self::Cluster,
         Self::Fsync,
         Self::Snapshots,
+        Self::MemoryLimit,
         Self::Time,
     ];
 }

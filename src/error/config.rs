@@ -35,7 +35,7 @@ pub enum ConfigError {
         /// Why the value is refused.
         reason: String,
     },
-    /// The [settings for TLS](crate::Builder::tls) cannot be used.
+    /// The [settings for TLS](crate::Builder#method.tls) cannot be used.
     Tls(TlsSettingsError),
     /// The operating system refused what the client needs: a poll for its sockets, or the thread
     /// that [`io_thread`](crate::Builder::io_thread) asks for.

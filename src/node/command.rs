@@ -197,6 +197,7 @@ fn words_of(question: Question) -> &'static [&'static [u8]] {
         Question::Cluster => &[b"INFO", b"cluster"],
         Question::Fsync => &[b"CONFIG", b"GET", b"appendfsync"],
         Question::Snapshots => &[b"CONFIG", b"GET", b"save"],
+        Question::MemoryLimit => &[b"CONFIG", b"GET", b"maxmemory*"],
         Question::Time => &[b"TIME"],
     }
 }

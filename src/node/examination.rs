@@ -28,6 +28,8 @@ pub enum Finding {
     Fsync(Option<Fsync>),
     /// To [`Question::Snapshots`]: are there any?
     Snapshots(Option<bool>),
+    /// To [`Question::MemoryLimit`]: a memory without use.
+    MemoryLimit(Memory),
     /// To [`Question::Time`]: microseconds since 1970.
     Time(Option<u64>),
 }
@@ -43,6 +45,7 @@ impl Finding {
             Question::Cluster => Self::Cluster(None),
             Question::Fsync => Self::Fsync(None),
             Question::Snapshots => Self::Snapshots(None),
+            Question::MemoryLimit => Self::MemoryLimit(Memory::default()),
             Question::Time => Self::Time(None),
         }
     }
@@ -57,7 +60,13 @@ impl Finding {
             Reply::Map(list) | Reply::Array(list) => setting(list, name),
             _ => None,
         };
+        let shown = |text: &[u8]| presentable(text, secret);
         Some(match (question, reply) {
+            (Question::MemoryLimit, _) => {
+                let max = setting("maxmemory")?.and_then(number);
+                let policy = setting("maxmemory-policy")?.map(shown);
+                Self::MemoryLimit(Memory { used: None, max, policy })
+            }
             (Question::Fsync, _) => Self::Fsync(setting("appendfsync")?.and_then(fsync)),
             (Question::Snapshots, _) => {
                 Self::Snapshots(setting("save")?.map(|points| !points.is_empty()))
@@ -95,22 +104,33 @@ impl Finding {
                 })
             }
             Question::Cluster => Self::Cluster(flag("cluster_enabled")),
-            Question::Fsync | Question::Snapshots | Question::Time => Self::unknown(question),
+            Question::Fsync | Question::Snapshots | Question::MemoryLimit | Question::Time => {
+                Self::unknown(question)
+            }
         }
     }
 }
 
-/// The value of a setting in the answer to `CONFIG GET`. `Some(None)` if the server has no such
-/// setting, and `None` if this is no such answer.
+/// The value of a setting in the answer to `CONFIG GET` about all settings whose names begin like
+/// this one's. `Some(None)` if the server has no such setting, and `None` if this is no such answer.
 fn setting<'a>(list: &Elements<'a>, name: &str) -> Option<Option<&'a [u8]>> {
+    let stem = name.split('-').next().unwrap_or(name).as_bytes();
+    let mut value = None;
     let mut elements = list.iter();
-    match (elements.next(), elements.next(), elements.next()) {
-        (None, None, None) => Some(None),
-        (Some(Reply::Bulk(found)), Some(Reply::Bulk(value)), None) => {
-            found.eq_ignore_ascii_case(name.as_bytes()).then_some(Some(value))
+    while let Some(found) = elements.next() {
+        let (Reply::Bulk(found), Reply::Bulk(text)) = (found, elements.next()?) else {
+            return None;
+        };
+        if !found.get(..stem.len()).is_some_and(|start| start.eq_ignore_ascii_case(stem)) {
+            return None;
         }
-        _ => None,
+        value = value.or(found.eq_ignore_ascii_case(name.as_bytes()).then_some(text));
     }
+    Some(value)
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn fsync(value: &[u8]) -> Option<Fsync> {
@@ -125,11 +145,11 @@ fn fsync(value: &[u8]) -> Option<Fsync> {
 /// The answer to `TIME`: seconds since 1970, and microseconds.
 fn time(list: &Elements<'_>) -> Option<u64> {
     let mut elements = list.iter();
-    let mut number = || match elements.next() {
-        Some(Reply::Bulk(digits)) => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
+    let mut part = || match elements.next() {
+        Some(Reply::Bulk(digits)) => number(digits),
         _ => None,
     };
-    let (seconds, micros) = (number()?, number()?);
+    let (seconds, micros) = (part()?, part()?);
     let is_whole = elements.next().is_none() && micros < 1_000_000;
     seconds.checked_mul(1_000_000)?.checked_add(micros).filter(|_| is_whole)
 }
@@ -138,7 +158,9 @@ fn time(list: &Elements<'_>) -> Option<u64> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Examination {
     pub(super) persistence: Persistence,
-    pub(super) memory: Memory,
+    memory: Memory,
+    /// As the settings say.
+    memory_limit: Memory,
     pub(super) role: Option<Role>,
     pub(super) is_cluster: Option<bool>,
     pub(super) clock: Option<ClockReading>,
@@ -150,6 +172,16 @@ pub(super) struct Examination {
 }
 
 impl Examination {
+    /// The server's memory. Servers before Redis 3.2 report its limit only among their settings.
+    pub(super) fn memory(&self) -> Memory {
+        let (memory, limit) = (&self.memory, &self.memory_limit);
+        Memory {
+            used: memory.used,
+            max: memory.max.or(limit.max),
+            policy: memory.policy.as_ref().or(limit.policy.as_ref()).cloned(),
+        }
+    }
+
     /// The questions that are worth asking.
     pub(super) fn questions(&self) -> Vec<Question> {
         Question::ALL.into_iter().filter(|question| !self.refused.contains(question)).collect()
@@ -159,6 +191,7 @@ impl Examination {
     pub(super) fn note(&mut self, finding: Finding, between: (Time, Time)) {
         match finding {
             Finding::Memory(memory) => self.memory = memory,
+            Finding::MemoryLimit(limit) => self.memory_limit = limit,
             Finding::AppendOnly(is_on) => self.persistence.append_only = is_on,
             Finding::Role(role) => self.role = role,
             Finding::Cluster(is_cluster) => self.is_cluster = is_cluster,

@@ -60,8 +60,8 @@ impl Identity {
         let info = String::from_utf8_lossy(info);
         let field = |name| info_field(&info, name).map(str::to_owned);
         let version = field("redis_version");
-        // Redict sends no `server_name`, Redis none either. Redict and Valkey answer a Redis
-        // version as well, for programs that look for one.
+        // Redis and Redict send no `server_name`. Redict and Valkey answer a Redis version as well,
+        // for programs that look for one.
         let redict = field("redict_version");
         let unnamed = if redict.is_some() { "redict" } else { "redis" };
         let whole = field("uptime_in_seconds").and_then(|seconds| seconds.parse().ok());

@@ -73,7 +73,8 @@ impl fmt::Display for CrashLoss {
     }
 }
 
-/// A server's memory, as far as it says so. Since Redis 3.2.
+/// A server's memory, as far as it says so. From `INFO memory`, or before Redis 3.2 from
+/// `CONFIG GET`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {

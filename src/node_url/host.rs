@@ -81,8 +81,14 @@ pub(super) fn server_name(text: &str) -> Option<String> {
     name.ok().map(|name| without_dot(&name).to_owned())
 }
 
+/// What a certificate of this host is valid for: the name without a dot at its end, or the address
+/// without its zone, which means something on this machine only.
+pub(super) fn certified(host: &str) -> &str {
+    without_dot(host.split_once('%').map_or(host, |(address, _)| address))
+}
+
 /// The host without the dot that marks a name as complete.
-pub(super) fn without_dot(host: &str) -> &str {
+fn without_dot(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
@@ -126,6 +132,8 @@ mod tests {
         ] {
             assert_eq!(normalize(host), Ok(normal.to_owned()), "{host}");
         }
+        assert_eq!(certified("redis.example.com."), "redis.example.com");
+        assert_eq!(certified("fe80::1%eth0"), "fe80::1");
         assert!(is_same("redis.example.com", "redis.example.com."));
         assert!(!is_same("redis.example.com", "redis.example.org"));
     }

@@ -133,16 +133,6 @@ impl Sequence {
                 Some(Compared::Errors) if real[0] == b'-' => reply[0] == b'-',
                 _ => equivalent(words, &real, &reply),
             };
-            if !is_same && std::env::var_os("ALL").is_some() {
-                eprintln!(
-                    "DIFF {} {side}| {} | {} | {}",
-                    self.name,
-                    self.history.last().unwrap().chars().take(160).collect::<String>(),
-                    real.escape_ascii(),
-                    reply.escape_ascii()
-                );
-                continue;
-            }
             if !is_same {
                 let recent = self.history.len().saturating_sub(25);
                 panic!(

@@ -15,6 +15,7 @@ use super::support::locks::{
 use super::support::proxy::{Mode, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
+use super::support::transport::{is_tls, scheme};
 
 /// The client's connections to this port that have a keepalive timer, and all of them.
 #[cfg(target_os = "linux")]
@@ -36,9 +37,9 @@ fn idle_connections_are_probed_unless_that_is_turned_off() {
     let settings = || with_long_timeout([server.url()]);
     let client = build(settings());
     let _ = take(&client, "probed", LONG).release().unwrap();
-    assert!(eventually(LIMIT, || probed(server.port()) == (1, 1)));
+    assert!(eventually(LIMIT, || probed(server.client_port()) == (1, 1)));
     let _unprobed = build(settings().tcp_keepalive(None));
-    assert!(eventually(LIMIT, || probed(server.port()) == (1, 2)));
+    assert!(eventually(LIMIT, || probed(server.client_port()) == (1, 2)));
 }
 
 #[test]
@@ -77,7 +78,8 @@ fn a_node_that_takes_several_rounds_to_connect_is_reached_and_delays_no_call() {
 fn connecting_ends_with_its_own_time_even_within_a_long_round() {
     let deaf = DeafPort::open("127.0.0.1:0");
     let minute = Duration::from_secs(60);
-    let builder = with_long_timeout([format!("redis://{}", deaf.address())]).node_timeout(minute);
+    let builder =
+        with_long_timeout([format!("{}://{}", scheme(), deaf.address())]).node_timeout(minute);
     let client = builder.connect_timeout(Duration::from_millis(100)).build().unwrap();
     let start = Instant::now();
     match client.try_lock("deaf", LONG) {
@@ -117,7 +119,10 @@ fn literal_ipv6_addresses_are_connected_to() {
     for host in hosts {
         let server = Server::start(&["--bind", &host, "--protected-mode", "no"]);
         for written in [host.clone(), host.replace('%', "%25")] {
-            let client = all_nodes_client([format!("redis://[{written}]:{}", server.port())]);
+            let mut url = server.url().replace("127.0.0.1", &format!("[{written}]"));
+            // No certificate is for an address of one link.
+            url += if is_tls() { "?server_name=localhost" } else { "" };
+            let client = all_nodes_client([url]);
             assert!(eventually(LIMIT, || can_be_acquired(&client, "ipv6")), "{written}");
         }
     }

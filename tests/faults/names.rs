@@ -20,7 +20,7 @@ use super::support::program::{end_with_parent, succeed, test_process};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::shim::Shim;
-use super::support::transport::scheme;
+use super::support::transport::{is_tls, scheme};
 
 const NAMES: &str = "REDLATCH_NAMES";
 const ROUND: Duration = Duration::from_millis(200);
@@ -180,11 +180,11 @@ fn as_a_client_of_a_name_with_a_silent_address() {
     }
     let share = Duration::from_millis(250);
     let server = Server::start(&[]);
-    let port = server.port();
+    let port = server.client_port();
     let silent = ["127.0.0.8", "127.0.0.9"];
     let _deaf = silent.map(|address| DeafPort::open(&format!("{address}:{port}")));
     look_up(0, &[silent[0], silent[1], "127.0.0.1"]);
-    let url = format!("redis://node.test:{port}");
+    let url = server.url().replace("127.0.0.1", "node.test");
     let minute = Duration::from_secs(60);
     let settings = || with_long_timeout([url.clone()]).node_timeout(minute);
     let client = settings().connect_timeout(minute).build().unwrap();
@@ -215,11 +215,12 @@ fn as_a_client_of_a_name_with_a_mute_address() {
         return;
     }
     let server = Server::start(&[]);
-    let _mute = TcpListener::bind(("127.0.0.8", server.port())).unwrap();
+    let _mute = TcpListener::bind(("127.0.0.8", server.client_port())).unwrap();
     look_up(0, &["127.0.0.8", "127.0.0.1"]);
-    let url = format!("redis://node.test:{}", server.port());
+    let url = server.url().replace("127.0.0.1", "node.test");
     let client = with_long_timeout([url]).connect_timeout(Duration::from_secs(1)).build().unwrap();
-    let silent = NodeAnswer::Failed(NodeError::TimedOut(Phase::Greeting));
+    let phase = if is_tls() { Phase::Securing } else { Phase::Greeting };
+    let silent = NodeAnswer::Failed(NodeError::TimedOut(phase));
     assert_eq!(no_quorum(&client).reports()[0].answer, silent);
     assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
     assert!(least_time_to_reconnect(&client, &server) < Duration::from_secs(1));
@@ -244,7 +245,7 @@ fn as_a_client_of_a_name_with_both_families() {
     }
     for bind in binds {
         let server = Server::start(&["--bind", bind]);
-        let client = all_nodes_client([format!("redis://node.test:{}", server.port())]);
+        let client = all_nodes_client([server.url().replace("127.0.0.1", "node.test")]);
         assert!(eventually(LIMIT, || can_be_acquired(&client, "named")));
         assert!(TcpStream::connect((bind, server.port())).is_ok());
     }

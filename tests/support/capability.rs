@@ -109,7 +109,7 @@ pub fn is_skipped(needed: &[Capability]) -> bool {
 }
 
 /// At the start of a test: skips it, with the reason, on a server that lacks one of these.
-#[allow(unused_macros, reason = "not every test binary has a test that needs anything")]
+#[allow(unused_macros, reason = "each test binary uses a part")]
 macro_rules! needs {
     ($($capability:expr),+) => {
         #[allow(unused_imports, reason = "a setting is named by its path")]

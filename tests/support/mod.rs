@@ -35,7 +35,7 @@ mod urls;
 pub mod waiters;
 mod wire;
 
-#[allow(unused_imports, reason = "not every test binary has a test that needs anything")]
+#[allow(unused_imports, reason = "each test binary uses a part")]
 pub(crate) use capability::needs;
 
 use std::thread;

@@ -1,5 +1,5 @@
-//! Real servers: processes of redis-server or of another program, each on a free loopback port
-//! with its own directory.
+//! Real servers: processes of redis-server or of another program, each on a free loopback port with
+//! its own directory.
 //!
 //! A server is ready when it replies on the Unix socket in its directory. Its port is no proof:
 //! another test's server may have taken it first.

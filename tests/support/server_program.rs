@@ -44,7 +44,7 @@ impl ServerProgram {
         let path = path.map_err(|error| error.to_string())?;
         let output = Command::new(&path).arg("--version").output();
         let output = output.map_err(|error| error.to_string())?;
-        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c97`
+        // `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=ae4d7c971a9`
         let text = String::from_utf8_lossy(&output.stdout);
         let mut words = text.split_whitespace();
         let name = words.next().unwrap_or_default().to_lowercase();

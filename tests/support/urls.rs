@@ -11,6 +11,11 @@ impl Server {
         plain.into_iter().chain(secure.into_iter().flatten()).collect()
     }
 
+    /// The port in its URL.
+    pub fn client_port(&self) -> u16 {
+        self.secure.as_ref().map_or(self.port, SecurePort::port)
+    }
+
     /// The port for TLS.
     #[track_caller]
     pub fn secure_port(&self) -> u16 {

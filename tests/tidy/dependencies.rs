@@ -17,7 +17,9 @@ fn unsafe_code_is_forbidden_and_dependencies_are_few() {
     assert_eq!(names(&always), ["crossbeam-channel", "getrandom", "mio"]);
     let of_the_command = ["clap", "clap_complete", "clap_mangen", "serde_json"];
     let of_tls = ["rustls", "rustls-native-certs", "webpki-roots"];
-    assert_eq!(names(&optional), [&of_the_command[..], &of_tls[..]].concat());
+    let of_monitoring = ["tracing", "metrics"];
+    let all = [&of_the_command[..], &of_tls[..], &of_monitoring[..]].concat();
+    assert_eq!(names(&optional), all);
     let others: Vec<&str> =
         manifest.lines().filter(|line| line.contains(".dependencies]")).collect();
     // Those of each platform that are not optional. `signal-hook` is the command's.

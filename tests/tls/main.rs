@@ -13,6 +13,8 @@ mod harness;
 mod identities;
 mod records;
 
+#[path = "../faults/connecting.rs"]
+mod connecting;
 #[path = "../faults/cuts.rs"]
 mod cuts;
 #[path = "../faults/descriptors.rs"]

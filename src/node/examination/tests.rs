@@ -79,8 +79,25 @@ fn settings_are_read_in_both_versions_of_the_protocol() {
 }
 
 #[test]
+fn the_limit_of_memory_is_read_from_the_settings_of_a_server_that_does_not_report_it() {
+    let pairs = ["maxmemory-samples", "5", "maxmemory-policy", "allkeys-lru", "maxmemory", "9000"];
+    let bytes = [b"*6\r\n".to_vec(), pairs.map(bulk).concat()].concat();
+    let limit = read(Question::MemoryLimit, &bytes).expect("an answer to the question");
+    let memory = |findings: &[Finding]| {
+        let mut examination = Examination::default();
+        findings.iter().for_each(|it| examination.note(it.clone(), (Time::ZERO, Time::ZERO)));
+        Finding::Memory(examination.memory())
+    };
+    let used = Finding::Memory(Memory { used: Some(7), ..Memory::default() });
+    assert_eq!(memory(&[used, limit.clone()]), self::memory(7, 9000, "allkeys-lru"));
+    let said = self::memory(7, 80, "noeviction");
+    assert_eq!(memory(&[limit, said.clone()]), said);
+}
+
+#[test]
 fn an_answer_to_another_command_is_none_to_a_question() {
     let pair = [&b"*2\r\n"[..], &bulk("save"), &bulk("")].concat();
+    let limit = [&b"*2\r\n"[..], &bulk("maxmemory-samples"), &bulk("5")].concat();
     let time: &[u8] = b"*2\r\n$2\r\n17\r\n$1\r\n5\r\n";
     let info = bulk("aof_enabled:1\r\n");
     let strange: [&[u8]; 5] =
@@ -91,9 +108,11 @@ fn an_answer_to_another_command_is_none_to_a_question() {
         }
         let is_time = question == Question::Time;
         assert_eq!(read(question, time).is_some(), is_time, "{question:?}");
+        let is_limit = question == Question::MemoryLimit;
+        assert_eq!(read(question, &limit).is_some(), is_limit, "{question:?}");
         let is_save = question == Question::Snapshots;
         assert_eq!(read(question, &pair).is_some(), is_save, "{question:?}");
-        let is_info = !matches!(question, Question::Fsync | Question::Snapshots) && !is_time;
+        let is_info = !matches!(question, Question::Fsync) && !(is_save || is_limit || is_time);
         assert_eq!(read(question, &info).is_some(), is_info, "{question:?}");
     }
     for time in ["*1\r\n$1\r\n5\r\n", "*2\r\n$1\r\n5\r\n$7\r\n1000000\r\n", "*2\r\n:5\r\n:5\r\n"] {

@@ -150,7 +150,7 @@ impl Session {
             round_trip,
             address: examination.host.and_then(|host| host.address),
             persistence: examination.persistence,
-            memory: examination.memory,
+            memory: examination.memory(),
             role: examination.role,
             is_cluster: examination.is_cluster,
             clock: None, // `judge` knows the time of day.

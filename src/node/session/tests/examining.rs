@@ -6,7 +6,8 @@ use crate::node::fixture::{ScriptedSession, greeting, request, ticket};
 use crate::node::server_facts::{CrashLoss, Role};
 use std::time::Duration;
 
-const QUESTIONS: [&str; 8] = ["INFO", "INFO", "INFO", "INFO", "CONFIG", "CONFIG", "TIME", "PING"];
+const QUESTIONS: [&str; 9] =
+    ["INFO", "INFO", "INFO", "INFO", "CONFIG", "CONFIG", "CONFIG", "TIME", "PING"];
 const DENIED: &str = "-NOPERM this user has no permissions to run the command\r\n";
 
 fn examination(talk: &ScriptedSession) -> Request {
@@ -31,7 +32,7 @@ fn setting(name: &str, value: &str) -> String {
     format!("%1\r\n{}{}", bulk(name), bulk(value))
 }
 
-fn answers() -> [String; 8] {
+fn answers() -> [String; 9] {
     [
         bulk("used_memory:10\r\nmaxmemory:20\r\nmaxmemory_policy:noeviction\r\n"),
         bulk("aof_enabled:1\r\n"),
@@ -39,6 +40,7 @@ fn answers() -> [String; 8] {
         bulk("cluster_enabled:0\r\n"),
         setting("appendfsync", "everysec"),
         setting("save", ""),
+        setting("maxmemory-policy", "allkeys-lru"),
         "*2\r\n$2\r\n17\r\n$1\r\n5\r\n".to_owned(),
         "+PONG\r\n".to_owned(),
     ]
@@ -76,7 +78,7 @@ fn a_question_that_is_refused_is_no_error_and_is_not_asked_again_on_this_connect
     let mut talk = ScriptedSession::ready();
     examine(&mut talk, 1);
     let mut replies = answers();
-    for index in [0, 4, 5, 6] {
+    for index in [0, 4, 5, 6, 7] {
         DENIED.clone_into(&mut replies[index]);
     }
     talk.hear(replies.concat());
@@ -120,7 +122,7 @@ fn a_question_that_fails_for_now_is_asked_again_and_its_field_is_unknown() {
 
 #[test]
 fn a_surplus_reply_among_the_answers_closes_the_connection() {
-    for index in 0..8 {
+    for index in 0..9 {
         for surplus in ["-ERR what\r\n", "+OK\r\n", "*0\r\n"] {
             let mut talk = ScriptedSession::ready();
             examine(&mut talk, 1);

@@ -1,0 +1,65 @@
+//! Bridges from events to the crates `tracing` and `metrics`, each behind the feature of its name.
+//!
+//! Each is a function that is called with every event. Its `match` has no arm for events in
+//! general, so it does not compile until a new kind of event is bridged too. The page
+//! [`guide::monitoring`](crate::guide::monitoring) has the levels, fields and names as tables, and
+//! the tests hold these against the code.
+
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(test)]
+mod samples;
+#[cfg(feature = "tracing")]
+mod tracing;
+
+#[cfg(feature = "metrics")]
+pub(crate) use metrics::{describe_metrics, measure};
+#[cfg(feature = "tracing")]
+pub(crate) use tracing::trace;
+
+#[cfg(any(feature = "tracing", feature = "metrics"))]
+mod words {
+    //! Results as words, for fields and labels.
+
+    use crate::error::{LockError, LockLost};
+    use crate::node::QueueSupport;
+    use crate::released::Released;
+
+    /// Whether a lock was held to the end.
+    pub(super) fn released(outcome: Option<Released>) -> &'static str {
+        match outcome {
+            Some(Released::InTime) => "in_time",
+            Some(Released::TooLate) => "too_late",
+            None => "unknown",
+        }
+    }
+
+    pub(super) fn lost(lost: LockLost) -> &'static str {
+        match lost {
+            LockLost::Expired => "expired",
+            LockLost::Gone => "gone",
+            LockLost::OtherProcess => "other_process",
+        }
+    }
+
+    /// Why a call failed. The rarer reasons are one word.
+    pub(super) fn failed(error: &LockError) -> &'static str {
+        match error {
+            LockError::NoQuorum(_) => "no_quorum",
+            LockError::TooSlow { .. } => "too_slow",
+            LockError::SameServer { .. } => "same_server",
+            LockError::Cancelled => "cancelled",
+            LockError::Resource(_) | LockError::Ttl(_) | LockError::HeldByThisThread => "other",
+            LockError::NoEntropy | LockError::Spawn(_) | LockError::OtherProcess => "other",
+            LockError::TooManyKeptAlive { .. } => "other",
+        }
+    }
+
+    pub(super) fn queue(support: QueueSupport) -> &'static str {
+        match support {
+            QueueSupport::Full => "full",
+            QueueSupport::WithoutPushes => "without_pushes",
+            QueueSupport::Unsupported => "unsupported",
+        }
+    }
+}

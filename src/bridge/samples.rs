@@ -1,0 +1,67 @@
+//! An event of each kind, for the tests of the bridges.
+
+use crate::error::{ExtendError, LockError, LockLost};
+use crate::event::{AttemptOutcome, Event};
+use crate::name::Name;
+use crate::node::{NodeError, QueueSupport};
+use crate::released::Released;
+use std::time::Duration;
+
+/// The number of kinds. Its `match` fails to compile when a kind is added, which then needs a
+/// sample as well.
+fn kind(event: &Event<'_>) -> usize {
+    match event {
+        Event::Attempt { .. } => 0,
+        Event::Quarantined { .. } => 1,
+        Event::Queued { .. } => 2,
+        Event::Woken { .. } => 3,
+        Event::Acquired { .. } => 4,
+        Event::Contended { .. } => 5,
+        Event::Failed { .. } => 6,
+        Event::Extended { .. } => 7,
+        Event::NotExtended { .. } => 8,
+        Event::Lost { .. } => 9,
+        Event::Released { .. } => 10,
+        Event::Left { .. } => 11,
+        Event::NodeUp { .. } => 12,
+        Event::NodeDown { .. } => 13,
+        Event::NodeSlow { .. } => 14,
+        Event::NodeQueue { .. } => 15,
+    }
+}
+
+const KINDS: usize = 16;
+
+/// Calls `each` with at least one event of each kind, in the order of the kinds.
+pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
+    let resource = Name::new(b"orders:42");
+    let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
+    let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
+    let (error, url, silent) = (&LockError::NoEntropy, "redis://10.0.0.1:6379/0", waited);
+    let (expired, gone) = (LockLost::Expired, LockLost::Gone);
+    let not_extended = &ExtendError::Lost(gone);
+    let outcome = Some(Released::InTime);
+    let samples = [
+        Event::Attempt { resource, number: 1, outcome: AttemptOutcome::Granted, took },
+        Event::Quarantined { resource, left, reports: &[] },
+        Event::Queued { resource, place: 3 },
+        Event::Woken { resource, waited },
+        Event::Acquired { resource, attempts: 1, waited, validity },
+        Event::Contended { resource, attempts: 1, waited },
+        Event::Failed { resource, attempts: 1, waited, error },
+        Event::Failed { resource, attempts: 1, waited, error: &LockError::Cancelled },
+        Event::Extended { resource, took, validity, is_automatic: false },
+        Event::Extended { resource, took, validity, is_automatic: true },
+        Event::NotExtended { resource, took, validity, error: not_extended, is_automatic: true },
+        Event::Lost { resource, held, lost: expired },
+        Event::Released { resource, held, outcome, remaining },
+        Event::Left { resource, held, remaining },
+        Event::NodeUp { url },
+        Event::NodeDown { url, error: &NodeError::Overloaded },
+        Event::NodeSlow { url, silent },
+        Event::NodeQueue { url, support: QueueSupport::WithoutPushes },
+    ];
+    let kinds: Vec<_> = samples.iter().map(kind).collect();
+    assert!(kinds.is_sorted() && (0..KINDS).all(|kind| kinds.contains(&kind)), "{kinds:?}");
+    samples.iter().for_each(&mut each);
+}
