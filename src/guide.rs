@@ -6,6 +6,7 @@
 //! | [`guarantees`] | What is promised, under which assumptions, and which tests check it? |
 //! | [`limits`] | What can no lock of this kind promise, and what can I do about it? |
 //! | [`settings`] | Which settings, URLs and access rights are there, and why these defaults? |
+//! | [`command`] | How do I run a command under a lock, and look at locks, without writing Rust? |
 //! | [`monitoring`] | Which logs and metrics are there, and what should I watch? |
 //! | [`one_server`] | What does one server promise, and how do I go to three? |
 //! | [`errors`] | What does an error mean, and what do I do? |
@@ -27,8 +28,12 @@ pub mod limits {}
 #[doc = include_str!("guide/settings.md")]
 pub mod settings {}
 
+#[doc = include_str!("guide/command.md")]
+pub mod command {}
+
 #[doc = include_str!("guide/monitoring.md")]
 pub mod monitoring {}
+
 #[doc = include_str!("guide/one_server.md")]
 pub mod one_server {}
 

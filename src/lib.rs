@@ -44,6 +44,7 @@
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |
+//! | run a command under a lock, without writing Rust | [`guide::command`] |
 //! | test a program, call it from tokio | [`guide::recipes`] |
 //! | use one server, or go from one to three | [`guide::one_server`] |
 //!
@@ -93,6 +94,7 @@
 //! | feature | what it adds | default |
 //! |---|---|---|
 //! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
+//! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
 //! | `tracing` | [`Builder::tracing`]: logs, see [`guide::monitoring`] | off |

@@ -3,6 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a file of ours that cannot be read fails the test")]
 
+#[path = "tidy/command.rs"]
+mod command;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
 #[path = "tidy/programs.rs"]
@@ -64,6 +66,13 @@ fn files(folder: &str, ending: &str) -> Vec<Source> {
     paths.into_iter().map(source).collect()
 }
 
+/// The files of the library. The command is another program, and uses it from outside.
+fn library() -> Vec<Source> {
+    let mut library = files("src", "rs");
+    library.retain(|source| !source.path.starts_with("src/bin/"));
+    library
+}
+
 /// Fails with a list of the broken rules, if there are any.
 fn assert_none(rule: &str, broken: &[String]) {
     assert!(broken.is_empty(), "{rule}:\n  {}", broken.join("\n  "));
@@ -72,7 +81,7 @@ fn assert_none(rule: &str, broken: &[String]) {
 /// The places of `words` in the statements of files for which `applies` is true.
 fn mentions(words: &[&str], applies: impl Fn(&Source) -> bool) -> Vec<String> {
     let mut found = Vec::new();
-    for source in files("src", "rs").iter().filter(|source| applies(source)) {
+    for source in library().iter().filter(|source| applies(source)) {
         for (number, line) in source.statements() {
             for word in words.iter().filter(|word| line.contains(*word)) {
                 found.push(format!("{}:{number}: {word}", source.path));
@@ -172,7 +181,7 @@ fn each_module_imports_only_modules_below_it() {
         }
     }
     let mut broken = Vec::new();
-    for source in files("src", "rs").iter().filter(|source| source.path != "src/lib.rs") {
+    for source in library().iter().filter(|source| source.path != "src/lib.rs") {
         let Some((layer, may_import)) = LAYERS.iter().find(|(layer, _)| source.is_in(layer)) else {
             broken.push(format!("{}: its module is not in the table", source.path));
             continue;

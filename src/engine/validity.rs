@@ -51,6 +51,9 @@ impl Ttl {
     /// This ttl, or `limit` if that is shorter, but no less than a millisecond.
     #[must_use]
     pub fn at_most(self, limit: Duration) -> Self {
+        if limit > TTL_LIMIT {
+            return self;
+        }
         Self::from_duration(limit).map_or(Self::SHORTEST, |limit| self.min(limit))
     }
 
@@ -157,6 +160,16 @@ mod tests {
         assert_eq!(Ttl::from_duration(Duration::from_micros(1999)).unwrap().as_millis(), 1);
         assert_eq!(Ttl::from_duration(TTL_LIMIT + Duration::from_nanos(1)), None);
         assert_eq!(Ttl::from_duration(Duration::MAX), None);
+    }
+
+    #[test]
+    fn a_limit_beyond_all_ttls_limits_nothing() {
+        let ttl = Ttl::from_duration(Duration::from_secs(1)).unwrap();
+        for limit in [TTL_LIMIT, TTL_LIMIT + Duration::from_nanos(1), Duration::MAX] {
+            assert_eq!(ttl.at_most(limit), ttl);
+        }
+        assert_eq!(ttl.at_most(Duration::from_millis(20)).as_millis(), 20);
+        assert_eq!(ttl.at_most(Duration::ZERO).as_millis(), 1);
     }
 
     #[test]

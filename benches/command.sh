@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# Start, lock, run `true`, release: `redlatch run` beside flock, a bare `redis-cli SET` and `DEL` to five
+# servers one after another, and `etcdctl lock`, on this machine in one run. Prints the median of each in
+# milliseconds.
+#
+#     cargo build --release --features cli && benches/command.sh target/release/redlatch
+#
+# Needs redis-server, redis-cli and flock; etcd and etcdctl if they are there.
+set -euo pipefail
+redlatch=${1:-target/release/redlatch}
+runs=${RUNS:-101}
+folder=$(mktemp -d)
+pids=()
+trap 'kill "${pids[@]}" 2>/dev/null || true; wait 2>/dev/null || true; rm -rf "$folder"' EXIT
+
+ports=(27311 27312 27313 27314 27315)
+for port in "${ports[@]}"; do
+  redis-server --port "$port" --bind 127.0.0.1 --save "" --dir "$folder" >/dev/null &
+  pids+=($!)
+done
+for port in "${ports[@]}"; do
+  until redis-cli -p "$port" ping >/dev/null 2>&1; do sleep 0.05; done
+done
+REDLATCH_NODES=$(printf 'redis://127.0.0.1:%s,' "${ports[@]}")
+export REDLATCH_NODES=${REDLATCH_NODES%,}
+
+with_redlatch() { "$redlatch" --no-restart-guard run name -- true; }
+with_flock() { flock "$folder/lock" true; }
+with_redis_cli() {
+  for port in "${ports[@]}"; do redis-cli -p "$port" SET name token NX PX 30000 >/dev/null; done
+  true
+  for port in "${ports[@]}"; do redis-cli -p "$port" DEL name >/dev/null; done
+}
+with_etcdctl() { etcdctl --endpoints "http://127.0.0.1:27411" lock name true >/dev/null 2>&1; }
+
+ways=(redlatch flock redis_cli)
+if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then
+  etcd --data-dir "$folder/etcd" --listen-client-urls http://127.0.0.1:27411 \
+    --advertise-client-urls http://127.0.0.1:27411 --listen-peer-urls http://127.0.0.1:27412 \
+    >/dev/null 2>&1 &
+  pids+=($!)
+  export ETCDCTL_API=3
+  until etcdctl --endpoints http://127.0.0.1:27411 endpoint health >/dev/null 2>&1; do sleep 0.1; done
+  ways+=(etcdctl)
+fi
+
+# In turns, so that what else the machine does hits all of them.
+for way in "${ways[@]}"; do "with_$way"; done
+for ((run = 0; run < runs; run++)); do
+  for way in "${ways[@]}"; do
+    start=${EPOCHREALTIME/./}
+    "with_$way"
+    echo $((${EPOCHREALTIME/./} - start)) >>"$folder/$way"
+  done
+done
+for way in "${ways[@]}"; do
+  sort -n "$folder/$way" | awk -v way="$way" \
+    '{ times[NR] = $1 } END { printf "%-10s median %6.2f ms  90%% within %6.2f ms\n", way,
+      times[int((NR + 1) / 2)] / 1000, times[int(NR * 0.9)] / 1000 }'
+done

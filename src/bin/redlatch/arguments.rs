@@ -1,0 +1,194 @@
+//! The command line.
+
+use super::{duration, exit};
+use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Runs commands under a distributed lock, and shows locks.
+///
+/// The lock is held on a majority of several independent Redis or Valkey servers, the nodes. Their
+/// URLs are taken from --node; or else from --config; or else from the environment variable
+/// REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf or /etc/redlatch.conf.
+/// A URL with a password belongs in the variable or in a file: other users can see arguments.
+#[derive(Debug, Parser)]
+#[command(name = "redlatch", version)]
+#[command(after_long_help = exit::help(), arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) nodes: NodeArguments,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The nodes, and settings that all clients of a lock share.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Nodes")]
+pub(crate) struct NodeArguments {
+    /// A node's URL, such as redis://10.0.0.1; once for each node.
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) node: Vec<String>,
+    /// A file with lines such as `node = redis://10.0.0.1`.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The longest ttl of any lock; all clients must set the same [default: 60s].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) max_ttl: Option<Duration>,
+    /// How long a round over all nodes may take [default: 50ms].
+    #[arg(long, global = true, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) node_timeout: Option<Duration>,
+    /// The prefix of the locks' keys on the nodes [default: none].
+    #[arg(long, global = true, value_name = "TEXT")]
+    pub(crate) prefix: Option<String>,
+    /// Count grants of nodes that were just started: for tests, and for nodes that write every
+    /// change to disk before they answer.
+    #[arg(long, global = true)]
+    pub(crate) no_restart_guard: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(RunArguments),
+    Status(StatusArguments),
+    /// Show who holds a lock, on each node.
+    Inspect(LockArguments),
+    /// Show who waits for a lock, from the first to the last.
+    Waiters(LockArguments),
+    Release(ReleaseArguments),
+    Bench(BenchArguments),
+    /// Print a script that completes the arguments of this program in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Print the manual page of this program, or of one of its commands.
+    Man {
+        /// The command.
+        command: Option<String>,
+    },
+}
+
+/// Show the nodes: whether they are up, their versions and round trips.
+///
+/// The exit code is 0 if a majority is up, and 69 otherwise.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArguments {
+    /// Show them again each second.
+    #[arg(long)]
+    pub(crate) watch: bool,
+    /// As JSON: a list of objects; with --watch, a line each second.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LockArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Remove the lock of another client.
+///
+/// Shows the lock and asks first. Only what was shown is removed: a lock that another client has
+/// acquired since stays. The holder is not told: use it when you know that the holder is gone.
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// Required, since there is no other way to release another's lock.
+    #[arg(long, required = true)]
+    pub(crate) force: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// As JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Run a command while holding a lock.
+///
+/// Waits for its turn, keeps the lock alive as long as the command runs, passes signals on to it,
+/// and exits as it did. If the lock is lost, the command is stopped.
+///
+/// The command gets the lock's name in REDLATCH_LOCK, the fencing token in REDLATCH_FENCING_TOKEN
+/// (--fenced), and the number of its permit in REDLATCH_PERMIT (--permits).
+#[derive(Debug, Args)]
+#[command(after_long_help = examples())]
+pub(crate) struct RunArguments {
+    /// The name of the lock.
+    pub(crate) name: OsString,
+    /// How long the lock stays taken if this program dies.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
+    pub(crate) ttl: Duration,
+    /// Wait for the lock for so long, and not as long as it takes.
+    #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// Do not wait for the lock.
+    #[arg(short, long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+    /// Hold the lock together with other readers.
+    #[arg(short, long)]
+    pub(crate) shared: bool,
+    /// Hold one of N permits.
+    #[arg(long, value_name = "N", conflicts_with = "shared")]
+    pub(crate) permits: Option<u32>,
+    /// Ask for a fencing token: a number that grows with every grant.
+    #[arg(long)]
+    pub(crate) fenced: bool,
+    /// Keep the lock taken for so long, even if the command is done earlier.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) hold_at_least: Option<Duration>,
+    /// Hold the lock for no longer than this; then it is lost, and the command is stopped
+    /// [default: no limit].
+    #[arg(long, value_name = "TIME", value_parser = duration::parse)]
+    pub(crate) max_hold: Option<Duration>,
+    /// Who holds the lock, for `redlatch inspect` [default: host:pid].
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) owner: Option<OsString>,
+    /// The exit code if another client holds the lock.
+    #[arg(short = 'E', long, value_name = "CODE", default_value_t = exit::HELD)]
+    pub(crate) conflict_exit_code: u8,
+    /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
+    pub(crate) grace: Duration,
+    /// The command and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Measure how fast the nodes grant a lock and hand it over.
+///
+/// One client acquires and releases a free lock again and again; then two clients take turns. The
+/// lock's name begins with `redlatch-bench:`, and nothing of it stays.
+#[derive(Debug, Args)]
+pub(crate) struct BenchArguments {
+    /// How often a free lock is acquired and released.
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    pub(crate) rounds: u32,
+    /// How often one client hands the lock to the other.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub(crate) handovers: u32,
+    /// Write the histograms to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// As JSON, without the histograms.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn examples() -> String {
+    let examples = "\
+Examples:
+  redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
+  redlatch run deploy --wait 10m -- make deploy
+  redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
+  redlatch run catalog --shared -- ./read-catalog
+";
+    format!("{examples}\n{}", exit::help())
+}

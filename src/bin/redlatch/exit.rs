@@ -1,0 +1,145 @@
+//! The exit codes: one table, for the code, `--help`, the manual page and the guide.
+
+use redlatch::error::TtlError;
+use redlatch::{ConfigError, ForceReleaseError, InspectError, LockError, ReleaseError};
+
+pub(crate) const SUCCESS: u8 = 0;
+pub(crate) const HELD: u8 = 1;
+pub(crate) const USAGE: u8 = 2;
+pub(crate) const NO_QUORUM: u8 = 69;
+pub(crate) const FAILED: u8 = 70;
+pub(crate) const LOST: u8 = 75;
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+pub(crate) const NOT_FOUND: u8 = 127;
+/// Plus the number of a signal.
+pub(crate) const SIGNAL: u8 = 128;
+
+/// The signal of a closed pipe, which a command that lists something would die of.
+const SIGPIPE: u8 = 13;
+
+/// Every code, and what it means.
+pub(crate) const TABLE: [(&str, &str); 9] = [
+    ("0", "success"),
+    (
+        "1",
+        "another client holds the lock (run: -E sets another code), or there is nothing to release",
+    ),
+    ("2", "the arguments, the file or the nodes' URLs cannot be used"),
+    ("69", "too few nodes gave an answer that counts"),
+    ("70", "another failure: the operating system, or data under the lock's name that is no lock"),
+    ("75", "the lock was lost, and the command was stopped or had ended too late"),
+    ("126", "the command cannot be executed"),
+    ("127", "the command was not found"),
+    ("128+n", "the command, or redlatch while it waited, was ended by signal n"),
+];
+
+/// The table as text, for `--help`.
+pub(crate) fn help() -> String {
+    let line = |(code, meaning): (&str, &str)| format!("  {code:<7}{meaning}\n");
+    let lines: String = TABLE.into_iter().map(line).collect();
+    format!(
+        "Exit codes:\n{lines}\n`redlatch run` exits as its command did, if that ran under the lock \
+         to its end."
+    )
+}
+
+/// Why the program ends without success.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    /// For stderr. Empty if there is nothing to say.
+    pub(crate) text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, text: &impl ToString) -> Self {
+        Self { code, text: text.to_string() }
+    }
+
+    pub(crate) fn usage(text: &impl ToString) -> Self {
+        Self::new(USAGE, text)
+    }
+
+    pub(crate) fn silent(code: u8) -> Self {
+        Self::new(code, &"")
+    }
+
+    /// Whoever read the output has enough of it.
+    pub(crate) fn closed_pipe() -> Self {
+        Self::silent(SIGNAL + SIGPIPE)
+    }
+
+    pub(crate) fn system(what: &str, error: &std::io::Error) -> Self {
+        Self::new(FAILED, &format!("{what}: {error}"))
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        let code = if matches!(error, ConfigError::System(_)) { FAILED } else { USAGE };
+        Self::new(code, &error)
+    }
+}
+
+impl From<LockError> for Failure {
+    fn from(error: LockError) -> Self {
+        match &error {
+            LockError::NoQuorum(_) | LockError::TooSlow { .. } => Self::new(NO_QUORUM, &error),
+            LockError::Ttl(TtlError::TooLong { .. } | TtlError::HoldTooLong { .. }) => {
+                let hint = "(--max-ttl sets it; all clients that share locks must set the same)";
+                Self::usage(&format!("{error} {hint}"))
+            }
+            LockError::Resource(_) | LockError::Ttl(_) | LockError::SameServer { .. } => {
+                Self::usage(&error)
+            }
+            _ => Self::new(FAILED, &error),
+        }
+    }
+}
+
+impl From<ReleaseError> for Failure {
+    fn from(error: ReleaseError) -> Self {
+        Self::new(NO_QUORUM, &error)
+    }
+}
+
+impl From<InspectError> for Failure {
+    fn from(error: InspectError) -> Self {
+        let code = match &error {
+            InspectError::Resource(_) => USAGE,
+            InspectError::NoQuorum(_) => NO_QUORUM,
+            _ => FAILED,
+        };
+        Self::new(code, &error)
+    }
+}
+
+impl From<ForceReleaseError> for Failure {
+    fn from(error: ForceReleaseError) -> Self {
+        let is_quorum = matches!(error, ForceReleaseError::NoQuorum(_));
+        Self::new(if is_quorum { NO_QUORUM } else { FAILED }, &error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_has_every_code_once_and_in_order() {
+        let numbers = [SUCCESS, HELD, USAGE, NO_QUORUM, FAILED, LOST, NOT_EXECUTABLE, NOT_FOUND];
+        let mut codes: Vec<String> = numbers.iter().map(u8::to_string).collect();
+        codes.push(format!("{SIGNAL}+n"));
+        let listed: Vec<&str> = TABLE.iter().map(|(code, _)| *code).collect();
+        assert_eq!(listed, codes);
+        assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
+    fn the_guide_has_the_table() {
+        let guide = include_str!("../../guide/command.md");
+        for (code, meaning) in TABLE {
+            assert!(guide.contains(&format!("| `{code}` | {meaning} |")), "{code}");
+        }
+    }
+}

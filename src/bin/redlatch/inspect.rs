@@ -1,0 +1,164 @@
+//! `redlatch inspect` and `redlatch waiters`: who holds a lock, and who waits for it.
+
+use super::arguments::{LockArguments, NodeArguments};
+use super::exit::{self, Failure};
+use super::table::{self, cell};
+use super::{duration, output, settings};
+use redlatch::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+    let name = &arguments.name;
+    let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
+    let text = if arguments.json {
+        format!("{}\n", to_json(name, &seen))
+    } else {
+        format!("{}\n\n{}", summary(name, &seen), node_table(&seen.nodes))
+    };
+    output::print(&text)?;
+    Ok(exit::SUCCESS)
+}
+
+pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
+    let name = &arguments.name;
+    let seen = settings::client(nodes)?.inspect(name.as_bytes())?;
+    let text = if arguments.json {
+        let waiters: Vec<Value> = seen
+            .waiters
+            .iter()
+            .enumerate()
+            .map(|(index, waiter)| waiter_json(index, waiter))
+            .collect();
+        format!("{}\n", json!({ "name": shown(name), "waiters": waiters }))
+    } else if seen.waiters.is_empty() {
+        format!("{}: nobody waits\n", shown(name))
+    } else {
+        waiter_table(&seen.waiters)
+    };
+    output::print(&text)?;
+    Ok(exit::SUCCESS)
+}
+
+/// The name of a lock on one line.
+pub(crate) fn shown(name: &OsStr) -> String {
+    name.to_string_lossy().escape_debug().to_string()
+}
+
+/// The state and the number of waiters, in a line.
+pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
+    let waiters = match seen.waiters.len() {
+        0 => "nobody waits".to_owned(),
+        1 => "1 waits".to_owned(),
+        count => format!("{count} wait"),
+    };
+    format!("{}: {}; {waiters}", shown(name), state(&seen.state))
+}
+
+fn state(state: &LockState) -> String {
+    match state {
+        LockState::Free => "free".to_owned(),
+        LockState::Held(holder) => format!("held by {}", holder_text(holder)),
+        LockState::Shared(holders) => {
+            let holders: Vec<String> = holders.iter().map(holder_text).collect();
+            format!("shared by {}", holders.join(", "))
+        }
+        LockState::Reserved => "reserved for the first waiter".to_owned(),
+        _ => "changing hands: no majority agrees".to_owned(),
+    }
+}
+
+/// Such as "host-7 with permit 2 for another 12 s".
+fn holder_text(holder: &Holder) -> String {
+    let mut text = owner(holder.owner());
+    if let Some(permit) = holder.permit {
+        text += &format!(" with permit {permit}");
+    }
+    match holder.remaining {
+        Some(left) => text + " for another " + &duration::show(left),
+        None => text + " without a ttl",
+    }
+}
+
+fn owner(owner: Option<redlatch::Name<'_>>) -> String {
+    owner.map_or_else(|| "an unknown owner".to_owned(), |owner| owner.to_string())
+}
+
+fn node_table(nodes: &[NodeView]) -> String {
+    let row = |node: &NodeView| {
+        let holders: Vec<String> = match &node.holder {
+            Ok(holder) => holder.iter().chain(&node.shares).map(holder_text).collect(),
+            Err(error) => vec![error.to_string()],
+        };
+        let text = match &*holders {
+            [] if node.is_reserved => "reserved for the first waiter".to_owned(),
+            [] => "-".to_owned(),
+            holders => holders.join(", "),
+        };
+        vec![node.url.to_string(), if node.agrees { "yes" } else { "-" }.to_owned(), text]
+    };
+    table::render(&["NODE", "AGREES", "HOLDER"], &nodes.iter().map(row).collect::<Vec<_>>())
+}
+
+fn waiter_table(waiters: &[QueuedWaiter]) -> String {
+    let row = |(index, waiter): (usize, &QueuedWaiter)| {
+        vec![
+            (index + 1).to_string(),
+            cell(waiter.owner()),
+            cell(SystemTime::now().duration_since(waiter.since).ok().map(duration::show)),
+            if waiter.is_for_share() { "a share" } else { "the lock" }.to_owned(),
+            waiter.nodes.to_string(),
+        ]
+    };
+    let rows: Vec<_> = waiters.iter().enumerate().map(row).collect();
+    table::render(&["PLACE", "OWNER", "WAITED", "FOR", "NODES"], &rows)
+}
+
+fn to_json(name: &OsStr, seen: &Inspection) -> Value {
+    let (state, holders) = match &seen.state {
+        LockState::Free => ("free", &[][..]),
+        LockState::Held(holder) => ("held", std::slice::from_ref(holder)),
+        LockState::Shared(holders) => ("shared", &**holders),
+        LockState::Reserved => ("reserved", &[][..]),
+        _ => ("undecided", &[][..]),
+    };
+    let node = |node: &NodeView| {
+        json!({
+            "url": &*node.url,
+            "agrees": node.agrees,
+            "reserved": node.is_reserved,
+            "holder": node.holder.as_ref().ok().and_then(Option::as_ref).map(holder_json),
+            "shares": node.shares.iter().map(holder_json).collect::<Vec<_>>(),
+            "error": node.holder.as_ref().err().map(ToString::to_string),
+        })
+    };
+    json!({
+        "name": shown(name),
+        "state": state,
+        "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
+        "waiters": seen.waiters.len(),
+        "nodes": seen.nodes.iter().map(node).collect::<Vec<_>>(),
+    })
+}
+
+fn holder_json(holder: &Holder) -> Value {
+    let left = holder.remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+    json!({
+        "owner": holder.owner().map(|owner| owner.to_string()),
+        "remaining_millis": left,
+        "permit": holder.permit,
+    })
+}
+
+fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
+    let since = waiter.since.duration_since(UNIX_EPOCH).unwrap_or_default();
+    json!({
+        "place": index + 1,
+        "owner": waiter.owner().map(|owner| owner.to_string()),
+        "since_unix_millis": u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        "is_for_share": waiter.is_for_share(),
+        "nodes": waiter.nodes,
+    })
+}

@@ -1,0 +1,76 @@
+//! The command `redlatch`: runs commands under a lock, and shows and releases locks. It uses only
+//! the library's public interface. The page `guide::command` describes it.
+
+#[cfg(not(unix))]
+compile_error!("the command needs Unix: processes, signals and terminals");
+
+mod arguments;
+mod bench;
+mod duration;
+mod exit;
+mod inspect;
+mod manual;
+mod output;
+mod release;
+mod run;
+mod settings;
+mod status;
+mod table;
+
+use arguments::{Arguments, Command};
+use clap::Parser;
+use clap::error::ErrorKind;
+use exit::Failure;
+use std::env;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if let Some(code) = run::exec_if_asked() {
+        return ExitCode::from(code);
+    }
+    let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
+        if !failure.text.is_empty() {
+            output::note(&failure.text);
+        }
+        failure.code
+    });
+    ExitCode::from(code)
+}
+
+fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
+    match command {
+        Command::Run(arguments) => run::run(&nodes, &arguments),
+        Command::Status(arguments) => status::status(&nodes, &arguments),
+        Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
+        Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
+        Command::Release(arguments) => release::release(&nodes, &arguments),
+        Command::Bench(arguments) => bench::bench(&nodes, &arguments),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { command } => manual::man(command.as_deref()),
+    }
+}
+
+/// Reads the command line. Help and the version are printed, and end the program.
+fn parse() -> Result<Arguments, Failure> {
+    let error = match Arguments::try_parse() {
+        Ok(arguments) => return Ok(arguments),
+        Err(error) => error,
+    };
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        let text = error.render();
+        let is_coloured = output::stdout_is_terminal();
+        let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
+        output::print(&text)?;
+        return Err(Failure::silent(exit::SUCCESS));
+    }
+    // An argument that was not understood may be a URL with a password.
+    let mut text = error.render().to_string();
+    for argument in env::args_os() {
+        let argument = argument.to_string_lossy();
+        if argument.contains("://") {
+            text = text.replace(&*argument, "<a URL>");
+        }
+    }
+    output::write_to_stderr(&text);
+    Err(Failure::silent(exit::USAGE))
+}

@@ -1,0 +1,47 @@
+//! `redlatch release --force`: removes the lock of another client.
+
+use super::arguments::{NodeArguments, ReleaseArguments};
+use super::exit::{self, Failure};
+use super::{inspect, output, settings};
+use redlatch::{Inspection, LockClient, LockState};
+use serde_json::json;
+use std::io::{self, IsTerminal};
+use std::os::unix::ffi::OsStrExt;
+
+pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Result<u8, Failure> {
+    let name = &arguments.name;
+    let client = settings::client(nodes)?;
+    let seen = client.inspect(name.as_bytes())?;
+    let is_held = !matches!(seen.state, LockState::Free | LockState::Reserved);
+    let is_released = is_held && is_confirmed(arguments, &seen)? && remove(&client, &seen)?;
+    let text = match (arguments.json, is_released) {
+        (true, _) => json!({ "name": inspect::shown(name), "released": is_released }).to_string(),
+        (false, true) => format!("{}: released", inspect::shown(name)),
+        (false, false) => format!("{}: nothing was released", inspect::shown(name)),
+    };
+    output::print(&format!("{text}\n"))?;
+    Ok(if is_released { exit::SUCCESS } else { exit::HELD })
+}
+
+/// Removes what was shown, and nothing that another client has acquired since.
+fn remove(client: &LockClient, seen: &Inspection) -> Result<bool, Failure> {
+    Ok(client.force_release(seen)?)
+}
+
+/// Asks on the terminal, unless the arguments say yes.
+fn is_confirmed(arguments: &ReleaseArguments, seen: &Inspection) -> Result<bool, Failure> {
+    if arguments.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() || !output::stderr_is_terminal() {
+        return Err(Failure::usage(&"there is no terminal to ask on: use --yes"));
+    }
+    output::write_to_stderr(&format!(
+        "{}\nThe holder is not told, and works on while another client gets the lock.\n\
+         Release it? [y/N] ",
+        inspect::summary(&arguments.name, seen)
+    ));
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(|error| Failure::system("stdin", &error))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+}

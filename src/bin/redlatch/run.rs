@@ -1,0 +1,134 @@
+//! `redlatch run`: a command under a lock.
+
+mod child;
+mod signals;
+mod supervisor;
+mod waiting_line;
+
+pub(crate) use child::exec_if_asked;
+
+use super::arguments::{NodeArguments, RunArguments};
+use super::exit::{self, Failure};
+use super::{inspect, output, settings};
+use child::Child;
+use redlatch::{LockClient, LockError, LockGuard, LockRequest, Released};
+use signals::{CaughtSignal, Signals};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::{Duration, Instant};
+use supervisor::Supervisor;
+use waiting_line::WaitingLine;
+
+/// A command may run for as long as it takes. The library ends a lock that is kept alive after a
+/// day, because the thread that holds it may hang; here the end of the command ends the lock.
+const NO_LIMIT: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+
+pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8, Failure> {
+    // Before the lock is acquired, so that a misspelt command takes no turn of others.
+    child::check(&arguments.command[0])?;
+    let client = settings::client(nodes)?;
+    let signals = Signals::catch(client.cancel_handle())?;
+    let guard = match acquire(&client, arguments) {
+        Ok(Some(guard)) => guard,
+        Ok(None) => {
+            let name = inspect::shown(&arguments.name);
+            let text = format!("{name}: another client holds the lock");
+            return Err(Failure::new(arguments.conflict_exit_code, &text));
+        }
+        Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
+        Err(error) => return Err(error.into()),
+    };
+    if let Some(signal) = signals.first_that_ends() {
+        give_up(&client, arguments, guard);
+        return Err(ended_by(Some(signal)));
+    }
+    let child = match Child::spawn(&arguments.command, &variables(arguments, &guard)) {
+        Ok(child) => child,
+        Err(failure) => {
+            give_up(&client, arguments, guard);
+            return Err(failure);
+        }
+    };
+    signals.child_runs();
+    let supervisor = Supervisor::new(&guard, child, arguments.ttl, arguments.grace);
+    let (code, is_lost) = supervisor.run(&signals)?;
+    let released = guard.release();
+    if is_lost || matches!(released, Ok(Released::TooLate)) {
+        return Err(Failure::new(exit::LOST, &supervisor::lost_text(is_lost)));
+    }
+    if let Err(error) = released {
+        output::note(&format!("the lock may stay until its ttl ends: {error}"));
+    }
+    Ok(code)
+}
+
+fn ended_by(signal: Option<CaughtSignal>) -> Failure {
+    let number = signal.map_or(0, |signal| signal.number);
+    Failure::silent(exit::SIGNAL + u8::try_from(number).unwrap_or(0))
+}
+
+/// Releases a lock under which nothing has run.
+fn give_up(client: &LockClient, arguments: &RunArguments, guard: LockGuard) {
+    let _ = guard.release();
+    if arguments.hold_at_least.is_some() {
+        // The release has left the lock on the nodes for that time. No command has run.
+        if let Ok(seen) = client.inspect(arguments.name.as_bytes()) {
+            let _ = client.force_release(&seen);
+        }
+    }
+}
+
+fn acquire(client: &LockClient, arguments: &RunArguments) -> Result<Option<LockGuard>, LockError> {
+    let owner = match &arguments.owner {
+        Some(owner) => owner.as_bytes().to_vec(),
+        None => default_owner(),
+    };
+    let request = request(client, arguments, &owner);
+    if arguments.no_wait {
+        return request.try_lock();
+    }
+    let deadline = arguments.wait.map(|wait| Instant::now().checked_add(wait));
+    let _line = WaitingLine::show(client, arguments.name.as_bytes(), &owner);
+    match deadline {
+        Some(Some(deadline)) => request.try_lock_until(deadline),
+        // No limit, or one that overflows the clock.
+        None | Some(None) => request.lock().map(Some),
+    }
+}
+
+fn request<'a>(client: &'a LockClient, arguments: &RunArguments, owner: &[u8]) -> LockRequest<'a> {
+    let mut request = client
+        .request(arguments.name.as_bytes())
+        .ttl(arguments.ttl)
+        .keep_alive()
+        .max_hold(arguments.max_hold.unwrap_or(NO_LIMIT))
+        .owner(owner);
+    if arguments.shared {
+        request = request.shared();
+    }
+    if let Some(count) = arguments.permits {
+        request = request.permits(count);
+    }
+    if arguments.fenced {
+        request = request.fenced();
+    }
+    request.hold_at_least(arguments.hold_at_least.unwrap_or(Duration::ZERO))
+}
+
+/// The host's name and the number of this process.
+fn default_owner() -> Vec<u8> {
+    let mut owner = rustix::system::uname().nodename().to_bytes().to_vec();
+    owner.extend_from_slice(format!(":{}", std::process::id()).as_bytes());
+    owner
+}
+
+/// The variables of the command. One without a value is removed: it may be of an outer
+/// `redlatch run`.
+fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Option<Vec<u8>>); 3] {
+    let number = |number: u64| number.to_string().into_bytes();
+    [
+        ("REDLATCH_LOCK", Some(OsStr::as_bytes(&arguments.name).to_vec())),
+        ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
+        ("REDLATCH_PERMIT", guard.permit().map(|permit| number(permit.into()))),
+    ]
+}

@@ -1,0 +1,131 @@
+//! Signals to this program: which came, and whether the terminal sent them.
+
+use super::child;
+use crate::exit::Failure;
+use redlatch::CancelHandle;
+use rustix::process::Signal;
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+/// These end a program that does not expect them.
+const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
+const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
+/// Only for a command with a group of its own: job control does not reach it there.
+const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
+
+/// What this program waits for while the command runs.
+pub(crate) enum Happening {
+    Signal(CaughtSignal),
+    /// The command has ended, and can be waited for.
+    Ended,
+    /// The lock was lost.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CaughtSignal {
+    pub(crate) number: i32,
+    /// The terminal sent it, to every process of the foreground, when the command ran already.
+    pub(crate) has_reached_child: bool,
+}
+
+pub(crate) struct Signals {
+    sender: Sender<Happening>,
+    inbox: Receiver<Happening>,
+    child_runs: Arc<AtomicBool>,
+}
+
+impl Signals {
+    /// Catches signals from now on. Before the command runs, one that ends a program cancels the
+    /// waiting for the lock.
+    pub(crate) fn catch(cancel: CancelHandle) -> Result<Self, Failure> {
+        let (sender, inbox) = channel();
+        let child_runs = Arc::new(AtomicBool::new(false));
+        let mut caught: Vec<i32> = ENDING.into_iter().chain(PASSED_ON).collect();
+        if !child::is_in_foreground() {
+            caught.extend(JOB_CONTROL);
+        }
+        // A signal that was ignored when this program started, by nohup for instance, stays so, and
+        // the command inherits that.
+        let ignored = ignored();
+        caught.retain(|signal| ignored >> (signal - 1) & 1 == 0);
+        let mut source = Source::new(&caught)
+            .map_err(|error| Failure::system("signals cannot be caught", &error))?;
+        let (to, is_running) = (sender.clone(), Arc::clone(&child_runs));
+        thread::spawn(move || {
+            for origin in source.forever() {
+                let (number, is_of_terminal) = read(&origin);
+                let is_running = is_running.load(Ordering::SeqCst);
+                let has_reached_child = is_running && is_of_terminal;
+                let signal = CaughtSignal { number, has_reached_child };
+                // Before it cancels the waiting, whose caller asks which signal that was.
+                if to.send(Happening::Signal(signal)).is_err() {
+                    return;
+                }
+                if !is_running && ENDING.contains(&number) {
+                    cancel.cancel();
+                }
+            }
+        });
+        Ok(Self { sender, inbox, child_runs })
+    }
+
+    /// From now on, signals are for the command.
+    pub(crate) fn child_runs(&self) {
+        self.child_runs.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn sender(&self) -> Sender<Happening> {
+        self.sender.clone()
+    }
+
+    pub(crate) fn inbox(&self) -> &Receiver<Happening> {
+        &self.inbox
+    }
+
+    /// The first signal so far that ends a program. The others before it have nobody to go to.
+    pub(crate) fn first_that_ends(&self) -> Option<CaughtSignal> {
+        self.inbox.try_iter().find_map(|happening| match happening {
+            Happening::Signal(signal) if ENDING.contains(&signal.number) => Some(signal),
+            _ => None,
+        })
+    }
+}
+
+/// The signal to pass on. `None` if it is none that is caught.
+pub(crate) fn named(number: i32) -> Option<Signal> {
+    Signal::from_named_raw(number)
+}
+
+/// The signals that this process ignores, as a set of bits. Linux tells.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok()).unwrap_or(0)
+}
+
+#[cfg(target_os = "linux")]
+use signal_hook::iterator::{SignalsInfo, exfiltrator::WithOrigin};
+
+#[cfg(target_os = "linux")]
+type Source = SignalsInfo<WithOrigin>;
+
+/// The signal, and whether the terminal sent it.
+#[cfg(target_os = "linux")]
+fn read(origin: &signal_hook::low_level::siginfo::Origin) -> (i32, bool) {
+    let is_of_terminal = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
+    (origin.signal, is_of_terminal)
+}
+
+#[cfg(not(target_os = "linux"))]
+type Source = signal_hook::iterator::Signals;
+
+/// The signal, and whether the terminal may have sent it.
+#[cfg(not(target_os = "linux"))]
+fn read(signal: &i32) -> (i32, bool) {
+    (*signal, [SIGINT, SIGQUIT].contains(signal) && child::is_in_foreground())
+}

@@ -1,0 +1,122 @@
+//! Looks after the command while it runs: passes signals on, and stops it when the lock is lost.
+//!
+//! ```text
+//! validity  |------------------ extended every third of the ttl ------|-- not extended --|
+//!                                                                  SIGTERM      SIGKILL  end
+//! ```
+//!
+//! A command that can be stopped is stopped before the validity ends: no other client can have the
+//! lock until then.
+
+use super::child::Child;
+use super::signals::{CaughtSignal, Happening, Signals, named};
+use crate::exit::Failure;
+use crate::output;
+use redlatch::LockGuard;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
+use std::sync::mpsc::Sender;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long before the end of the validity the command is killed: to be dead by then.
+const KILL_AHEAD: Duration = Duration::from_millis(50);
+
+/// The longest time between two looks at the validity: a timer does not count the time for which
+/// the machine is suspended, and the validity does.
+const LOOK: Duration = Duration::from_secs(1);
+
+pub(crate) struct Supervisor<'a> {
+    guard: &'a LockGuard,
+    child: Child,
+    grace: Duration,
+    /// The command is stopped when so much validity is left. In each third of a ttl it is extended.
+    least: Duration,
+    /// When the command, which was asked to end, is killed.
+    kill_at: Option<Instant>,
+    is_killed: bool,
+}
+
+impl<'a> Supervisor<'a> {
+    pub(crate) fn new(guard: &'a LockGuard, child: Child, ttl: Duration, grace: Duration) -> Self {
+        let least = grace.max(4 * KILL_AHEAD).min(ttl / 3);
+        Self { guard, child, grace, least, kill_at: None, is_killed: false }
+    }
+
+    /// Returns the command's exit code when it has ended, and whether it was stopped because the
+    /// lock was lost.
+    pub(crate) fn run(mut self, signals: &Signals) -> Result<(u8, bool), Failure> {
+        report_end(self.child.pid(), signals.sender())?;
+        let sender = signals.sender();
+        // Without a notifier the validity is still looked at.
+        let _ = self.guard.on_lost(move |_| drop(sender.send(Happening::Lost)));
+        loop {
+            let pause = self.look();
+            match signals.inbox().recv_timeout(pause) {
+                Ok(Happening::Signal(signal)) => self.pass_on(signal),
+                Ok(Happening::Ended) => return Ok((self.child.code()?, self.kill_at.is_some())),
+                Ok(Happening::Lost) | Err(_) => {}
+            }
+        }
+    }
+
+    /// Stops the command if the lock is about to be lost. Returns when to look again.
+    fn look(&mut self) -> Duration {
+        let left = self.guard.remaining();
+        let now = Instant::now();
+        match self.kill_at {
+            None if left > self.least => return (left - self.least).min(LOOK),
+            None => {
+                let before_end = left.saturating_sub(KILL_AHEAD);
+                let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
+                self.kill_at = Some(now + grace);
+                if !grace.is_zero() {
+                    output::note("the lock is being lost: stopping the command");
+                    self.child.signal_all(Signal::TERM);
+                    self.child.signal_all(Signal::CONT); // a stopped process handles no SIGTERM
+                }
+            }
+            Some(_) => {}
+        }
+        let kill_at = self.kill_at.unwrap_or(now);
+        if now >= kill_at && !self.is_killed {
+            self.is_killed = true;
+            self.child.signal_all(Signal::KILL);
+        }
+        if self.is_killed { LOOK } else { kill_at.saturating_duration_since(now).min(LOOK) }
+    }
+
+    fn pass_on(&self, signal: CaughtSignal) {
+        let Some(name) = named(signal.number) else { return };
+        let is_shared = !self.child.has_own_group();
+        if is_shared && signal.has_reached_child {
+            return;
+        }
+        self.child.signal(name);
+        if name == Signal::TSTP {
+            // This program stops as well, as its shell expects. What continues it continues both.
+            let _ = kill_process(getpid(), Signal::STOP);
+        }
+    }
+}
+
+/// Reports the end of the command, which stays to be waited for: until then its number belongs to
+/// no other process, and signals reach no stranger.
+fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
+    let wait = move || {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while waitid(WaitId::Pid(pid), options).is_err_and(|error| error == rustix::io::Errno::INTR)
+        {
+        }
+        drop(sender.send(Happening::Ended));
+    };
+    let thread = thread::Builder::new().spawn(wait);
+    thread.map(drop).map_err(|error| Failure::system("no thread to wait for the command", &error))
+}
+
+pub(crate) fn lost_text(was_stopped: bool) -> &'static str {
+    if was_stopped {
+        "the lock was lost, and the command was stopped"
+    } else {
+        "the lock was lost before the command had ended"
+    }
+}

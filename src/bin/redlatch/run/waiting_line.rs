@@ -1,0 +1,111 @@
+//! The line that a terminal shows while this program waits for the lock.
+
+use crate::{duration, output};
+use redlatch::{Inspection, LockClient, LockState};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A lock that is granted sooner is not worth a line.
+const FIRST: Duration = Duration::from_millis(400);
+const NEXT: Duration = Duration::from_secs(1);
+
+/// Goes to the beginning of the line and clears it.
+const CLEAR: &str = "\r\x1b[K";
+
+/// Shown until it is dropped.
+pub(crate) struct WaitingLine {
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl WaitingLine {
+    /// Shows the line if stderr is a terminal.
+    pub(crate) fn show(client: &LockClient, name: &[u8], owner: &[u8]) -> Self {
+        if !output::stderr_is_terminal() {
+            return Self { stop: None, thread: None };
+        }
+        let (client, name, owner) = (client.clone(), name.to_vec(), owner.to_vec());
+        let (stop, stopped) = channel();
+        let thread = thread::spawn(move || {
+            let start = Instant::now();
+            let mut pause = FIRST;
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                let seen = client.inspect(&name).map_err(|error| error.to_string());
+                let text = match seen {
+                    Ok(seen) => text(&seen, &owner),
+                    Err(error) => error,
+                };
+                let waited = duration::show(start.elapsed());
+                let line = format!("redlatch: {text}; waiting for {waited}");
+                // One that is longer than the terminal is wide could not be cleared.
+                let line: String = line.chars().take(output::stderr_width()).collect();
+                output::write_to_stderr(&format!("{CLEAR}{line}"));
+                pause = NEXT;
+            }
+            if pause == NEXT {
+                output::write_to_stderr(CLEAR);
+            }
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for WaitingLine {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Such as "third in line, held by host-7".
+fn text(seen: &Inspection, owner: &[u8]) -> String {
+    // Our place is the last with our label, in case another has the same.
+    let mut labels = seen.waiters.iter();
+    let place = labels.rposition(|waiter| waiter.owner().is_some_and(|name| name == owner));
+    let place = place.map(|place| format!("{} in line, ", ordinal(place + 1)));
+    let holder = |holder: &redlatch::Holder| match holder.owner() {
+        Some(name) => format!("held by {name}"),
+        None => "held by an unknown owner".to_owned(),
+    };
+    let state = match &seen.state {
+        LockState::Held(one) => holder(one),
+        LockState::Shared(all) if all.len() == 1 => holder(&all[0]),
+        LockState::Shared(all) => format!("held by {} at a time", all.len()),
+        LockState::Free => "free, not granted yet".to_owned(),
+        LockState::Reserved => "about to be granted".to_owned(),
+        _ => "changing hands".to_owned(),
+    };
+    format!("{}{state}", place.unwrap_or_default())
+}
+
+fn ordinal(number: usize) -> String {
+    const WORDS: [&str; 9] =
+        ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth"];
+    if let Some(word) = WORDS.get(number.wrapping_sub(1)) {
+        return (*word).to_owned();
+    }
+    let ending = match (number % 10, number / 10 % 10) {
+        (_, 1) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ordinal;
+
+    #[test]
+    fn places_are_words_up_to_nine() {
+        let expected = [(1, "first"), (3, "third"), (10, "10th"), (11, "11th"), (21, "21st")];
+        for (number, text) in expected.into_iter().chain([(112, "112th"), (33, "33rd")]) {
+            assert_eq!(ordinal(number), text);
+        }
+    }
+}

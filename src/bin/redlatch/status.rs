@@ -1,0 +1,110 @@
+//! `redlatch status`: the nodes.
+
+use super::arguments::{NodeArguments, StatusArguments};
+use super::exit::{self, Failure};
+use super::table::{self, cell};
+use super::{duration, output, settings};
+use redlatch::status::ClockDifference;
+use redlatch::{NodeStatus, QueueSupport};
+use serde_json::{Value, json};
+use std::thread;
+use std::time::Duration;
+
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Clears the terminal and goes to its first line.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Result<u8, Failure> {
+    let client = settings::client(nodes)?;
+    loop {
+        let statuses = client.nodes();
+        let mut text = if arguments.json {
+            format!("{}\n", Value::Array(statuses.iter().map(to_json).collect()))
+        } else {
+            to_table(&statuses)
+        };
+        if arguments.watch && !arguments.json && output::stdout_is_terminal() {
+            text.insert_str(0, CLEAR);
+        }
+        output::print(&text)?;
+        if !arguments.watch {
+            let up = statuses.iter().filter(|node| node.is_connected).count();
+            let is_majority = up > statuses.len() / 2;
+            return Ok(if is_majority { exit::SUCCESS } else { exit::NO_QUORUM });
+        }
+        thread::sleep(WATCH);
+    }
+}
+
+fn to_table(statuses: &[NodeStatus]) -> String {
+    // The queue of a node is known only to a client that has waited there.
+    let headings =
+        ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
+    let row = |node: &NodeStatus| {
+        vec![
+            node.url.to_string(),
+            if node.is_connected { "yes" } else { "no" }.to_owned(),
+            cell(version(node)),
+            cell(node.uptime.map(duration::show)),
+            cell(node.round_trip.map(duration::show)),
+            cell(node.clock.map(clock)),
+            cell(node.quarantine.map(duration::show)),
+            cell(node.last_error.as_ref()),
+        ]
+    };
+    let mut text = table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>());
+    for node in statuses {
+        for warning in node.warnings() {
+            text += &format!("WARNING {}: {warning}\n", node.url);
+        }
+    }
+    text
+}
+
+/// How far the node's clock is from ours, if that is more than the answer's way explains.
+fn clock(difference: ClockDifference) -> String {
+    match difference.is_ahead {
+        _ if difference.by <= difference.error => "same".to_owned(),
+        true => format!("{} ahead", duration::show(difference.by)),
+        false => format!("{} behind", duration::show(difference.by)),
+    }
+}
+
+fn version(node: &NodeStatus) -> Option<String> {
+    let parts: Vec<&str> =
+        [&node.server, &node.version].into_iter().flatten().map(|s| &**s).collect();
+    (!parts.is_empty()).then(|| parts.join(" "))
+}
+
+fn to_json(node: &NodeStatus) -> Value {
+    let queue = node.queue.map(|queue| match queue {
+        QueueSupport::Full => "full",
+        QueueSupport::WithoutPushes => "without_pushes",
+        _ => "unsupported",
+    });
+    json!({
+        "url": &*node.url,
+        "up": node.is_connected,
+        "server": node.server,
+        "version": node.version,
+        "uptime_seconds": node.uptime.map(|time| time.as_secs()),
+        "round_trip_micros": node.round_trip.map(micros),
+        "quarantine_seconds": node.quarantine.map(|time| time.as_secs_f64().ceil()),
+        "clock_ahead_micros": node.clock.map(ahead),
+        "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
+        "queue": queue,
+        "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "last_error": node.last_error.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Below zero if the node's clock is behind ours.
+fn ahead(clock: ClockDifference) -> i64 {
+    let by = i64::try_from(micros(clock.by)).unwrap_or(i64::MAX);
+    if clock.is_ahead { by } else { -by }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,100 @@
+//! Arguments, files of nodes, help, and the exit code of what cannot be used.
+
+use std::fs;
+
+use super::program::{bare, end, redlatch};
+use super::support::program::in_memory;
+use super::support::servers::Servers;
+
+#[test]
+fn help_and_the_version_go_to_stdout() {
+    for arguments in [&["--help"][..], &["run", "--help"], &["help", "run"]] {
+        let help = end(bare().args(arguments));
+        assert_eq!((help.code, &*help.stderr), (0, ""));
+        for text in ["Exit codes:", "  75     the lock was lost", "REDLATCH"] {
+            assert!(help.stdout.contains(text), "{text}: {}", help.stdout);
+        }
+    }
+    let version = end(bare().arg("--version"));
+    let expected = concat!("redlatch ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!((version.code, &*version.stdout), (0, expected));
+}
+
+#[test]
+fn wrong_usage_is_code_2_and_a_line_on_stderr() {
+    for (arguments, text) in [
+        (&["run", "name"][..], "COMMAND"),
+        (&["run", "name", "--ttl", "soon", "--", "true"], "not a duration"),
+        (&["run", "name", "--wait", "1s", "--no-wait", "--", "true"], "cannot be used with"),
+        (&["run", "name", "--shared", "--permits", "2", "--", "true"], "cannot be used with"),
+        (&["run", "name", "-E", "256", "--", "true"], "256"),
+        (&["walk"], "walk"),
+        (&["run", "name", "--", "true"], "no nodes: name them with --node, in REDLATCH_NODES"),
+        (&["--node", "http://a", "run", "name", "--", "true"], "http"),
+        (&["--config", "/nowhere/file", "run", "n", "--", "true"], "/nowhere/file: no such file"),
+        (&["--node", "redis://a", "run", "", "--", "true"], "the resource's name is empty"),
+        (&["--node", "redis://a", "run", "n", "--ttl", "2m", "--", "true"], "--max-ttl"),
+        (&["--node", "redis://a", "run", "n", "--ttl", "1ms", "--", "true"], "ttl"),
+        (&["--node", "redis://a", "run", "n", "--permits", "0", "--", "true"], "permits"),
+    ] {
+        let ended = end(bare().args(arguments));
+        assert_eq!((ended.code, &*ended.stdout), (2, ""), "{arguments:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(text), "{arguments:?}: {}", ended.stderr);
+    }
+    assert_eq!(end(&mut bare()).code, 2);
+}
+
+#[test]
+fn no_text_shows_a_password() {
+    for arguments in [
+        &["redis://:Zq7x@a", "run", "n", "--", "true"][..],
+        &["run", "n", "redis://:Zq7x@a", "--", "true"],
+        &["--nodes=redis://:Zq7x@a", "run", "n", "--", "true"],
+        &["--node", "redis://:Zq7x@a:port", "run", "n", "--", "true"],
+        &["--node", "redis://u:Zq7x@127.0.0.1:1", "run", "n", "--no-wait", "--", "true"],
+    ] {
+        let ended = end(bare().args(arguments));
+        assert_ne!(ended.code, 0);
+        assert!(!ended.stderr.contains("Zq7x"), "{arguments:?}: {}", ended.stderr);
+        assert!(!ended.stderr.is_empty(), "{arguments:?}");
+    }
+    let folder = in_memory();
+    let file = folder.path().join("nodes");
+    for text in ["node = redis://:Zq7x@a:port", "redis://:Zq7x@a", "nod = redis://:Zq7x@a"] {
+        fs::write(&file, text).expect("the folder is there");
+        let ended = end(bare().arg("--config").arg(&file).args(["run", "n", "--", "true"]));
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        assert!(!ended.stderr.contains("Zq7x"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn nodes_come_from_arguments_before_a_file_before_the_environment_before_the_users_file() {
+    let servers = Servers::start(1);
+    let url = &servers.urls()[0];
+    let folder = in_memory();
+    let (good, bad) = (folder.path().join("good"), folder.path().join("bad"));
+    fs::write(&good, format!("# a node\nnode = {url}\nrestart-guard = off\n")).expect("a folder");
+    fs::write(&bad, "node = http://wrong\nrestart-guard = off\n").expect("a folder");
+    let work = ["run", "name", "--", "true"];
+
+    let code = |command: &mut std::process::Command| end(command.args(work)).code;
+    assert_eq!(code(bare().arg("--config").arg(&good)), 0);
+    assert_eq!(code(bare().arg("--config").arg(&good).env("REDLATCH_NODES", "http://wrong")), 0);
+    assert_eq!(code(bare().arg("--config").arg(&bad).args(["--node", url])), 0);
+    assert_eq!(code(bare().arg("--config").arg(&bad).env("REDLATCH_NODES", url)), 2);
+
+    fs::create_dir(folder.path().join(".config")).expect("a folder");
+    fs::copy(&good, folder.path().join(".config/redlatch.conf")).expect("a file");
+    assert_eq!(code(bare().env("HOME", folder.path())), 0);
+    fs::copy(&bad, folder.path().join("redlatch.conf")).expect("a file");
+    let home = |command: &mut std::process::Command| {
+        command.env("HOME", folder.path()).env("XDG_CONFIG_HOME", folder.path());
+    };
+    let mut command = bare();
+    home(&mut command);
+    assert_eq!(code(&mut command), 2);
+    let mut command = redlatch(&servers, &[]);
+    home(&mut command);
+    assert_eq!(code(&mut command), 0);
+}

@@ -1,0 +1,55 @@
+//! `redlatch bench`.
+
+use std::fs;
+
+use super::program::{Running, end, redlatch};
+use super::support::eventually;
+use super::support::locks::LIMIT;
+use super::support::program::in_memory;
+use super::support::servers::Servers;
+use super::support::waiters::{await_keys, keys};
+use rustix::process::Signal;
+
+#[test]
+fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {
+    let (servers, folder) = (Servers::start(3), in_memory());
+    let file = folder.path().join("chart.svg");
+    let counts = ["bench", "--rounds", "50", "--handovers", "20"];
+    let mut command = redlatch(&servers, &counts);
+    let ended = end(command.arg("--svg").arg(&file));
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    for text in ["acquire (50 times): median ", "release (50 times): ", "hand over (2", "█"] {
+        assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
+    }
+    let svg = fs::read_to_string(&file).expect("it was written");
+    assert!(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"), "{svg}");
+    assert_eq!(svg.matches("class=\"title\"").count(), 3);
+
+    let ended = end(redlatch(&servers, &counts).arg("--json"));
+    let figures: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_eq!(figures["acquire"]["count"], 50);
+    assert!(figures["hand over"]["p50_micros"].as_f64().is_some_and(|micros| micros > 0.0));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_signal_ends_it_and_nothing_is_left() {
+    let servers = Servers::start(1);
+    let mut command = redlatch(&servers, &["bench", "--rounds", "100000000"]);
+    let running = Running::start(&mut command);
+    assert!(eventually(LIMIT, || !keys(&servers[0]).is_empty()));
+    running.signal(Signal::INT);
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stdout), (130, ""));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn it_needs_numbers_and_a_file_that_can_be_written() {
+    let servers = Servers::start(1);
+    let arguments = ["bench", "--rounds", "1", "--handovers", "1", "--svg", "/nowhere/chart.svg"];
+    let ended = end(&mut redlatch(&servers, &arguments));
+    assert_eq!(ended.code, 70);
+    assert!(ended.stderr.contains("/nowhere/chart.svg: "), "{}", ended.stderr);
+    assert_eq!(end(&mut redlatch(&servers, &["bench", "--rounds", "many"])).code, 2);
+}

@@ -1,0 +1,16 @@
+//! The command `redlatch`, as processes against real servers: what it prints, how it ends, and what
+//! it leaves on the servers.
+
+mod arguments;
+mod bench;
+mod loss;
+mod manual;
+mod many;
+mod program;
+mod run;
+mod screenshot;
+mod show;
+mod signals;
+#[path = "../support/mod.rs"]
+mod support;
+mod terminal;

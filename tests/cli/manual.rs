@@ -1,0 +1,40 @@
+//! Completions and manual pages.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use super::program::{bare, end};
+
+#[test]
+fn shells_accept_their_completions() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let ended = end(bare().args(["completions", shell]));
+        assert_eq!((ended.code, &*ended.stderr), (0, ""));
+        assert!(ended.stdout.contains("no-restart-guard"), "{shell}");
+        if shell == "bash" {
+            let mut bash = Command::new("bash");
+            let mut bash = bash.arg("-n").stdin(Stdio::piped()).spawn().expect("bash starts");
+            let mut input = bash.stdin.take().expect("it is piped");
+            input.write_all(ended.stdout.as_bytes()).expect("it is read");
+            drop(input);
+            assert!(bash.wait().expect("it ends").success());
+        }
+    }
+    assert_eq!(end(bare().args(["completions", "sh"])).code, 2);
+}
+
+#[test]
+fn the_manual_has_the_options_and_the_exit_codes() {
+    for (arguments, texts) in [
+        (&["man"][..], ["REDLATCH_NODES", "waiters"]),
+        (&["man", "run"], ["hold\\-at\\-least", "REDLATCH_FENCING_TOKEN"]),
+    ] {
+        let ended = end(bare().args(arguments));
+        assert_eq!((ended.code, &*ended.stderr), (0, ""));
+        assert!(ended.stdout.contains(".TH redlatch"), "{}", ended.stdout);
+        for text in texts.into_iter().chain(["Exit codes", "128+n", "the lock was lost"]) {
+            assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
+        }
+    }
+    assert_eq!(end(bare().args(["man", "walk"])).code, 2);
+}

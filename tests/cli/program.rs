@@ -1,0 +1,134 @@
+//! Starts the command `redlatch` and waits for it.
+
+use std::fs;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+
+use super::support::eventually;
+use super::support::locks::LIMIT;
+use super::support::servers::Servers;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// The command, without nodes and out of reach of files of the user.
+pub(crate) fn bare() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_redlatch"));
+    command.env_remove("REDLATCH_NODES").env_remove("XDG_CONFIG_HOME").env("HOME", "/nowhere");
+    command.stdin(Stdio::null());
+    command
+}
+
+/// The command with these servers as its nodes.
+pub(crate) fn redlatch(servers: &Servers, arguments: &[&str]) -> Command {
+    let mut command = bare();
+    command.env("REDLATCH_NODES", servers.urls().join(","));
+    // The servers have just been started, and the machine may be busy.
+    command.args(["--no-restart-guard", "--node-timeout", "2s"]).args(arguments);
+    command
+}
+
+/// What a command printed, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let code = output.status.code().expect("it ends by itself, not by a signal");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        Self { code, stdout: text(output.stdout), stderr: text(output.stderr) }
+    }
+}
+
+/// Runs it to its end.
+#[track_caller]
+pub(crate) fn end(command: &mut Command) -> Ended {
+    command.output().expect("the command starts").into()
+}
+
+/// The only child of a process, which its main thread has started. Linux tells.
+#[track_caller]
+pub(crate) fn child_of(parent: Pid) -> Pid {
+    let parent = parent.as_raw_nonzero();
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.expect("it runs");
+    Pid::from_raw(children.trim().parse().expect("one number")).expect("not zero")
+}
+
+/// A process that is killed with its test.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    /// Starts it with pipes for its output.
+    #[track_caller]
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self(command.spawn().expect("the command starts"))
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        // A child that was not waited for keeps its id.
+        kill_process(Pid::from_child(&self.0), signal).expect("it is our child");
+    }
+
+    /// Waits until its stdout has had this line.
+    #[track_caller]
+    pub(crate) fn await_line(&mut self, line: &str) {
+        self.await_text(&format!("{line}\n"));
+    }
+
+    #[track_caller]
+    pub(crate) fn next_line(&mut self) -> String {
+        self.await_text("\n")
+    }
+
+    /// Waits until its stdout has had this text. Returns what it has had since the last such wait.
+    #[track_caller]
+    pub(crate) fn await_text(&mut self, text: &str) -> String {
+        let stdout = self.0.stdout.as_mut().expect("it is piped");
+        let mut seen = Vec::new();
+        while !seen.ends_with(text.as_bytes()) {
+            let mut byte = [0];
+            let count = stdout.read(&mut byte).expect("a pipe can be read");
+            assert_eq!(count, 1, "it ended after {:?}", String::from_utf8_lossy(&seen));
+            seen.push(byte[0]);
+        }
+        String::from_utf8(seen).expect("text")
+    }
+
+    /// Its end, which must come.
+    #[track_caller]
+    pub(crate) fn end(mut self) -> Ended {
+        self.status();
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        if let Some(mut pipe) = self.0.stdout.take() {
+            pipe.read_to_string(&mut stdout).expect("text");
+        }
+        if let Some(mut pipe) = self.0.stderr.take() {
+            pipe.read_to_string(&mut stderr).expect("text");
+        }
+        let code = self.status().code().expect("it ends by itself, not by a signal");
+        Ended { code, stdout, stderr }
+    }
+
+    #[track_caller]
+    pub(crate) fn status(&mut self) -> ExitStatus {
+        let mut ended = None;
+        let has_ended = || {
+            ended = self.0.try_wait().expect("a child can be asked");
+            ended.is_some()
+        };
+        assert!(eventually(2 * LIMIT, has_ended), "it does not end");
+        ended.expect("it has ended")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It fails only if the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

@@ -1,0 +1,139 @@
+//! Signals to `redlatch run`, while it waits and while its command runs, and deaths by SIGKILL.
+
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::program::{Running, child_of, end, redlatch};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
+use super::support::servers::Servers;
+use super::support::waiters::{await_keys, await_queued};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+
+/// Writes the name of each signal that it gets. It ends by SIGKILL only.
+const LOOP: &str = "for s in INT TERM HUP QUIT USR1 USR2; do trap \"echo $s\" $s; done; \
+    echo ready; while :; do sleep 0.05; done";
+
+const ALL: [(Signal, &str, i32); 6] = [
+    (Signal::INT, "INT", 2),
+    (Signal::TERM, "TERM", 15),
+    (Signal::HUP, "HUP", 1),
+    (Signal::QUIT, "QUIT", 3),
+    (Signal::USR1, "USR1", 10),
+    (Signal::USR2, "USR2", 12),
+];
+
+#[test]
+fn signals_are_passed_on_once_and_the_command_decides() {
+    let servers = Servers::start(1);
+    let mut running =
+        Running::start(&mut redlatch(&servers, &["run", "name", "--", "sh", "-c", LOOP]));
+    running.await_line("ready");
+    for (signal, name, _) in ALL {
+        running.signal(signal);
+        running.await_line(name);
+    }
+    assert_eq!(holders(&servers, "name"), 1, "it still has the lock");
+    kill_process(child_of(Pid::from_child(&running.0)), Signal::KILL).expect("it runs");
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""), "no signal came twice");
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_command_that_a_signal_ends_is_128_plus_its_number() {
+    let servers = Servers::start(1);
+    for (signal, _, number) in ALL {
+        let arguments = ["run", "name", "--", "sh", "-c", "echo ready; exec sleep 60"];
+        let mut running = Running::start(&mut redlatch(&servers, &arguments));
+        running.await_line("ready");
+        running.signal(signal);
+        let ended = running.end();
+        assert_eq!((ended.code, &*ended.stderr), (128 + number, ""));
+        await_keys(&servers, &[]);
+    }
+}
+
+#[test]
+fn a_signal_to_the_whole_group_arrives_once() {
+    use std::os::unix::process::CommandExt;
+    let servers = Servers::start(1);
+    let mut command = redlatch(&servers, &["run", "name", "--", "sh", "-c", LOOP]);
+    let mut running = Running::start(command.process_group(0));
+    running.await_line("ready");
+    let group = Pid::from_child(&running.0);
+    for (signal, name, _) in ALL {
+        kill_process_group(group, signal).expect("it is our group");
+        running.await_line(name);
+    }
+    kill_process(child_of(Pid::from_child(&running.0)), Signal::KILL).expect("it runs");
+    assert_eq!(running.end().stdout, "", "no signal came twice");
+}
+
+#[test]
+fn a_signal_ends_the_waiting_and_leaves_nothing_in_the_queue() {
+    let servers = Servers::start(3);
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    for (signal, _, number) in &ALL[..4] {
+        let arguments = ["run", "name", "--", "echo", "never"];
+        let running = Running::start(&mut redlatch(&servers, &arguments));
+        await_queued(&servers, "name", 1);
+        running.signal(*signal);
+        let ended = running.end();
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (128 + number, "", ""));
+        await_queued(&servers, "name", 0);
+    }
+    let arguments = ["run", "name", "--", "echo", "served"];
+    let running = Running::start(&mut redlatch(&servers, &arguments));
+    await_queued(&servers, "name", 1);
+    running.signal(Signal::USR1);
+    thread::sleep(Duration::from_millis(500)); // later it is for the command
+    drop(held);
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stdout), (0, "served\n"), "{}", ended.stderr);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn an_ignored_hangup_stays_ignored() {
+    let servers = Servers::start(1);
+    let mut command = Command::new("sh");
+    let script = format!(
+        "trap '' HUP; exec {} --no-restart-guard run name -- sh -c 'echo ready; kill -HUP $$; \
+         read x; exit 5'",
+        env!("CARGO_BIN_EXE_redlatch")
+    );
+    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    running.await_line("ready");
+    running.signal(Signal::HUP);
+    drop(running.0.stdin.take());
+    assert_eq!(running.end().code, 5);
+}
+
+#[test]
+fn when_it_is_killed_the_command_dies_and_the_lock_ends_with_its_ttl() {
+    let servers = Servers::start(3);
+    let arguments = ["run", "name", "--ttl", "8s", "--", "sh", "-c", "echo $$; exec sleep 60"];
+    let mut running = Running::start(&mut redlatch(&servers, &arguments));
+    let mut number = String::new();
+    {
+        use std::io::{BufRead, BufReader};
+        let stdout = running.0.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut number).expect("a line");
+    }
+    let child = Pid::from_raw(number.trim().parse().expect("a number")).expect("a process");
+    assert!(test_kill_process(child).is_ok());
+    let start = Instant::now();
+    running.0.kill().expect("it is our child");
+    running.0.wait().expect("it was killed");
+    if cfg!(target_os = "linux") {
+        assert!(eventually(LIMIT, || test_kill_process(child).is_err()), "the command lives on");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    }
+    let ended = end(&mut redlatch(&servers, &["run", "name", "--", "true"]));
+    assert_eq!(ended.code, 0);
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
+    await_keys(&servers, &[]);
+}

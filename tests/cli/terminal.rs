@@ -1,0 +1,95 @@
+//! `redlatch run` in the foreground of a terminal, which script(1) provides.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::program::{Running, child_of};
+use super::support::locks::{LONG, all_nodes_client, take};
+use super::support::servers::Servers;
+use super::support::waiters::{await_keys, await_queued};
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Runs the command in a terminal of its own. What is written to its stdin is typed there.
+pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
+    let command = format!(
+        "exec {} --no-restart-guard --node-timeout 2s {arguments}",
+        env!("CARGO_BIN_EXE_redlatch")
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    script.env("REDLATCH_NODES", servers.urls().join(",")).env("SHELL", "/bin/sh");
+    Running::start(script.stdin(Stdio::piped()))
+}
+
+fn type_in(running: &mut Running, text: &str) {
+    let keyboard = running.0.stdin.as_mut().expect("it is piped");
+    keyboard.write_all(text.as_bytes()).and_then(|()| keyboard.flush()).expect("it is read");
+}
+
+#[test]
+fn a_terminal_gets_a_line_while_it_waits_which_is_cleared() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
+    let first = in_terminal(&servers, "run name -- echo one");
+    await_queued(&servers, "name", 1);
+    let second = in_terminal(&servers, "run name -- echo two");
+    await_queued(&servers, "name", 2);
+    std::thread::sleep(Duration::from_millis(2_500));
+    drop(held);
+    for (running, place, text) in [(first, "first", "one"), (second, "second", "two")] {
+        let ended = running.end();
+        assert_eq!(ended.code, 0);
+        let line = format!("\r\x1b[Kredlatch: {place} in line, held by host-7; waiting for 1 s");
+        assert!(ended.stdout.contains(&line), "{:?}", ended.stdout);
+        assert!(ended.stdout.ends_with(&format!("\r\x1b[K{text}\r\n")), "{:?}", ended.stdout);
+    }
+}
+
+#[test]
+fn a_key_that_interrupts_reaches_the_command_once_and_it_decides() {
+    let servers = Servers::start(1);
+    let script = "trap \"echo INT\" INT; trap \"echo QUIT\" QUIT; trap \"echo TERM\" TERM; \
+                  echo ready; while :; do sleep 0.05; done";
+    let mut running = in_terminal(&servers, &format!("run name -- sh -c '{script}'"));
+    running.await_line("ready\r");
+    for (key, text) in [("\x03", "INT\r"), ("\x1c", "QUIT\r"), ("\x03", "INT\r")] {
+        type_in(&mut running, key);
+        running.await_line(text);
+    }
+    // What came twice would come before this.
+    let redlatch = child_of(Pid::from_child(&running.0));
+    kill_process(redlatch, Signal::TERM).expect("it runs");
+    running.await_line("TERM\r");
+    let command = child_of(redlatch);
+    kill_process(command, Signal::KILL).expect("it runs");
+    let ended = running.end();
+    assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn a_key_ends_the_waiting() {
+    let servers = Servers::start(3);
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    let mut running = in_terminal(&servers, "run name -- echo never");
+    await_queued(&servers, "name", 1);
+    type_in(&mut running, "\x03");
+    let ended = running.end();
+    assert_eq!(ended.code, 130, "{:?}", ended.stdout);
+    assert!(!ended.stdout.contains("never"));
+    await_queued(&servers, "name", 0);
+    drop(held);
+}
+
+#[test]
+fn the_command_reads_the_terminal() {
+    let servers = Servers::start(1);
+    let script = "stty -echo; echo ready; read -r line < /dev/tty; echo \"got $line\"";
+    let mut running = in_terminal(&servers, &format!("run name -- sh -c '{script}'"));
+    running.await_line("ready\r");
+    type_in(&mut running, "hello\n");
+    running.await_line("got hello\r");
+    assert_eq!(running.end().code, 0);
+}
