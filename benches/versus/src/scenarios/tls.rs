@@ -45,6 +45,7 @@ fn beside_plain(context: &Context, threads: usize) -> Findings {
     let [plain, plain_drop, tls, tls_drop, rslock @ ..] = &lanes[..] else {
         unreachable!("there is a lane for each peer")
     };
+    let blocking = &rslock[0];
     let rslock = fastest(&rslock.iter().collect::<Vec<_>>());
     let figure = |what: &str, measured, wanted| Figure {
         what: format!("TLS, threads: {threads}, {what}"),
@@ -55,7 +56,9 @@ fn beside_plain(context: &Context, threads: usize) -> Findings {
     let figures = vec![
         figure("release(): times the plain pairs/s", tls.times(plain, rate), 0.6),
         figure("drop: times the plain pairs/s", tls_drop.times(plain_drop, rate), 0.6),
-        figure("release(): times rslock's pairs/s over TLS", tls.times(rslock, rate), 1.0),
+        figure("release(): times rslock's, in threads, TLS", tls.times(blocking, rate), 1.2),
+        // With many threads, rslock's fastest way has no threads, but tasks on one.
+        figure("release(): times rslock's fastest, TLS", tls.times(rslock, rate), 0.7),
     ];
     Findings {
         title: context.title(&format!("tls, threads: {threads}")),
@@ -108,22 +111,17 @@ fn resident() -> f64 {
     pages.expect("the second number") * 4096.0
 }
 
-/// How much a connection takes, with its share of a client.
-fn memory(urls: &[String], tls: &TlsSettings) -> f64 {
+/// Clients that have used their connections, and how much each connection takes with its share of a
+/// client.
+fn memory(urls: &[String], tls: &TlsSettings) -> (Vec<LockClient>, f64) {
     const CLIENTS: usize = 100;
-    let open = |clients| -> Vec<LockClient> {
-        let clients: Vec<_> = (0..clients).map(|_| client(urls, tls.clone())).collect();
-        for client in &clients {
-            drop(client.lock("versus:memory", TTL).expect("the servers answer"));
-        }
-        clients
-    };
-    let _first = open(10);
     let before = resident();
-    let clients = open(CLIENTS);
+    let clients: Vec<_> = (0..CLIENTS).map(|_| client(urls, tls.clone())).collect();
+    for client in &clients {
+        drop(client.lock("versus:memory", TTL).expect("the servers answer"));
+    }
     let used = resident() - before;
-    drop(clients);
-    used / (CLIENTS * urls.len()) as f64
+    (clients, used / (CLIENTS * urls.len()) as f64)
 }
 
 fn costs(context: &Context) -> Findings {
@@ -138,7 +136,9 @@ fn costs(context: &Context) -> Findings {
         client(&secure, resuming.clone()),
     ];
     let times = reconnects(context, &clients);
-    let taken = [memory(&plain, &resuming), memory(&secure, &resuming)];
+    // None of them is dropped before both are measured: its memory would be used again.
+    let all = [memory(&plain, &resuming), memory(&secure, &resuming)];
+    let taken = [all[0].1, all[1].1];
     let figure = |what: &str, measured, wanted| Figure {
         what: format!("TLS, {what}"),
         measured,
