@@ -122,7 +122,7 @@ impl Connection {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
                 let timeout = self.options.timeout;
-                self.lookup = Lookup::Found(Addresses::new(&addresses, &self.history, timeout));
+                self.lookup = Lookup::Found(Addresses::new(&addresses, &mut self.history, timeout));
             }
             other => {
                 self.lookup = Lookup::None;
