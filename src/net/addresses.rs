@@ -24,7 +24,7 @@ pub(super) struct Addresses {
 
 impl Addresses {
     /// These addresses, in the order in which they are tried, within `timeout`.
-    pub(super) fn new(found: &[SocketAddr], history: &History, timeout: Duration) -> Self {
+    pub(super) fn new(found: &[SocketAddr], history: &mut History, timeout: Duration) -> Self {
         let untried = VecDeque::from(history.sorted(interleaved(found)));
         let count = u32::try_from(untried.len().max(1)).unwrap_or(u32::MAX);
         Self { untried, share: SHARE.min(timeout / count), next_at: Time::ZERO }
@@ -50,8 +50,9 @@ pub(super) struct History {
     /// The address whose node answered last. It goes first: the locks are there, if the name
     /// should have several servers behind it.
     answered: Option<SocketAddr>,
-    /// The address that accepted a connection last without answering the greeting. It goes last.
-    failed: Option<SocketAddr>,
+    /// The addresses that accepted a connection without answering the greeting, the latest at the
+    /// end. They go last, in this order, so that each gets its turn before one is tried again.
+    failed: Vec<SocketAddr>,
 }
 
 impl History {
@@ -68,23 +69,23 @@ impl History {
     /// The node has answered the greeting.
     pub(super) fn greeted(&mut self) {
         self.answered = self.current.take();
-        if self.failed == self.answered {
-            self.failed = None;
-        }
+        self.failed.retain(|failed| Some(*failed) != self.answered);
     }
 
     /// The connection is closed.
     pub(super) fn closed(&mut self) {
         if let Some(address) = self.current.take() {
-            self.failed = Some(address);
+            self.failed.retain(|failed| *failed != address);
+            self.failed.push(address);
         }
     }
 
-    fn sorted(&self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
-        let rank = |address: &SocketAddr| match Some(*address) {
-            address if address == self.failed => 2,
-            address if address == self.answered => 0,
-            _ => 1,
+    fn sorted(&mut self, mut addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
+        // Otherwise it would grow with each address that the name ever had.
+        self.failed.retain(|failed| addresses.contains(failed));
+        let rank = |address: &SocketAddr| match self.failed.iter().position(|it| it == address) {
+            Some(position) => 2 + position,
+            None => usize::from(self.answered != Some(*address)),
         };
         addresses.sort_by_key(rank);
         addresses
@@ -121,14 +122,14 @@ mod tests {
         texts.iter().map(|text| SocketAddr::new(text.parse().expect("an address"), 1)).collect()
     }
 
-    fn order(found: &[&str], history: &History) -> Vec<SocketAddr> {
+    fn order(found: &[&str], history: &mut History) -> Vec<SocketAddr> {
         let mut all = Addresses::new(&addresses(found), history, SECOND);
         std::iter::from_fn(|| all.next(Time::ZERO)).collect()
     }
 
     #[test]
     fn families_alternate_and_each_keeps_its_order() {
-        let history = History::default();
+        let mut history = History::default();
         for (found, expected) in [
             (
                 &["::1", "::2", "::3", "1.0.0.1", "1.0.0.2"][..],
@@ -139,7 +140,7 @@ mod tests {
             (&["1.0.0.2", "1.0.0.1"], &["1.0.0.2", "1.0.0.1"]),
             (&[], &[]),
         ] {
-            assert_eq!(order(found, &history), addresses(expected));
+            assert_eq!(order(found, &mut history), addresses(expected));
         }
     }
 
@@ -152,17 +153,29 @@ mod tests {
         assert!(history.is_open());
         history.greeted();
         history.closed();
-        assert_eq!(order(&found, &history), addresses(&["1.0.0.2", "1.0.0.1", "1.0.0.3"]));
+        assert_eq!(order(&found, &mut history), addresses(&["1.0.0.2", "1.0.0.1", "1.0.0.3"]));
         history.connected(one);
         history.closed();
-        assert_eq!(order(&found, &history), addresses(&["1.0.0.2", "1.0.0.3", "1.0.0.1"]));
+        assert_eq!(order(&found, &mut history), addresses(&["1.0.0.2", "1.0.0.3", "1.0.0.1"]));
         // An address that answered and then does not.
         history.connected(two);
         history.closed();
-        assert_eq!(order(&found, &history), addresses(&["1.0.0.1", "1.0.0.3", "1.0.0.2"]));
+        assert_eq!(order(&found, &mut history), addresses(&["1.0.0.3", "1.0.0.1", "1.0.0.2"]));
         history.connected(two);
         history.greeted();
-        assert_eq!(order(&found, &history), addresses(&["1.0.0.2", "1.0.0.1", "1.0.0.3"]));
+        assert_eq!(order(&found, &mut history), addresses(&["1.0.0.2", "1.0.0.3", "1.0.0.1"]));
+    }
+
+    #[test]
+    fn each_address_gets_its_turn_however_many_accept_and_do_not_answer() {
+        let found = ["1.0.0.1", "1.0.0.2", "1.0.0.3", "1.0.0.4"];
+        let mut history = History::default();
+        for turn in 0..3 * found.len() {
+            let first = order(&found, &mut history)[0];
+            assert_eq!(first, addresses(&found)[turn % found.len()], "turn {turn}");
+            history.connected(Some(first));
+            history.closed();
+        }
     }
 
     #[test]
@@ -170,7 +183,10 @@ mod tests {
         let mut history = History::default();
         history.connected(Some(addresses(&["1.0.0.9"])[0]));
         history.greeted();
-        assert_eq!(order(&["1.0.0.1", "1.0.0.2"], &history), addresses(&["1.0.0.1", "1.0.0.2"]));
+        assert_eq!(
+            order(&["1.0.0.1", "1.0.0.2"], &mut history),
+            addresses(&["1.0.0.1", "1.0.0.2"])
+        );
     }
 
     #[test]
@@ -179,7 +195,7 @@ mod tests {
         let found = addresses(&["1.0.0.1", "1.0.0.2"]);
         for (timeout, share) in [(2_000, 250), (500, 250), (300, 150), (1, 0)] {
             let timeout = Duration::from_millis(timeout);
-            let mut all = Addresses::new(&found, &History::default(), timeout);
+            let mut all = Addresses::new(&found, &mut History::default(), timeout);
             assert_eq!(all.next(at(10)), Some(found[0]));
             let next_at = all.next_at().expect("there is another");
             assert_eq!(next_at.since(at(10)).as_millis(), share, "{timeout:?}");

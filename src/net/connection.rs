@@ -92,12 +92,9 @@ impl Connection {
     pub(super) fn record_readiness(&mut self, event: &Event) {
         let Some(socket) = &mut self.socket else { return };
         if socket.token == event.token() {
-            socket.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
-            socket.is_writable |=
-                event.is_writable() || event.is_write_closed() || event.is_error();
-            socket.is_finished |= event.is_read_closed() || event.is_error();
+            socket.record_readiness(event);
         } else {
-            self.earlier.wake();
+            self.earlier.record_readiness(event);
         }
     }
 
@@ -125,7 +122,7 @@ impl Connection {
         match found {
             Ok(addresses) if !addresses.is_empty() => {
                 let timeout = self.options.timeout;
-                self.lookup = Lookup::Found(Addresses::new(&addresses, &self.history, timeout));
+                self.lookup = Lookup::Found(Addresses::new(&addresses, &mut self.history, timeout));
             }
             other => {
                 self.lookup = Lookup::None;
@@ -198,6 +195,14 @@ impl Connection {
                 }
             }
         }
+    }
+}
+
+impl Socket {
+    fn record_readiness(&mut self, event: &Event) {
+        self.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+        self.is_writable |= event.is_writable() || event.is_write_closed() || event.is_error();
+        self.is_finished |= event.is_read_closed() || event.is_error();
     }
 }
 

@@ -124,7 +124,8 @@ fn write_clock(
     clock: ClockDifference,
     allowed: Duration,
 ) -> fmt::Result {
-    write!(f, "its clock is {clock} of this machine's; locks need no equal clocks, but ")?;
+    let of = if clock.is_ahead { "of " } else { "" };
+    write!(f, "its clock is {clock} {of}this machine's; locks need no equal clocks, but ")?;
     if clock.is_ahead {
         f.write_str(
             "if the server's is set back in one step, it keeps every key for that much longer than \

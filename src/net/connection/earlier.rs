@@ -2,6 +2,7 @@
 
 use super::Socket;
 use mio::Registry;
+use mio::event::Event;
 
 /// The most sockets that wait for an answer beside the latest one. Names have few addresses.
 const EARLIER_MAX: usize = 7;
@@ -24,9 +25,13 @@ impl Earlier {
         self.is_woken = true;
     }
 
-    /// There was an event of one of the sockets.
-    pub(super) fn wake(&mut self) {
-        self.is_woken = true;
+    /// There was an event, of one of the sockets or of one that is closed. It is not repeated, so
+    /// all that it says is recorded: a peer may answer and close before the socket is used.
+    pub(super) fn record_readiness(&mut self, event: &Event) {
+        if let Some(socket) = self.sockets.iter_mut().find(|it| it.token == event.token()) {
+            socket.record_readiness(event);
+            self.is_woken = true;
+        }
     }
 
     /// The first socket that is connected. Those that have failed are closed.

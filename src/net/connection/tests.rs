@@ -65,11 +65,15 @@ impl Fixture {
         let start = clock::now();
         while !is_done(&self.connection) {
             assert!(clock::now().since(start) < Duration::from_secs(60), "{:?}", self.connection);
-            self.connection.follow_session(&mut self.rounds, self.poll.registry(), &self.resolver);
-            let timeout = Some(Duration::from_millis(10));
-            self.poll.poll(&mut self.events, timeout).expect("a poll");
-            self.events.iter().for_each(|event| self.connection.record_readiness(event));
+            self.turn();
         }
+    }
+
+    fn turn(&mut self) {
+        self.connection.follow_session(&mut self.rounds, self.poll.registry(), &self.resolver);
+        let timeout = Some(Duration::from_millis(10));
+        self.poll.poll(&mut self.events, timeout).expect("a poll");
+        self.events.iter().for_each(|event| self.connection.record_readiness(event));
     }
 }
 
@@ -162,4 +166,28 @@ fn an_address_that_answers_after_its_share_of_the_time_is_still_used() {
     assert_eq!(socket.address, Some(addresses[0]));
     assert!(fixture.connection.earlier.is_empty(), "the other socket is closed");
     assert_eq!(fixture.connection.next_deadline(), None);
+}
+
+#[test]
+fn an_earlier_address_that_answers_and_closes_at_once_is_heard() {
+    let (first, second) = (deaf(), deaf());
+    let addresses = [&first, &second].map(|(port, _)| port.local_addr().expect("an address"));
+    let mut fixture = Fixture::of_name(addresses.to_vec());
+    fixture.run_until(|connection| !connection.earlier.is_empty());
+    // It is looked at again only when there is an event.
+    fixture.turn();
+    for _ in 0..first.1.len() {
+        drop(first.0.accept().expect("it is queued"));
+    }
+    let (mut peer, _) = first.0.accept().expect("the kernel asks again");
+    // One event says all of it. The peer does not read, so no other follows.
+    peer.write_all(b"-ERR max number of clients reached\r\n").expect("it fits");
+    peer.shutdown(std::net::Shutdown::Write).expect("it is open");
+    fixture.run_until(is_connected);
+    let buffer = &mut [0; 100];
+    while !fixture.rounds.session(Node::new(0)).is_down() {
+        assert!(is_readable(&fixture.connection), "the end of the stream is not read");
+        fixture.connection.read(buffer, &mut fixture.rounds);
+    }
+    assert!(fixture.last_error().to_string().contains("max number of clients"));
 }

@@ -140,7 +140,8 @@ impl TlsSession {
     pub fn write(&mut self, socket: &mut (impl Read + Write), bytes: &[u8]) -> io::Result<usize> {
         let count = self.connection.writer().write(bytes)?;
         match self.flush(socket) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock && count > 0 => Ok(count),
+            // What is encrypted must not be written again: it would be a command of its own.
+            Err(error) if is_passing(&error) && count > 0 => Ok(count),
             result => result.map(|()| count),
         }
     }
@@ -154,8 +155,7 @@ impl TlsSession {
                 Ok(_) => continue,
                 Err(error) => error,
             };
-            let is_passing = matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted);
-            if is_passing {
+            if is_passing(&error) {
                 return Err(error);
             }
             let _ = self.receive(socket);
@@ -183,6 +183,11 @@ impl TlsSession {
             None => cut_off(&self.peer, self.is_handshaking()),
         }
     }
+}
+
+/// May the call succeed when it is repeated?
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 // Linux: the certificates are made by a crate that the tests have there only.

@@ -83,6 +83,7 @@ fn a_clock_is_off_by_more_than_the_allowance_and_the_error_of_the_reading() {
     assert_eq!(of(60_000_000 - 604_000).1, []);
     for (micros, is_ahead, text) in [
         (60_604_001, true, "ahead of this machine's; locks need no equal clocks, but if"),
+        (60_000_000 - 604_001, false, "behind this machine's; locks need no equal clocks, but if"),
         (60_000_000 - 604_001, false, "drift_factor covers 602.0ms at most"),
     ] {
         let (clock, warnings) = of(micros);
