@@ -76,8 +76,8 @@ fn a_subscriber_gets_every_event_of_a_call_in_its_span_and_so_does_the_callback(
     let lines: Vec<_> = text.lines().collect();
     for begin in [
         "TRACE job{number=7}: redlatch::lock: attempt resource=orders:42 number=1 outcome=\"gr",
-        "DEBUG job{number=7}: redlatch::lock: acquired resource=orders:42 attempts=1 waited=0.",
-        "DEBUG job{number=7}: redlatch::lock: contended resource=orders:42 attempts=1 waited=0.",
+        "DEBUG job{number=7}: redlatch::lock: acquired resource=orders:42 attempts=1 waited=",
+        "DEBUG job{number=7}: redlatch::lock: contended resource=orders:42 attempts=1 waited=",
         "DEBUG job{number=7}: redlatch::lock: released resource=orders:42 held=",
         " INFO job{number=7}: redlatch::node: up node=\"redis://127.0.0.1:",
         " WARN job{number=7}: redlatch::node: down node=\"redis://127.0.0.1:",
