@@ -58,7 +58,7 @@ fn beside_plain(context: &Context, threads: usize) -> Findings {
         figure("drop: times the plain pairs/s", tls_drop.times(plain_drop, rate), 0.6),
         figure("release(): times rslock's, in threads, TLS", tls.times(blocking, rate), 1.2),
         // With many threads, rslock's fastest way has no threads, but tasks on one.
-        figure("release(): times rslock's fastest, TLS", tls.times(rslock, rate), 0.7),
+        figure("release(): times rslock's fastest, TLS", tls.times(rslock, rate), 1.0),
     ];
     Findings {
         title: context.title(&format!("tls, threads: {threads}")),
