@@ -170,7 +170,7 @@ fn waiters_whose_connections_are_closed_are_served_after_their_renewal() {
     drop(held);
     let served = line.end() - start;
     assert!(served < LEASE + BY_PUSH, "{served:?}");
-    // A removal for a node that was not connected again in time is sent with the client's next call.
+    // A removal for a node that is not connected is sent with the next call of its client.
     let is_removed = || {
         waiters.iter().for_each(|client| drop(client.nodes()));
         servers.iter().all(|server| keys(server).is_empty())
