@@ -13,7 +13,9 @@ use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released}
 use support::capability::Capability;
 use support::cli::{Value, encode};
 use support::eventually;
-use support::locks::{LIMIT, LONG, all_nodes_client, gone, report_texts, take, with_long_timeout};
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, connected, gone, report_texts, take, with_long_timeout,
+};
 use support::peer::Peer;
 use support::redis::Server;
 use support::server_program::ServerProgram;
@@ -291,9 +293,8 @@ fn nodes_are_read_from_an_environment_variable() {
         return;
     }
     let client = LockClient::from_env(VARIABLE).unwrap();
-    let nodes = client.nodes();
-    assert!(nodes.len() == 3 && nodes.iter().all(|node| node.is_connected), "{nodes:?}");
+    assert_eq!(connected(client).nodes().len(), 3);
     // Without the restart guard: the servers have just been started.
-    let builder = LockClient::builder().nodes_from_env(VARIABLE).restart_guard(false);
+    let builder = with_long_timeout(Vec::<String>::new()).nodes_from_env(VARIABLE);
     assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(Released::InTime));
 }
