@@ -5,13 +5,11 @@ use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, Phase};
-use redlatch::{Builder, LockClient, LockError, NodeError};
+use redlatch::{LockClient, LockError, NodeError};
 
 use super::support::deaf_port::DeafPort;
 use super::support::eventually;
-use super::support::locks::{
-    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, take, with_long_timeout,
-};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, can_be_acquired, with_long_timeout};
 use super::support::proxy::{Mode, proxied};
 use super::support::redis::Server;
 use super::support::servers::Servers;
@@ -32,8 +30,9 @@ fn probed(port: u16) -> (usize, usize) {
 #[cfg(target_os = "linux")]
 #[test]
 fn idle_connections_are_probed_unless_that_is_turned_off() {
+    use super::support::locks::{connected, take};
     let server = Server::start(&[]);
-    let build = |builder: Builder| connected(builder.build().unwrap());
+    let build = |builder: redlatch::Builder| connected(builder.build().unwrap());
     let settings = || with_long_timeout([server.url()]);
     let client = build(settings());
     let _ = take(&client, "probed", LONG).release().unwrap();
