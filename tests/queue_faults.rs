@@ -95,9 +95,9 @@ fn a_minority_without_its_queue_changes_no_order() {
 /// With the restart guard on, and servers that have run for longer than `max_ttl`.
 fn guarded(servers: &Servers, max_ttl: Duration) -> Vec<LockClient> {
     // A client that a busy machine stops for as long as its lease loses its place.
-    let builder = || quick(servers.urls()).waiter_lease(3 * LEASE);
-    let builder = || builder().restart_guard(true).max_ttl(max_ttl);
-    let clients: Vec<_> = (0..5).map(|_| builder().build().unwrap()).collect();
+    let builder = quick(servers.urls()).waiter_lease(3 * LEASE);
+    let builder = builder.restart_guard(true).max_ttl(max_ttl);
+    let clients: Vec<_> = (0..5).map(|_| builder.clone().build().unwrap()).collect();
     let ttl = Duration::from_secs(1);
     assert_eq!(clients[0].lock("first", ttl).unwrap().release(), Ok(Released::InTime));
     clients

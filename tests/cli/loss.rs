@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Running, bare, redlatch};
+use super::program::{Ended, Running, bare, redlatch};
 use super::support::locks::{all_nodes_client, pause, resume};
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
@@ -16,18 +16,26 @@ fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> std::process::Com
     command
 }
 
+/// Runs this until a majority of the servers, which stops when the command has begun, has lost the
+/// lock. Returns how it ended, and how long after the stop.
+#[track_caller]
+fn run_until_lost(servers: &Servers, arguments: &[&str]) -> (Ended, Duration) {
+    let mut running = Running::start(&mut with_short_rounds(servers, arguments));
+    running.await_line("ready");
+    let start = Instant::now();
+    pause(servers, 2);
+    let ended = running.end();
+    let took = start.elapsed();
+    resume(servers, 2);
+    (ended, took)
+}
+
 #[test]
 fn a_command_that_ends_on_sigterm_has_ended_before_the_validity_does() {
     let servers = Servers::start(3);
     let script = "trap 'echo TERM; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
     let arguments = ["run", "name", "--ttl", "6s", "--grace", "2s", "--", "sh", "-c", script];
-    let mut running = Running::start(&mut with_short_rounds(&servers, &arguments));
-    running.await_line("ready");
-    let start = Instant::now();
-    pause(&servers, 2);
-    let ended = running.end();
-    let took = start.elapsed();
-    resume(&servers, 2);
+    let (ended, took) = run_until_lost(&servers, &arguments);
     assert_eq!((ended.code, &*ended.stdout), (75, "TERM\n"), "{}", ended.stderr);
     assert!(ended.stderr.contains("the lock was lost, and the command was stopped"));
     // It had between 4 and 6 s of validity. Its last two are for the command; the release is not
@@ -42,13 +50,7 @@ fn a_command_that_ignores_sigterm_is_killed_with_all_that_it_started() {
     // The pipe of stdout stays open as long as any of them lives.
     let script = "trap '' TERM; sh -c \"trap '' TERM; sleep 60\" & echo ready; sleep 60";
     let arguments = ["run", "name", "--ttl", "3s", "--grace", "500ms", "--", "sh", "-c", script];
-    let mut running = Running::start(&mut with_short_rounds(&servers, &arguments));
-    running.await_line("ready");
-    let start = Instant::now();
-    pause(&servers, 2);
-    let ended = running.end();
-    let took = start.elapsed();
-    resume(&servers, 2);
+    let (ended, took) = run_until_lost(&servers, &arguments);
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     assert!(took < Duration::from_secs(8), "{took:?}");
     await_keys(&servers, &[]);

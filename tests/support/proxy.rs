@@ -127,7 +127,15 @@ impl Proxy {
 
 /// Each server behind a proxy of its own, and the URLs of the proxies.
 pub fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
-    let proxies: Vec<_> = servers.iter().map(|server| Proxy::start(server.port())).collect();
+    proxied_by(servers, |server| Proxy::start(server.port()))
+}
+
+/// The same, with these proxies.
+pub fn proxied_by(
+    servers: &[Server],
+    proxy: impl Fn(&Server) -> Proxy,
+) -> (Vec<Proxy>, Vec<String>) {
+    let proxies: Vec<_> = servers.iter().map(proxy).collect();
     let urls = proxies.iter().map(Proxy::url).collect();
     (proxies, urls)
 }

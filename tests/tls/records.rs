@@ -13,17 +13,14 @@ use super::support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, holders, pttl, report_texts, take,
     without_restart_guard,
 };
-use super::support::proxy::{Mode, Proxy};
+use super::support::proxy::{Mode, Proxy, proxied_by};
 use super::support::redis::Server;
 use super::support::servers::Servers;
 use super::support::terminator::{Terminator, server_config};
 
 /// Each server behind a proxy that acts on the bytes of TLS.
 fn proxied(servers: &[Server]) -> (Vec<Proxy>, Vec<String>) {
-    let proxy = |server: &Server| Proxy::before_tls(server.secure_port());
-    let proxies: Vec<_> = servers.iter().map(proxy).collect();
-    let urls = proxies.iter().map(Proxy::url).collect();
-    (proxies, urls)
+    proxied_by(servers, |server| Proxy::before_tls(server.secure_port()))
 }
 
 #[test]

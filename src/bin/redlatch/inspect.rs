@@ -8,7 +8,7 @@ use redlatch::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub(crate) fn inspect(nodes: &NodeArguments, arguments: &LockArguments) -> Result<u8, Failure> {
     let name = &arguments.name;
@@ -144,10 +144,9 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
 }
 
 fn holder_json(holder: &Holder) -> Value {
-    let left = holder.remaining.map(|left| u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
     json!({
         "owner": holder.owner().map(|owner| owner.to_string()),
-        "remaining_millis": left,
+        "remaining_millis": holder.remaining.map(millis),
         "permit": holder.permit,
     })
 }
@@ -157,8 +156,12 @@ fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
     json!({
         "place": index + 1,
         "owner": waiter.owner().map(|owner| owner.to_string()),
-        "since_unix_millis": u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        "since_unix_millis": millis(since),
         "is_for_share": waiter.is_for_share(),
         "nodes": waiter.nodes,
     })
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

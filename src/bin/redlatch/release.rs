@@ -3,7 +3,7 @@
 use super::arguments::{NodeArguments, ReleaseArguments};
 use super::exit::{self, Failure};
 use super::{inspect, output, settings};
-use redlatch::{Inspection, LockClient, LockState};
+use redlatch::{Inspection, LockState};
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::os::unix::ffi::OsStrExt;
@@ -12,8 +12,9 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
     let name = &arguments.name;
     let client = settings::client(nodes)?;
     let seen = client.inspect(name.as_bytes())?;
+    // Only what was shown is removed, and nothing that another client has acquired since.
     let is_held = !matches!(seen.state, LockState::Free | LockState::Reserved);
-    let is_released = is_held && is_confirmed(arguments, &seen)? && remove(&client, &seen)?;
+    let is_released = is_held && is_confirmed(arguments, &seen)? && client.force_release(&seen)?;
     let text = match (arguments.json, is_released) {
         (true, _) => json!({ "name": inspect::shown(name), "released": is_released }).to_string(),
         (false, true) => format!("{}: released", inspect::shown(name)),
@@ -21,11 +22,6 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
     };
     output::print(&format!("{text}\n"))?;
     Ok(if is_released { exit::SUCCESS } else { exit::HELD })
-}
-
-/// Removes what was shown, and nothing that another client has acquired since.
-fn remove(client: &LockClient, seen: &Inspection) -> Result<bool, Failure> {
-    Ok(client.force_release(seen)?)
 }
 
 /// Asks on the terminal, unless the arguments say yes.
