@@ -93,9 +93,8 @@ fn a_minority_without_its_queue_changes_no_order() {
 }
 
 /// With the restart guard on, and servers that have run for longer than `max_ttl`.
-fn guarded(servers: &Servers, max_ttl: Duration) -> Vec<LockClient> {
-    // A client that a busy machine stops for as long as its lease loses its place.
-    let builder = quick(servers.urls()).waiter_lease(3 * LEASE);
+fn guarded(servers: &Servers, lease: Duration, max_ttl: Duration) -> Vec<LockClient> {
+    let builder = quick(servers.urls()).waiter_lease(lease);
     let builder = builder.restart_guard(true).max_ttl(max_ttl);
     let clients: Vec<_> = (0..5).map(|_| builder.clone().build().unwrap()).collect();
     let ttl = Duration::from_secs(1);
@@ -117,7 +116,8 @@ fn wait_guarded(line: &mut Line, servers: &Servers, clients: Vec<LockClient>) {
 #[test]
 fn a_minority_in_quarantine_changes_no_order() {
     let mut servers = Servers::start(5);
-    let mut clients = guarded(&servers, Duration::from_secs(2));
+    // A client that a busy machine stops for as long as its lease loses its place.
+    let mut clients = guarded(&servers, 3 * LEASE, Duration::from_secs(2));
     let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
     let mut line = Line::before("name");
     wait_guarded(&mut line, &servers, clients);
@@ -130,9 +130,10 @@ fn a_minority_in_quarantine_changes_no_order() {
 #[test]
 fn a_majority_in_quarantine_serves_in_order_after_it() {
     let mut servers = Servers::start(5);
-    // Time enough for each waiter to connect again, and to renew its entry.
-    let max_ttl = Duration::from_secs(5);
-    let mut clients = guarded(&servers, max_ttl);
+    // Time enough for each waiter to connect again and to renew its entry, and for what the nodes
+    // reserved for whoever was the first to do so to lapse, which takes a lease.
+    let max_ttl = Duration::from_secs(8);
+    let mut clients = guarded(&servers, LEASE, max_ttl);
     let held = clients.pop().unwrap().request("name").ttl(TTL).keep_alive().lock().unwrap();
     let mut line = Line::before("name");
     wait_guarded(&mut line, &servers, clients);
