@@ -6,6 +6,7 @@ mod cancel;
 mod event_recorder;
 mod inspect;
 mod keep_alive;
+mod locks;
 mod names;
 mod owner;
 mod request;
@@ -13,6 +14,7 @@ mod shares;
 mod verbs;
 
 pub use cancel::CancelHandle;
+pub use locks::{FoundLock, Locks};
 pub use request::LockRequest;
 
 #[cfg(doc)]

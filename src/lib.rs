@@ -145,7 +145,7 @@ mod resp;
 mod wait_queue;
 mod watchdog;
 
-pub use client::{CancelHandle, LockClient, LockRequest};
+pub use client::{CancelHandle, FoundLock, LockClient, LockRequest, Locks};
 pub use config::Builder;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]

@@ -33,6 +33,7 @@ mod keep_callbacks;
 mod keep_loss;
 mod late;
 mod leave;
+mod listing;
 mod lock;
 mod more_nodes;
 mod node_events;

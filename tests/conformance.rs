@@ -1,9 +1,11 @@
 //! Compares the model of a node with a real redis-server, reply by reply and byte by byte.
 //!
 //! Every command goes to a redis-server, to the model directly, and to the model behind its socket.
-//! `rig.rs` masks values that must differ (a client's id, the fields of `INFO`); all other bytes
-//! must be equal. The commands are those of a handwritten table, and random ones from a seed.
+//! `equivalence.rs` masks values that must differ (a client's id, the fields of `INFO`); all other
+//! bytes must be equal. The commands are those of a handwritten table, and random ones from a seed.
 
+#[path = "conformance/equivalence.rs"]
+mod equivalence;
 #[path = "conformance/pushes.rs"]
 mod pushes;
 #[path = "conformance/random.rs"]

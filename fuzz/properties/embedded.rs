@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The words of the commands.
-const WORDS: [&[u8]; 114] = [
+const WORDS: [&[u8]; 116] = [
     b"SET",
     b"GET",
     b"DEL",
@@ -125,6 +125,8 @@ const WORDS: [&[u8]; 114] = [
     script::RELEASE_READER.sha1.as_bytes(),
     script::INSPECT.source.as_bytes(),
     script::INSPECT.sha1.as_bytes(),
+    script::SCAN.source.as_bytes(),
+    script::SCAN.sha1.as_bytes(),
     b"redlatch:shared",
     b"key:redlatch:holders",
     b":shorter",

@@ -144,6 +144,9 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
             let new = Acquisition { lock, ttl, fence: 0 };
             Action::Turn { new, waiter: waiter(serial) }
         }
+        _ if kind / 64 == 0 && kind / 6 % 2 == 1 => {
+            Action::Scan { pattern: Arc::clone(&lock.key), cursor: serial, count: 1 }
+        }
         _ => Action::Ping { asks: kind / 64 == 3 },
     };
     let mut request = Request::to_all(&rules, now, action);

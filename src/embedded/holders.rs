@@ -135,7 +135,7 @@ pub(super) fn inspect(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
 }
 
 /// Lists of up to as many elements as clients accept.
-fn in_parts(list: Vec<OwnedReply>) -> OwnedReply {
+pub(super) fn in_parts(list: Vec<OwnedReply>) -> OwnedReply {
     let mut parts = Vec::new();
     let mut list = list.into_iter().peekable();
     while list.peek().is_some() {

@@ -42,7 +42,8 @@
 //! | `command.rs` | the table of commands, and the checks before one runs |
 //! | `strings.rs`, `expiry.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `joining.rs`, `shares.rs` | the scripts |
+//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `joining.rs`, `shares.rs` | scripts |
+//! | `scan.rs` | the script that lists keys |
 //! | `sharing.rs`, `script_steps.rs` | the steps of the scripts |
 
 mod claims;
@@ -60,6 +61,7 @@ mod options;
 mod queue;
 mod readers;
 mod reply;
+mod scan;
 mod script_steps;
 mod scripts;
 mod server;

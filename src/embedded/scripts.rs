@@ -7,7 +7,7 @@
 use super::command::{Call, integer};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::strings::is_flush_mode;
-use super::{claims, holders, joining, queue, readers, shares};
+use super::{claims, holders, joining, queue, readers, scan, shares};
 use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
@@ -115,6 +115,7 @@ fn run<'a>(call: &mut Call<'a>, script: &script::Script, words: Words<'a>) -> An
         script if script == script::RESTORE_SHARED => shares::restore_shared,
         script if script == script::RELEASE_SHARED => shares::release_shared,
         script if script == script::RELEASE_READER => readers::release_reader,
+        script if script == script::SCAN => scan::scan,
         _ => holders::inspect,
     };
     call.declared = words.keys;

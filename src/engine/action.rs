@@ -135,6 +135,15 @@ pub enum Action {
         /// The values of the key that were read before.
         seen: Arc<[Vec<u8>]>,
     },
+    /// [`Verb::Scan`].
+    Scan {
+        /// The pattern of the keys, as of Redis's `KEYS`.
+        pattern: Arc<[u8]>,
+        /// Where the node continues: what it answered to the request before, or 0 to begin.
+        cursor: u64,
+        /// About how many keys the node looks at.
+        count: u32,
+    },
     /// [`Verb::Ping`].
     Ping {
         /// Are all questions about the server's state asked just before?

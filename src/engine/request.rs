@@ -1,7 +1,7 @@
 //! Requests to the nodes: each request is the same for every node.
 
-use super::{Acquisition, Action, LockAttributes, LockId, NodeSet, Predecessor, QueueEntry};
-use super::{Removal, Rules, Share, Token, Ttl};
+use super::{Acquisition, Action, LockAttributes, LockId, Node, NodeSet, Predecessor};
+use super::{QueueEntry, Removal, Rules, Share, Token, Ttl};
 use crate::clock::Time;
 
 /// The kinds of request.
@@ -26,6 +26,9 @@ pub enum Verb {
     Inspect,
     /// Delete the key, whatever token it holds, if its value is one of those that were read.
     Remove,
+    /// List the next keys that match a pattern and may be locks. Sent to one node at a time, since
+    /// each continues where it stopped.
+    Scan,
     /// Answer, and do nothing else.
     Ping,
     /// Report something about the server. It is asked along with a ping.
@@ -93,6 +96,12 @@ impl Request {
         Self { action, started: now, deadline, nodes, reservation: rules.reservation() }
     }
 
+    /// A request to one node, in a round that begins now.
+    #[must_use]
+    pub fn to_one(rules: &Rules, now: Time, node: Node, action: Action) -> Self {
+        Self { nodes: NodeSet::from_iter([node]), ..Self::to_all(rules, now, action) }
+    }
+
     /// A ping to all nodes.
     #[must_use]
     pub fn ping(rules: &Rules, now: Time) -> Self {
@@ -118,6 +127,7 @@ impl Request {
             Action::Fence { .. } => Verb::Fence,
             Action::Inspect { .. } => Verb::Inspect,
             Action::Remove { .. } => Verb::Remove,
+            Action::Scan { .. } => Verb::Scan,
             Action::Ping { .. } => Verb::Ping,
             Action::Ask(_) => Verb::Ask,
             Action::Queue(_) => Verb::Queue,
@@ -142,7 +152,7 @@ impl Request {
             | Action::Restore { lock, .. }
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Ping { .. } | Action::Ask(_) => None,
+            Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
             Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
         }
     }
@@ -160,7 +170,7 @@ impl Request {
             | Action::Undo(Removal { ttl, .. })
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
-            Action::Ping { .. } | Action::Ask(_) => None,
+            Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
             Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
         }
     }
@@ -198,11 +208,12 @@ impl Request {
         }
     }
 
-    /// The first key that the request is about. Empty for a ping.
+    /// The first key that the request is about, or the pattern of keys. Empty for a ping.
     #[must_use]
     pub fn key(&self) -> &[u8] {
         match &self.action {
             Action::Inspect { key } | Action::Remove { key, .. } => key,
+            Action::Scan { pattern, .. } => pattern,
             Action::Await { key, .. } | Action::Listen { key, .. } => key,
             _ => self.lock().map_or(&[], |lock| &lock.key),
         }

@@ -2,6 +2,7 @@
 #![doc = include_str!("late_arrivals.md")]
 
 mod meaning;
+mod operators;
 mod queue;
 mod several;
 mod shares;
@@ -81,6 +82,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Fence { .. } => Some(script::FENCE),
         Action::Inspect { .. } => Some(script::INSPECT),
         Action::Remove { .. } => Some(script::REMOVE),
+        Action::Scan { .. } => Some(script::SCAN),
         Action::Queue(_) => Some(script::QUEUE),
         Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
         Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
@@ -158,18 +160,10 @@ pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
             call(script).removal(it, out);
         }
         Action::Fence { lock, fence } => call(script::FENCE).fence(lock, *fence, out),
-        Action::Inspect { key } => {
-            let (verb, name) = name(script::INSPECT, form);
-            encode_command(out, &[verb, name, b"1", key, proof]);
-        }
-        Action::Remove { key, seen } => {
-            let (verb, name) = name(script::REMOVE, form);
-            let mut digits = [0; 20];
-            let reservation = decimal(request.reservation.as_millis(), &mut digits);
-            let mut words: Vec<&[u8]> = vec![verb, name, b"1", key, reservation];
-            words.extend(seen.iter().map(Vec::as_slice));
-            words.push(proof);
-            encode_command(out, &words);
+        Action::Inspect { key } => call(script::INSPECT).inspect(key, out),
+        Action::Remove { key, seen } => call(script::REMOVE).remove(key, seen, out),
+        Action::Scan { pattern, cursor, count } => {
+            call(script::SCAN).scan(pattern, *cursor, *count, out);
         }
     }
 }

@@ -61,6 +61,7 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
         Verb::Fence => Action::Fence { lock, fence: 50 },
         Verb::Inspect => Action::Inspect { key },
         Verb::Remove => Action::Remove { key, seen: Arc::from([]) },
+        Verb::Scan => Action::Scan { pattern: key, cursor: 0, count: 10 },
         Verb::Ping => Action::Ping { asks: false },
         Verb::Ask => Action::Ask(Question::Time),
         Verb::Queue => {

@@ -39,7 +39,8 @@ pub(crate) use node_error::OTHER_PROCESS;
 pub use node_error::{NodeError, OtherProtocol, Phase};
 pub use pending_releases::DEBTS_MAX;
 pub use report::{
-    HolderSnapshot, KeySnapshot, NodeAnswer, NodeReport, NodeStatus, QueueSupport, WaiterSnapshot,
+    HolderSnapshot, KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus, QueueSupport,
+    WaiterSnapshot,
 };
 pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;

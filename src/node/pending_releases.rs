@@ -42,7 +42,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         Action::Turn { .. } | Action::Await { .. } => return None,
         Action::EndWaits | Action::Listen { .. } => return None,
         Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
-        Action::Ping { .. } | Action::Ask(_) => return None,
+        Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
     };
     Some(Request { action, ..request })
 }

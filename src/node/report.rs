@@ -68,6 +68,16 @@ pub struct KeySnapshot {
     pub holders: Vec<HolderSnapshot>,
 }
 
+/// Some of the keys on one node that match a pattern.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyPage {
+    /// Where the node continues. 0 if there are no more.
+    pub next: u64,
+    /// The keys. `None` if they are more than fit in a reply: fewer must be asked for at a time.
+    pub keys: Option<Vec<Vec<u8>>>,
+}
+
 /// The holder of a share of a lock on one node.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]

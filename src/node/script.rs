@@ -126,6 +126,15 @@ pub const INSPECT: Script = Script {
     sha1: "78cf7d91d2308e035b18510e16cfc0997b74129e",
 };
 
+/// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
+/// than a lock's value, and no keys of queues. `ARGV[1]` is the server's cursor, `ARGV[2]` the
+/// pattern, `ARGV[3]` about how many keys the server looks at, and `ARGV[4]` the number.
+///
+/// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
+/// or null for them, and the same cursor, if they are more than fit in a reply.
+pub const SCAN: Script =
+    Script { source: include_str!("scan.lua"), sha1: "e04342e529ed3dc30e156ff01c6c212d66a514e4" };
+
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
@@ -265,7 +274,7 @@ pub const RELEASE_READER: Script = Script {
 };
 
 /// Every script of this library.
-pub const ALL: [Script; 20] = [
+pub const ALL: [Script; 21] = [
     RELEASE,
     EXTEND,
     HANDOFF,
@@ -286,6 +295,7 @@ pub const ALL: [Script; 20] = [
     RESTORE_SHARED,
     RELEASE_SHARED,
     RELEASE_READER,
+    SCAN,
 ];
 
 #[cfg(test)]

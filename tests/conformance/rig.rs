@@ -7,13 +7,10 @@ use redlatch::internal::Time;
 use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
 use redlatch::internal::node::script;
 
+use super::equivalence::equivalent;
 use super::versions::{Compared, compared};
-use crate::support::cli::{Client, Value, encode, parse};
+use crate::support::cli::{Client, Value, encode};
 use crate::support::redis::Server;
-
-/// The allowed difference, in ms, of two times to live that were set and read one after the other.
-/// The commands use times that differ by far more, so a wrong time is detected.
-const TOLERANCE_MS: i64 = 5_000;
 
 /// How long to wait until a time to live of a few milliseconds has passed on all sides.
 const EXPIRY_WAIT: Duration = Duration::from_millis(12);
@@ -149,7 +146,7 @@ impl Sequence {
 }
 
 /// The names of the scripts in the table.
-const SCRIPTS: [(&str, script::Script); 20] = [
+const SCRIPTS: [(&str, script::Script); 21] = [
     ("release", script::RELEASE),
     ("extend", script::EXTEND),
     ("handoff", script::HANDOFF),
@@ -170,6 +167,7 @@ const SCRIPTS: [(&str, script::Script); 20] = [
     ("restore_shared", script::RESTORE_SHARED),
     ("release_shared", script::RELEASE_SHARED),
     ("release_reader", script::RELEASE_READER),
+    ("scan", script::SCAN),
 ];
 
 /// A word of the table with its placeholder filled in.
@@ -193,103 +191,5 @@ pub(crate) fn filled_in(word: &str) -> Vec<u8> {
         "{digits}" => vec![b'9'; 400],
         "{huge}" => vec![b'x'; 3_000],
         word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),
-    }
-}
-
-/// Are the replies equal, except for values that must differ?
-fn equivalent(words: &[Vec<u8>], real: &[u8], other: &[u8]) -> bool {
-    if real == other {
-        return true;
-    }
-    let word = |index: usize| {
-        words.get(index).map(|word| String::from_utf8_lossy(word).to_ascii_lowercase())
-    };
-    let (name, subcommand) = (word(0).unwrap_or_default(), word(1).unwrap_or_default());
-    let (real, other) = (value(real), value(other));
-    match (name.as_str(), subcommand.as_str()) {
-        ("pttl", _) => near(&real, &other, TOLERANCE_MS),
-        ("ttl", _) => near(&real, &other, TOLERANCE_MS / 1000),
-        ("eval" | "evalsha", _) => near_in_lists(&subcommand, real, other),
-        ("hello", _) => without_id(real) == without_id(other),
-        // The model has another time than the server.
-        ("time", _) => match (&real, &other) {
-            (Value::Array(real), Value::Array(other)) => real.len() == other.len(),
-            _ => false,
-        },
-        // The text of INFO and similar commands differs; its type does not.
-        ("info", _) | ("client", "list" | "info" | "id") => {
-            std::mem::discriminant(&real) == std::mem::discriminant(&other)
-                && !matches!(real, Value::Error(_))
-        }
-        _ => false,
-    }
-}
-
-/// Are the replies of a script equal but for a time to live? `inspect.lua` and `queue.lua` answer
-/// lists with one in them.
-fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
-    let names =
-        |script: script::Script| word == script.sha1 || word == script.source.to_ascii_lowercase();
-    let place = match (names(script::INSPECT), names(script::QUEUE)) {
-        (true, _) => 2,
-        (_, true) => 4,
-        _ => return false,
-    };
-    let (Value::Array(mut real), Value::Array(mut other)) = (real, other) else { return false };
-    if real.len() != other.len() || real.len() <= place {
-        return false;
-    }
-    let (left, others_left) = (real.remove(place), other.remove(place));
-    if place == 2 {
-        let shares = [&mut real, &mut other].map(Vec::pop);
-        let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else { return false };
-        let mut parts = shares.iter().zip(&others);
-        let near_parts = |(real, other): (&Value, &Value)| match (real, other) {
-            (Value::Array(real), Value::Array(other)) => near_shares(real, other),
-            _ => false,
-        };
-        if shares.len() != others.len() || !parts.all(near_parts) {
-            return false;
-        }
-    }
-    real == other && (left == others_left || near(&left, &others_left, TOLERANCE_MS))
-}
-
-/// Are the shares equal, in which every second value is a time to live?
-fn near_shares(real: &[Value], other: &[Value]) -> bool {
-    let near_left = |(index, (real, other)): (usize, (&Value, &Value))| {
-        real == other || index % 2 == 1 && near(real, other, TOLERANCE_MS)
-    };
-    real.len() == other.len() && real.iter().zip(other).enumerate().all(near_left)
-}
-
-fn value(bytes: &[u8]) -> Value {
-    parse(bytes).expect("a whole reply").0
-}
-
-/// Are both a time to live, or both none for the same reason?
-fn near(real: &Value, other: &Value, tolerance: i64) -> bool {
-    match (real, other) {
-        (Value::Integer(real), Value::Integer(other)) => {
-            *real >= 0 && *other >= 0 && (real - other).abs() <= tolerance
-        }
-        _ => false,
-    }
-}
-
-/// The reply to `HELLO` without the client's id, the only integer besides the protocol.
-fn without_id(value: Value) -> Value {
-    let mut after_id = false;
-    let mut blank = |value: Value| {
-        let blanked = std::mem::take(&mut after_id);
-        after_id = value == Value::bulk("id");
-        if blanked { Value::Integer(0) } else { value }
-    };
-    match value {
-        Value::Array(items) => Value::Array(items.into_iter().map(blank).collect()),
-        Value::Map(pairs) => {
-            Value::Map(pairs.into_iter().map(|(key, value)| (blank(key), blank(value))).collect())
-        }
-        other => other,
     }
 }

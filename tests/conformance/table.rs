@@ -20,6 +20,7 @@ pub(crate) const SEQUENCES: &[(&str, &str)] = &[
     ("leave", include_str!("sequences/leave.txt")),
     ("extend_all", include_str!("sequences/extend_all.txt")),
     ("inspect", include_str!("sequences/inspect.txt")),
+    ("scan", include_str!("sequences/scan.txt")),
     ("remove", include_str!("sequences/remove.txt")),
     ("restore", include_str!("sequences/restore.txt")),
     ("queue", include_str!("sequences/queue.txt")),

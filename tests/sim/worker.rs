@@ -212,6 +212,7 @@ impl Worker {
             }
             (RoundResult::Removal { .. }, _) => {}
             (RoundResult::Inspection { .. }, _) => unreachable!("only an operator inspects"),
+            (RoundResult::Scan { .. }, _) => unreachable!("nobody lists keys here"),
         }
     }
 

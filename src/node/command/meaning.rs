@@ -1,12 +1,12 @@
 //! The meaning of replies: the replies that each kind of request accepts.
 
-use super::{describe, is_plain};
+use super::{describe, is_plain, operators};
 use crate::engine::{Action, FENCE_MAX, Listen, QueueView, Request, Vote};
 use crate::node::examination::Finding;
 use crate::node::node_error::NodeError;
-use crate::node::report::{HolderSnapshot, KeySnapshot, WaiterSnapshot};
+use crate::node::report::{KeyPage, KeySnapshot};
 use crate::node::server_error::{ServerError, ServerErrorKind};
-use crate::resp::{Elements, Reply};
+use crate::resp::Reply;
 
 /// The meaning of a reply.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub enum Meaning {
     Queued(u64, QueueView),
     /// The value and the ttl of the key.
     Seen(KeySnapshot),
+    /// Keys that may be locks.
+    Listed(KeyPage),
     /// The answer to a question about the server.
     Told(Finding),
     /// The node does not know the script: the request must be sent again with the source.
@@ -78,7 +80,8 @@ pub fn meaning(
         Action::Await { .. } | Action::EndWaits => None,
         Action::Extend { .. } | Action::Release(_) | Action::Undo(_) => yes_or_no(number, reply),
         Action::Fence { .. } | Action::Remove { .. } => yes_or_no(number, reply),
-        Action::Inspect { .. } => inspect_meaning(number, reply),
+        Action::Inspect { .. } => operators::seen(number, reply),
+        Action::Scan { .. } => operators::listed(number, reply),
     };
     let nonsense = || Meaning::Nonsense(NodeError::UnexpectedReply(describe(reply, secret)));
     found.unwrap_or_else(nonsense)
@@ -108,7 +111,7 @@ fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 }
 
 /// The elements that follow the number in a script's list.
-fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
+pub(super) fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
     let Reply::Array(list) = reply else { return None };
     let mut elements = list.iter();
     let is_its = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
@@ -123,65 +126,6 @@ fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
         }
         _ => refusal(number, reply),
     }
-}
-
-fn inspect_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
-    let Reply::Array(list) = reply else { return None };
-    let elements: Vec<_> = list.iter().collect();
-    let [first, value, Reply::Integer(left), Reply::Array(waiters), Reply::Array(holders)] =
-        &elements[..]
-    else {
-        return None;
-    };
-    if *first != Reply::Integer(number) {
-        return None;
-    }
-    let value = match value {
-        Reply::Null => None,
-        Reply::Bulk(bytes) => Some(bytes.to_vec()),
-        _ => return None,
-    };
-    let (waiters, holders) = (snapshots(waiters)?, holders_of(holders)?);
-    Some(Meaning::Seen(KeySnapshot { value, left: *left, waiters, holders }))
-}
-
-/// The elements of a list that comes in parts, none of which is longer than a list may be.
-fn elements_of_parts<'a>(parts: &Elements<'a>) -> Option<Vec<Reply<'a>>> {
-    let mut elements = Vec::new();
-    for part in parts.iter() {
-        let Reply::Array(part) = part else { return None };
-        elements.extend(part.iter());
-    }
-    Some(elements)
-}
-
-/// The holders of a shared lock: members and their ttl, alternating.
-fn holders_of(list: &Elements<'_>) -> Option<Vec<HolderSnapshot>> {
-    let mut holders = Vec::new();
-    let elements = elements_of_parts(list)?;
-    let mut elements = elements.into_iter();
-    while let Some(member) = elements.next() {
-        let (Reply::Bulk(member), Reply::Integer(left)) = (member, elements.next()?) else {
-            return None;
-        };
-        holders.push(HolderSnapshot { member: member.to_vec(), left });
-    }
-    Some(holders)
-}
-
-/// The waiters in a queue: names and the values of their leases, alternating.
-fn snapshots(list: &Elements<'_>) -> Option<Vec<WaiterSnapshot>> {
-    let mut waiters = Vec::new();
-    let elements = elements_of_parts(list)?;
-    let mut elements = elements.into_iter();
-    while let Some(name) = elements.next() {
-        let (Reply::Bulk(name), Reply::Bulk(lease)) = (name, elements.next()?) else {
-            return None;
-        };
-        // A member that is no waiter's name was put there by another program.
-        waiters.extend(WaiterSnapshot::read(name, lease));
-    }
-    Some(waiters)
 }
 
 /// The meaning of the answer to a waiter.

@@ -3,6 +3,7 @@
 mod fencing;
 mod handoff;
 mod queue;
+mod scan;
 mod shares;
 
 use super::*;
@@ -247,6 +248,7 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         Verb::Fence,
         Verb::Inspect,
         Verb::Remove,
+        Verb::Scan,
         Verb::Ping,
         Verb::Queue,
         Verb::Turn,
@@ -259,14 +261,14 @@ fn the_table_of_late_arrivals_has_every_request_and_every_script() {
         match verb {
             Verb::Acquire | Verb::Handoff | Verb::Extend | Verb::Release | Verb::Undo => {}
             Verb::Restore | Verb::Fence | Verb::Inspect | Verb::Remove | Verb::Ping => {}
-            Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask => {}
+            Verb::Queue | Verb::Turn | Verb::Listen | Verb::Ask | Verb::Scan => {}
             Verb::Await | Verb::EndWaits => unreachable!("never sent"),
         }
     }
     let scripts = ["release", "extend", "handoff", "claim", "fence", "inspect", "remove"];
     let more = ["release_all", "extend_all", "leave", "restore", "queue", "turn", "leave_queue"];
     let shares = ["share", "extend_shared", "restore_shared", "release_shared", "release_reader"];
-    let all = scripts.into_iter().chain(more).chain(["listen"]).chain(shares);
+    let all = scripts.into_iter().chain(more).chain(["listen", "scan"]).chain(shares);
     assert_eq!(all.clone().count(), script::ALL.len());
     all.for_each(|name| assert!(TABLE.contains(&format!("`{name}.lua`")), "{name}"));
 }

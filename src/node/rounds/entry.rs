@@ -6,7 +6,7 @@ use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
 use crate::engine::{Request, Tally, Verb, Verdict, Vote};
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport};
+use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub(super) struct Entry<W> {
     counters: Counters,
     problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
+    /// What the node that is scanned has listed.
+    page: Option<KeyPage>,
     views: Vec<Option<QueueView>>,
     is_awaited: bool,
     /// The permit that each node granted, if the request is for one.
@@ -47,6 +49,7 @@ impl<W> Entry<W> {
             counters: Counters::default(),
             problems: vec![None; nodes],
             snapshots: vec![None; nodes],
+            page: None,
             views: vec![None; nodes],
             is_awaited: false,
             permits: vec![None; nodes],
@@ -65,6 +68,7 @@ impl<W> Entry<W> {
         self.counters = Counters::default();
         self.problems.fill(None);
         self.snapshots.fill(None);
+        self.page = None;
         self.views.fill(None);
         self.is_awaited = false;
         self.permits.fill(None);
@@ -91,7 +95,8 @@ impl<W> Entry<W> {
     /// Can no further answer change the result?
     pub(super) fn is_decided(&self, wait_for_all: bool, sessions: &[Session]) -> bool {
         // These are about every node, not about a majority of them.
-        let asks_all = matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove));
+        let asks_all =
+            matches!(self.verb(), Some(Verb::Ping | Verb::Inspect | Verb::Remove | Verb::Scan));
         let may_be_early = !wait_for_all && !asks_all;
         if self.verb() == Some(Verb::Await) {
             return self.is_confirmed();
@@ -141,6 +146,7 @@ impl<W> Entry<W> {
         // Of two nodes that are one server, only one has a snapshot.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
+        self.page = answer.page.filter(|_| counts).or_else(|| self.page.take());
         true
     }
 
@@ -164,6 +170,7 @@ impl<W> Entry<W> {
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
+        self.page = None;
         self.permits[node.index()] = None;
         self.count_permits();
         true
@@ -199,6 +206,9 @@ impl<W> Entry<W> {
             Some(Verb::Inspect) => {
                 let snapshots = self.snapshots.iter_mut().map(Option::take).collect();
                 RoundResult::Inspection { snapshots, reports: self.reports(sessions) }
+            }
+            Some(Verb::Scan) => {
+                RoundResult::Scan { page: self.page.take(), reports: self.reports(sessions) }
             }
             Some(Verb::Remove) => {
                 let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };

@@ -2,12 +2,12 @@
 
 use crate::engine::{Ballot, NodeSet, Tally, Verb};
 use crate::node::node_error::NodeError;
-use crate::node::report::{KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
+use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus};
 use std::sync::Arc;
 
 /// The result of a round: one variant for each kind of request.
 #[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "there are four kinds of request")]
+#[expect(clippy::exhaustive_enums, reason = "there are five kinds of request")]
 pub enum RoundResult {
     /// Of a request for one lock: to acquire, extend or release it, or to raise its counters.
     Votes(Votes),
@@ -17,6 +17,13 @@ pub enum RoundResult {
     Inspection {
         /// The key's state on each node. `None` if the node gave no reply that counts.
         snapshots: Vec<Option<KeySnapshot>>,
+        /// What each node replied.
+        reports: Vec<NodeReport>,
+    },
+    /// Of a scan.
+    Scan {
+        /// The keys. `None` if the node gave no reply that counts.
+        page: Option<KeyPage>,
         /// What each node replied.
         reports: Vec<NodeReport>,
     },
@@ -58,6 +65,7 @@ impl RoundResult {
             Verb::Inspect => {
                 Self::Inspection { snapshots: vec![None; names.len()], reports: reports() }
             }
+            Verb::Scan => Self::Scan { page: None, reports: reports() },
             Verb::Remove => Self::Removal { tally, reports: reports() },
             _ => {
                 let mut ballot = Ballot::new(tally);
@@ -71,7 +79,7 @@ impl RoundResult {
     ///
     /// # Panics
     ///
-    /// The request was a ping, an inspection or a removal by force.
+    /// The request was a ping, an inspection, a scan or a removal by force.
     #[must_use]
     pub fn into_votes(self) -> Votes {
         match self {

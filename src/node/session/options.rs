@@ -4,7 +4,7 @@ use crate::engine::{QueueView, Vote};
 use crate::node::Ticket;
 use crate::node::handshake::Credentials;
 use crate::node::node_error::NodeError;
-use crate::node::report::KeySnapshot;
+use crate::node::report::{KeyPage, KeySnapshot};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ pub struct Answer {
     pub counter: Option<u64>,
     /// The state of the key, for an inspection.
     pub snapshot: Option<KeySnapshot>,
+    /// Keys, for a scan.
+    pub page: Option<KeyPage>,
     /// What the node says about a waiter, for a request about the queue.
     pub view: Option<QueueView>,
     /// Does a waiter of another client wait for a lock that was granted?
@@ -85,6 +87,7 @@ impl Answer {
             took: None,
             counter: None,
             snapshot: None,
+            page: None,
             view: None,
             is_awaited: false,
             permit: None,

@@ -168,6 +168,10 @@ impl Session {
                 let answer = answer(Vote::Granted, None);
                 self.answers.extend(answer.map(|it| Answer { snapshot: Some(seen), ..it }));
             }
+            Meaning::Listed(page) => {
+                let answer = answer(Vote::Granted, None);
+                self.answers.extend(answer.map(|it| Answer { page: Some(page), ..it }));
+            }
             Meaning::Vote(vote) => {
                 self.answers.extend(answer(vote, None));
                 // If another lock holds one of several keys, the predecessor may hold the rest.
@@ -230,7 +234,9 @@ impl Session {
             Meaning::Vote(_) | Meaning::GrantedNew | Meaning::Claimed { .. } => {
                 self.scripts.learn(request);
             }
-            Meaning::Seen(_) | Meaning::Queued(..) => self.scripts.learn(request),
+            Meaning::Seen(_) | Meaning::Listed(_) | Meaning::Queued(..) => {
+                self.scripts.learn(request);
+            }
             // The server has forgotten all scripts, not only this one.
             Meaning::UnknownScript => self.scripts = KnownScripts::default(),
             Meaning::Failed(_) | Meaning::Nonsense(_) | Meaning::Told(_) => {}

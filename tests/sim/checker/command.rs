@@ -75,7 +75,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
 }
 
 /// All scripts but those for a forced release and for bells.
-const SHAPES: [Shape; 18] = [
+const SHAPES: [Shape; 19] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),
     shape(script::EXTEND, Kind::Extend, [None, None, Some(0)]),
@@ -84,6 +84,7 @@ const SHAPES: [Shape; 18] = [
     shape(script::CLAIM, Kind::Take, [Some(0), Some(1), Some(2)]),
     shape(script::FENCE, Kind::Fence, [Some(0), None, Some(1)]),
     shape(script::INSPECT, Kind::Look, [None, None, None]),
+    shape(script::SCAN, Kind::Look, [None, None, None]),
     shape(script::RESTORE, Kind::Take, [None, None, Some(0)]),
     shape(script::QUEUE, Kind::Queue, [None, None, Some(2)]),
     shape(script::TURN, Kind::Take, [None, None, Some(1)]),

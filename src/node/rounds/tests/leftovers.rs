@@ -90,7 +90,7 @@ fn a_node_that_was_not_asked_is_reported_as_such() {
 fn a_round_without_replies_may_have_been_written_to_every_node() {
     let names = ["redis://0".into(), "redis://1".into(), "redis://2".into()];
     let error = NodeError::TimedOut(Phase::Queued);
-    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Remove] {
+    for verb in [Verb::Acquire, Verb::Ping, Verb::Inspect, Verb::Scan, Verb::Remove] {
         let reports = match RoundResult::without_replies(&names, verb, &error) {
             RoundResult::Votes(Votes { ballot, reports, .. }) => {
                 // So the removal after it goes to every node.
@@ -106,6 +106,10 @@ fn a_round_without_replies_may_have_been_written_to_every_node() {
             }
             RoundResult::Inspection { snapshots, reports } => {
                 assert_eq!((verb, snapshots), (Verb::Inspect, vec![None; 3]));
+                reports
+            }
+            RoundResult::Scan { page, reports } => {
+                assert_eq!((verb, page), (Verb::Scan, None));
                 reports
             }
             RoundResult::Removal { tally, reports } => {

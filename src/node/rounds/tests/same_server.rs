@@ -2,8 +2,8 @@
 
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Verb};
-use crate::node::fixture::greeting;
-use crate::node::{NodeError, RoundResult};
+use crate::node::fixture::{greeting, request};
+use crate::node::{NodeAnswer, NodeError, RoundResult};
 
 #[test]
 fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
@@ -112,6 +112,25 @@ fn an_inspection_contains_one_snapshot_for_each_server() {
     nodes.receive(0, SEEN);
     nodes.receive(1, SEEN);
     assert_eq!(has_snapshot(&mut nodes), [true, true, false]);
+}
+
+#[test]
+fn a_scan_of_a_duplicate_server_lists_nothing() {
+    const LISTED: &str = "*3\r\n:1\r\n$1\r\n0\r\n*1\r\n*1\r\n$1\r\nk\r\n";
+    for (node, is_listed) in [(1, true), (2, false)] {
+        let mut nodes = Nodes::down(false);
+        let mut scan = request(Verb::Scan, 1, nodes.now);
+        scan.nodes = set(&[node]);
+        nodes.rounds.open(nodes.now, scan, 1);
+        (0..3).for_each(|index| nodes.connect(index));
+        nodes.receive(0, &greeting("same", 1_000));
+        nodes.receive(1, &greeting("other", 1_000));
+        nodes.receive(2, &greeting("same", 1_000));
+        nodes.receive(node, LISTED);
+        let RoundResult::Scan { page, reports } = nodes.result() else { panic!("a scan") };
+        assert_eq!(page.is_some(), is_listed);
+        assert_eq!(reports[node].answer == NodeAnswer::Granted, is_listed, "{reports:?}");
+    }
 }
 
 fn has_snapshot(nodes: &mut Nodes) -> Vec<bool> {

@@ -1,0 +1,237 @@
+//! Listing the locks whose names match a pattern.
+
+use super::LockClient;
+use crate::clock;
+use crate::config::KEY_MAX;
+use crate::engine::{Action, Node, Request, quorum};
+use crate::error::{InspectError, NoQuorum, ResourceError};
+use crate::name::Name;
+use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::Arc;
+
+/// About how many keys a server looks at in one step: it does nothing else for less than a
+/// millisecond.
+const STEP: u32 = 500;
+
+/// How often a node is asked for one step.
+const TRIES: u32 = 3;
+
+/// A lock that [`LockClient::locks`] has listed.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FoundLock {
+    name: Arc<[u8]>,
+}
+
+impl FoundLock {
+    /// The resource's name, without the [prefix](crate::Builder::key_prefix) of its key.
+    #[must_use]
+    pub fn resource(&self) -> Name<'_> {
+        Name::new(&self.name)
+    }
+}
+
+/// The resource's name, for the methods of a [`LockClient`].
+impl AsRef<[u8]> for FoundLock {
+    fn as_ref(&self) -> &[u8] {
+        &self.name
+    }
+}
+
+impl fmt::Debug for FoundLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("FoundLock").field(&self.resource()).finish()
+    }
+}
+
+/// The locks whose names match a pattern: the iterator that [`LockClient::locks`] returns.
+#[must_use = "it asks the nodes only when it is iterated"]
+pub struct Locks<'a> {
+    client: &'a LockClient,
+    pattern: Result<Arc<[u8]>, ResourceError>,
+    /// What each node that was read to its end, or given up, has answered.
+    reports: Vec<NodeReport>,
+    /// Where the next node continues.
+    cursor: u64,
+    count: u32,
+    tries: u32,
+    /// Names that are not yet returned, and all names: each is returned once.
+    found: Vec<FoundLock>,
+    known: HashSet<FoundLock>,
+    is_over: bool,
+}
+
+impl LockClient {
+    /// Lists the locks whose names match `pattern`: `*` stands for any bytes, `?` for one, `[abc]`
+    /// and `[a-z]` for one of these, and `\` quotes the character behind it, as in Redis's
+    /// [`KEYS`](https://redis.io/docs/latest/commands/keys/).
+    ///
+    /// ```no_run
+    /// # use redlatch::{Error, LockClient};
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// for lock in client.locks("orders:*") {
+    ///     let lock = lock?;
+    ///     let seen = client.inspect(&lock)?;
+    ///     println!("{}: {:?}, {} wait", lock.resource(), seen.state, seen.waiters.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It is for operators and their tools, not for programs that lock. It reads the keys of one
+    /// node after another with `SCAN`, about 500 in each step. A step takes a server less than a
+    /// millisecond, and a round trip; so it takes about a second per million keys of all nodes on a
+    /// fast network. It remembers all names that it has returned.
+    ///
+    /// Every lock that is held by the same holder from the call to the end of the iteration is
+    /// listed, once. One that is acquired or released meanwhile may be missing. A name is listed if
+    /// any node has a key for it which looks like a lock: a string with a ttl, such as another
+    /// program may have set, or what a failed attempt has left.
+    /// [`inspect`](Self::inspect) tells what a majority has.
+    ///
+    /// # Errors
+    ///
+    /// The pattern is empty or too long, and the only item is [`InspectError::Resource`]. Or fewer
+    /// nodes than a majority could be read to their end, and the last item is
+    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer is asked
+    /// three times for the same step. The user on the nodes needs the right to `SCAN`, and a server
+    /// older than Redis 2.8 does not know it.
+    pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
+        Locks {
+            client: self,
+            pattern: self.pattern_of_keys(pattern.as_ref()),
+            reports: Vec::new(),
+            cursor: 0,
+            count: STEP,
+            tries: 0,
+            found: Vec::new(),
+            known: HashSet::new(),
+            is_over: false,
+        }
+    }
+
+    /// The pattern of the keys of the locks whose names match this pattern.
+    fn pattern_of_keys(&self, pattern: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
+        if pattern.is_empty() {
+            return Err(ResourceError::Empty);
+        }
+        let mut whole = Vec::new();
+        for byte in &self.core.key_prefix {
+            if b"*?[]^-\\".contains(byte) {
+                whole.push(b'\\');
+            }
+            whole.push(*byte);
+        }
+        whole.extend_from_slice(pattern);
+        let length = whole.len();
+        if length > KEY_MAX {
+            return Err(ResourceError::TooLong { length, most: KEY_MAX });
+        }
+        Ok(whole.into())
+    }
+}
+
+impl Iterator for Locks<'_> {
+    type Item = Result<FoundLock, InspectError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.is_over {
+            if let Some(lock) = self.found.pop() {
+                return Some(Ok(lock));
+            }
+            if let Err(error) = self.read() {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+        None
+    }
+}
+
+/// It ends after an error, and after the last name.
+impl std::iter::FusedIterator for Locks<'_> {}
+
+impl Locks<'_> {
+    /// Reads the next names from the nodes, if there are any.
+    fn read(&mut self) -> Result<(), InspectError> {
+        let nodes = self.client.core.rules.nodes;
+        let pattern = self.pattern.clone().map_err(InspectError::Resource)?;
+        if self.client.core.is_forked() {
+            return Err(InspectError::OtherProcess);
+        }
+        let index = self.reports.len();
+        if index == nodes {
+            self.is_over = true;
+            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Granted;
+            let read = self.reports.iter().filter(is_read).count();
+            if read < quorum(nodes) {
+                let reports = std::mem::take(&mut self.reports);
+                return Err(InspectError::NoQuorum(NoQuorum::new(reports)));
+            }
+            return Ok(());
+        }
+        let (page, report) = self.ask(index, pattern);
+        self.tries += 1;
+        match page {
+            Some(KeyPage { keys: Some(keys), next, .. }) => {
+                self.note(keys);
+                (self.cursor, self.tries) = (next, 0);
+                if next == 0 {
+                    self.go_to_next_node(report);
+                }
+            }
+            Some(KeyPage { keys: None, .. }) if self.count > 1 => {
+                (self.count, self.tries) = (self.count / 2, 0);
+            }
+            Some(_) => {
+                let text = "more names in one step than fit in a reply".to_owned();
+                let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(text));
+                self.go_to_next_node(NodeReport { answer, ..report });
+            }
+            None if self.tries < TRIES && !is_permanent(&report) => {}
+            None => self.go_to_next_node(report),
+        }
+        Ok(())
+    }
+
+    /// Asks a node for the next step.
+    fn ask(&self, index: usize, pattern: Arc<[u8]>) -> (Option<KeyPage>, NodeReport) {
+        let core = &self.client.core;
+        let action = Action::Scan { pattern, cursor: self.cursor, count: self.count };
+        let request = Request::to_one(&core.rules, clock::now(), Node::new(index), action);
+        let result = core.net.submit(request);
+        let RoundResult::Scan { page, mut reports } = result else {
+            unreachable!("the result of a scan is {result:?}");
+        };
+        (page, reports.swap_remove(index))
+    }
+
+    fn go_to_next_node(&mut self, report: NodeReport) {
+        self.reports.push(report);
+        (self.cursor, self.count, self.tries) = (0, STEP, 0);
+    }
+
+    /// Notes the names that are new.
+    fn note(&mut self, keys: Vec<Vec<u8>>) {
+        let prefix = self.client.core.key_prefix.len();
+        for key in keys {
+            // A server that lists other keys than it was asked for is no reason to panic.
+            let Some(name) = key.get(prefix..).filter(|name| !name.is_empty()) else { continue };
+            let lock = FoundLock { name: name.into() };
+            if self.known.insert(lock.clone()) {
+                self.found.push(lock);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Locks<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Locks").field("known", &self.known.len()).finish_non_exhaustive()
+    }
+}
+
+fn is_permanent(report: &NodeReport) -> bool {
+    matches!(&report.answer, NodeAnswer::Failed(error) if error.is_permanent())
+}

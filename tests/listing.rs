@@ -1,0 +1,139 @@
+//! Listing the locks whose names match a pattern.
+
+use crate::support;
+
+use std::collections::BTreeSet;
+
+use redlatch::error::ResourceError;
+use redlatch::{InspectError, LockClient, LockGuard, Locks};
+use support::eventually;
+use support::locks::{
+    LIMIT, LONG, all_nodes_client, can_be_acquired, report_texts, take, with_long_timeout,
+};
+use support::servers::Servers;
+
+/// The names that are listed, sorted. Panics if one is listed twice.
+#[track_caller]
+fn names(locks: Locks<'_>) -> Vec<Vec<u8>> {
+    let mut names = BTreeSet::new();
+    for lock in locks {
+        let lock = lock.unwrap_or_else(|error| panic!("a majority answers: {error}"));
+        let name = lock.resource();
+        assert!(names.insert(name.as_bytes().to_vec()), "{name} is listed twice");
+    }
+    names.into_iter().collect()
+}
+
+#[track_caller]
+fn error(client: &LockClient, pattern: &str) -> InspectError {
+    let last = client.locks(pattern).last().expect("an item");
+    last.expect_err("no majority can be read")
+}
+
+#[test]
+fn locks_of_all_kinds_are_listed_once_and_nothing_else() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    assert_eq!(names(client.locks("*")), [b""; 0]);
+
+    let held = take(&client, "held", LONG);
+    let fenced = client.request("fenced").fenced().ttl(LONG).try_lock().unwrap().unwrap();
+    let read = client.request("read").shared().ttl(LONG).try_lock().unwrap().unwrap();
+    let both = client.request_all(["one", "two"]).ttl(LONG).try_lock().unwrap().unwrap();
+    let permit = client.request("pool").permits(2).ttl(LONG).try_lock().unwrap().unwrap();
+    let labelled =
+        client.request(b"\xff\n").owner("x".repeat(200)).ttl(LONG).try_lock().unwrap().unwrap();
+    let other = all_nodes_client(servers.urls());
+    let waiting = support::queue::spawn_waiter(move || {
+        drop(other.request("held").ttl(LONG).lock().unwrap());
+    });
+    let has_waiter = || !client.inspect("held").unwrap().waiters.is_empty();
+    assert!(eventually(LIMIT, has_waiter));
+    // On one node, as what is left of a failed attempt.
+    servers[2].command(&["SET", "left", "value", "PX", "50000"]);
+    // None of these is a lock.
+    servers[1].command(&["SET", "lasting", "value"]);
+    servers[1].command(&["SET", "long", &"x".repeat(2_000), "PX", "50000"]);
+    servers[1].command(&["RPUSH", "list", "a"]);
+    servers[1].command(&["PEXPIRE", "list", "50000"]);
+
+    let expected: [&[u8]; 8] =
+        [b"fenced", b"held", b"left", b"one", b"pool", b"read", b"two", b"\xff\n"];
+    assert_eq!(names(client.locks("*")), expected);
+    assert_eq!(names(client.locks("[ho]*e[dl]*")), [b"held"]);
+    assert_eq!(names(client.locks("t?o")), [b"two"]);
+    assert_eq!(names(client.locks(b"\xff*")), [b"\xff\n"]);
+    let held_now = client.locks("held").next().unwrap().unwrap();
+    assert!(held_now.resource() == "held" && client.inspect(&held_now).is_ok());
+
+    drop((held, fenced, read, both, permit, labelled));
+    waiting.join().unwrap();
+    assert!(eventually(LIMIT, || names(client.locks("*")) == [b"left"]));
+}
+
+#[test]
+fn the_prefix_is_no_pattern_and_no_part_of_a_name() {
+    let servers = Servers::start(1);
+    let prefix = r"a*[b]?\:";
+    let client = with_long_timeout(servers.urls()).key_prefix(prefix).build().unwrap();
+    let lock = take(&client, "job", LONG);
+    for key in ["axb?:job", r"axxb\:job", "job", r"a*[b]x\:job"] {
+        servers[0].command(&["SET", key, "value", "PX", "50000"]);
+    }
+    assert_eq!(names(client.locks("*")), [b"job"]);
+    assert_eq!(names(client.locks("*x*")), [b""; 0]);
+    drop(lock);
+}
+
+#[test]
+fn many_locks_are_listed_in_steps_and_long_names_too() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let locks: Vec<LockGuard> =
+        (0..2_500).map(|number| take(&client, format!("job:{number:04}"), LONG)).collect();
+    let found = names(client.locks("job:*"));
+    assert_eq!(found.len(), locks.len());
+    let asked = support::locks::calls(&servers[0], "scan");
+    assert!(asked >= 5, "a server does not list thousands of names in one step, but in {asked}");
+    drop(locks);
+    // More than a reply may have in all.
+    let long = |number| format!("{number:02}{}", "x".repeat(20_000));
+    let locks: Vec<LockGuard> = (0..40).map(|number| take(&client, long(number), LONG)).collect();
+    assert_eq!(names(client.locks("*")).len(), locks.len());
+}
+
+#[test]
+fn a_majority_of_the_nodes_is_enough_and_fewer_are_an_error_at_the_end() {
+    let mut servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let lock = take(&client, "job", LONG);
+    servers[0].kill();
+    assert_eq!(names(client.locks("*")), [b"job"]);
+    servers[1].kill();
+    let mut locks = client.locks("*");
+    assert!(locks.next().unwrap().unwrap().resource() == "job", "the third node has it");
+    let Some(Err(InspectError::NoQuorum(error))) = locks.next() else {
+        panic!("two of three nodes are down")
+    };
+    assert_eq!((error.answered(), error.reports().len()), (1, 3));
+    assert!(locks.next().is_none());
+    drop(lock);
+}
+
+#[test]
+fn a_pattern_that_no_name_can_match_is_an_error_and_so_is_a_missing_right() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    assert_eq!(error(&client, ""), InspectError::Resource(ResourceError::Empty));
+    let long = "x".repeat(70_000);
+    let InspectError::Resource(ResourceError::TooLong { .. }) = error(&client, &long) else {
+        panic!("no key is so long")
+    };
+    for server in servers.iter() {
+        server.command(&["ACL", "SETUSER", "default", "-scan"]);
+    }
+    let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("nobody may scan") };
+    let texts = report_texts(&error);
+    assert!(texts.iter().all(|text| text.contains("can't run this command")), "{texts:?}");
+    assert!(can_be_acquired(&client, "job"), "locks do not need that right");
+}
