@@ -41,6 +41,7 @@
 //! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
+//! | list the locks whose names match a pattern | [`LockClient::locks`] |
 //! | remove the lock of another client by force | [`LockClient::force_release`] |
 //! | see what a crash of a server costs, and what is set up wrong | [`LockClient::nodes`] |
 //! | configure nodes, timeouts, prefixes, access rights | [`guide::settings`] |

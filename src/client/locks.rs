@@ -6,7 +6,7 @@ use crate::config::KEY_MAX;
 use crate::engine::{Action, Node, Request, quorum};
 use crate::error::{InspectError, NoQuorum, ResourceError};
 use crate::name::Name;
-use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
+use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, Phase, RoundResult};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -94,8 +94,8 @@ impl LockClient {
     ///
     /// The pattern is empty or too long, and the only item is [`InspectError::Resource`]. Or fewer
     /// nodes than a majority could be read to their end, and the last item is
-    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer is asked
-    /// three times for the same step. The user on the nodes needs the right to `SCAN`, and a server
+    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time is
+    /// asked three times for the same step. The user on the nodes needs the right to `SCAN`, and a server
     /// older than Redis 2.8 does not know it.
     pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
         Locks {
@@ -189,7 +189,7 @@ impl Locks<'_> {
                 let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(text));
                 self.go_to_next_node(NodeReport { answer, ..report });
             }
-            None if self.tries < TRIES && !is_permanent(&report) => {}
+            None if self.tries < TRIES && is_slow(&report) => {}
             None => self.go_to_next_node(report),
         }
         Ok(())
@@ -232,6 +232,7 @@ impl fmt::Debug for Locks<'_> {
     }
 }
 
-fn is_permanent(report: &NodeReport) -> bool {
-    matches!(&report.answer, NodeAnswer::Failed(error) if error.is_permanent())
+/// Has the node not answered in time, although there is a connection to it?
+fn is_slow(report: &NodeReport) -> bool {
+    report.answer == NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering))
 }

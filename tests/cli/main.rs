@@ -14,3 +14,4 @@ mod signals;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;
+mod top;

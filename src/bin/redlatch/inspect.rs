@@ -54,10 +54,11 @@ pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
         1 => "1 waits".to_owned(),
         count => format!("{count} wait"),
     };
-    format!("{}: {}; {waiters}", shown(name), state(&seen.state))
+    format!("{}: {}; {waiters}", shown(name), state_text(&seen.state))
 }
 
-fn state(state: &LockState) -> String {
+/// Such as "held by host-7 for another 12 s".
+pub(crate) fn state_text(state: &LockState) -> String {
     match state {
         LockState::Free => "free".to_owned(),
         LockState::Held(holder) => format!("held by {}", holder_text(holder)),
@@ -117,13 +118,7 @@ fn waiter_table(waiters: &[QueuedWaiter]) -> String {
 }
 
 fn to_json(name: &OsStr, seen: &Inspection) -> Value {
-    let (state, holders) = match &seen.state {
-        LockState::Free => ("free", &[][..]),
-        LockState::Held(holder) => ("held", std::slice::from_ref(holder)),
-        LockState::Shared(holders) => ("shared", &**holders),
-        LockState::Reserved => ("reserved", &[][..]),
-        _ => ("undecided", &[][..]),
-    };
+    let (state, holders) = state_json(&seen.state);
     let node = |node: &NodeView| {
         json!({
             "url": &*node.url,
@@ -143,7 +138,18 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
     })
 }
 
-fn holder_json(holder: &Holder) -> Value {
+/// The state, and the holders.
+pub(crate) fn state_json(state: &LockState) -> (&'static str, &[Holder]) {
+    match state {
+        LockState::Free => ("free", &[]),
+        LockState::Held(holder) => ("held", std::slice::from_ref(holder)),
+        LockState::Shared(holders) => ("shared", holders),
+        LockState::Reserved => ("reserved", &[]),
+        _ => ("undecided", &[]),
+    }
+}
+
+pub(crate) fn holder_json(holder: &Holder) -> Value {
     json!({
         "owner": holder.owner().map(|owner| owner.to_string()),
         "remaining_millis": holder.remaining.map(millis),
@@ -162,6 +168,6 @@ fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
     })
 }
 
-fn millis(time: Duration) -> u64 {
+pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -16,6 +16,7 @@ mod run;
 mod settings;
 mod status;
 mod table;
+mod top;
 
 use arguments::{Arguments, Command};
 use clap::Parser;
@@ -43,6 +44,7 @@ fn carry_out(Arguments { nodes, command }: Arguments) -> Result<u8, Failure> {
         Command::Status(arguments) => status::status(&nodes, &arguments),
         Command::Inspect(arguments) => inspect::inspect(&nodes, &arguments),
         Command::Waiters(arguments) => inspect::waiters(&nodes, &arguments),
+        Command::Top(arguments) => top::top(&nodes, &arguments),
         Command::Release(arguments) => release::release(&nodes, &arguments),
         Command::Bench(arguments) => bench::bench(&nodes, &arguments),
         Command::Completions { shell } => manual::completions(shell),

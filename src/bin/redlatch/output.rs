@@ -3,6 +3,8 @@
 
 use super::exit::Failure;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
 
 /// Writes to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -13,6 +15,34 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             _ => Failure::system("stdout", &error),
         }
     })
+}
+
+/// Clears the terminal and goes to its first line.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+
+/// Prints what `look` returns, once, or again and again with such pauses. Then a failure is shown,
+/// and ends nothing. On a terminal, a text for people takes the place of the one before.
+pub(crate) fn watch(
+    pause: Option<Duration>,
+    is_for_people: bool,
+    look: impl Fn() -> Result<(String, u8), Failure>,
+) -> Result<u8, Failure> {
+    let Some(pause) = pause else {
+        let (text, code) = look()?;
+        print(&text)?;
+        return Ok(code);
+    };
+    let clear = if is_for_people && stdout_is_terminal() { CLEAR } else { "" };
+    loop {
+        match look() {
+            Ok((text, _)) => print(&format!("{clear}{text}"))?,
+            Err(failure) => {
+                print(clear)?;
+                note(&failure.text);
+            }
+        }
+        thread::sleep(pause);
+    }
 }
 
 /// Writes a line to stderr. If nobody can read it, that is no reason to stop.

@@ -1,0 +1,123 @@
+//! `redlatch top`: the locks, and who waits for them.
+
+use super::arguments::{NodeArguments, TopArguments};
+use super::exit::{self, Failure};
+use super::inspect::{holder_json, millis, shown, state_json, state_text};
+use super::table;
+use super::{duration, output, settings};
+use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks};
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// How many locks are looked at at the same time. A client sends what its threads ask together.
+const THREADS: usize = 8;
+
+const WATCH: Duration = Duration::from_secs(2);
+
+/// A lock that somebody holds or waits for.
+struct Row {
+    lock: FoundLock,
+    seen: Inspection,
+    /// How long the waiter that has waited longest waits already.
+    longest: Duration,
+}
+
+pub(crate) fn top(nodes: &NodeArguments, arguments: &TopArguments) -> Result<u8, Failure> {
+    let client = settings::client(nodes)?;
+    let pattern = arguments.pattern.as_bytes();
+    output::watch(arguments.watch.then_some(WATCH), !arguments.json, || {
+        let rows = rows(&client, pattern)?;
+        let shown = &rows[..arguments.limit.unwrap_or(rows.len()).min(rows.len())];
+        let text = if arguments.json {
+            format!("{}\n", Value::Array(shown.iter().map(to_json).collect()))
+        } else {
+            to_text(&rows, shown)
+        };
+        Ok((text, exit::SUCCESS))
+    })
+}
+
+/// The locks that somebody holds or waits for: those for which somebody waits longest come first.
+fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
+    let found = Mutex::new(client.locks(pattern));
+    let (mut rows, mut failed) = (Vec::new(), None);
+    thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..THREADS).map(|_| scope.spawn(|| inspect(client, &found))).collect();
+        for thread in threads {
+            match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+                Ok(more) => rows.extend(more),
+                Err(error) => failed = Some(error),
+            }
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    rows.sort_by_cached_key(|row: &Row| {
+        (Reverse((row.longest, row.seen.waiters.len())), row.lock.clone())
+    });
+    Ok(rows)
+}
+
+/// Looks at one found lock after another until there are no more.
+fn inspect(client: &LockClient, found: &Mutex<Locks<'_>>) -> Result<Vec<Row>, InspectError> {
+    let mut rows = Vec::new();
+    let next = || found.lock().unwrap_or_else(PoisonError::into_inner).next();
+    while let Some(lock) = next() {
+        let lock = lock?;
+        let seen = client.inspect(&lock)?;
+        // A key that only a minority has is what a failed attempt left, or no lock.
+        if seen.state == LockState::Free && seen.waiters.is_empty() {
+            continue;
+        }
+        let now = SystemTime::now();
+        let waited = seen.waiters.iter().filter_map(|it| now.duration_since(it.since).ok());
+        let longest = waited.max().unwrap_or_default();
+        rows.push(Row { lock, seen, longest });
+    }
+    Ok(rows)
+}
+
+fn name(row: &Row) -> &OsStr {
+    OsStr::from_bytes(row.lock.resource().as_bytes())
+}
+
+fn to_text(rows: &[Row], limited: &[Row]) -> String {
+    let waiting: usize = rows.iter().map(|row| row.seen.waiters.len()).sum();
+    let mut text = match rows.len() {
+        1 => format!("1 lock, {waiting} waiting\n"),
+        count => format!("{count} locks, {waiting} waiting\n"),
+    };
+    if limited.is_empty() {
+        return text;
+    }
+    let line = |row: &Row| {
+        let has_waiters = !row.seen.waiters.is_empty();
+        vec![
+            shown(name(row)),
+            row.seen.waiters.len().to_string(),
+            if has_waiters { duration::show(row.longest) } else { "-".to_owned() },
+            state_text(&row.seen.state),
+        ]
+    };
+    let lines: Vec<_> = limited.iter().map(line).collect();
+    text += "\n";
+    text + &table::render(&["LOCK", "WAITERS", "LONGEST WAIT", "STATE"], &lines)
+}
+
+fn to_json(row: &Row) -> Value {
+    let (state, holders) = state_json(&row.seen.state);
+    json!({
+        "name": shown(name(row)),
+        "state": state,
+        "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
+        "waiters": row.seen.waiters.len(),
+        "longest_wait_millis": (!row.seen.waiters.is_empty()).then(|| millis(row.longest)),
+    })
+}

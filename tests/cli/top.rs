@@ -1,0 +1,89 @@
+//! `redlatch top`.
+
+use super::program::{Ended, Running, end, redlatch};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
+use super::support::servers::Servers;
+use super::support::waiters::await_queued;
+use serde_json::Value;
+
+fn top(servers: &Servers, more: &[&str]) -> Ended {
+    end(&mut redlatch(servers, &[&["top"], more].concat()))
+}
+
+#[track_caller]
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+/// A command that waits for the lock.
+#[track_caller]
+fn waiter(servers: &Servers, name: &str, place: usize) -> Running {
+    let running = Running::start(&mut redlatch(servers, &["run", name, "--", "true"]));
+    await_queued(servers, name, place);
+    running
+}
+
+#[test]
+fn the_lock_for_which_somebody_waits_longest_comes_first() {
+    let servers = Servers::start(3);
+    assert_eq!(top(&servers, &[]).stdout, "0 locks, 0 waiting\n");
+    let client = all_nodes_client(servers.urls());
+    let free = take(&client, "a", LONG);
+    let held = [take(&client, "b", LONG), take(&client, "c\n", LONG)];
+    let owned = client.request("d").owner("host-7").ttl(LONG).permits(3).try_lock().unwrap();
+    // What a failed attempt has left on one node is no lock.
+    servers[0].command(&["SET", "left", "value", "PX", "50000"]);
+    let waiters = [waiter(&servers, "c\n", 1), waiter(&servers, "b", 1), waiter(&servers, "b", 2)];
+
+    let shown = top(&servers, &[]);
+    assert_eq!((shown.code, &*shown.stderr), (0, ""));
+    let lines: Vec<&str> = shown.stdout.lines().collect();
+    assert_eq!((lines[0], lines[1]), ("4 locks, 3 waiting", ""), "{}", shown.stdout);
+    assert!(lines[2].starts_with("LOCK  WAITERS  LONGEST WAIT  STATE"), "{}", shown.stdout);
+    let first = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+    let rows: Vec<String> = lines[3..].iter().map(|line| first(line)).collect();
+    assert_eq!(rows, [r"c\n 1", "b 2", "a 0", "d 0"], "{}", shown.stdout);
+    assert!(lines[6].contains("shared by host-7 with permit 0 for another "), "{}", lines[6]);
+
+    let list = json(&top(&servers, &["--json", "--limit", "3"]).stdout);
+    let field = |name: &str| list.as_array().unwrap().iter().map(|row| row[name].clone()).collect();
+    assert_eq!(Value::Array(field("waiters")), json("[1, 2, 0]"));
+    let waits: Vec<Value> = field("longest_wait_millis");
+    assert!(waits[0].as_u64() >= waits[1].as_u64() && waits[2].is_null(), "{waits:?}");
+    assert_eq!(Value::Array(field("state")), json(r#"["held", "held", "held"]"#));
+    let one = json(&top(&servers, &["[d-z]", "--json"]).stdout);
+    assert_eq!((&one[0]["name"], one.as_array().map(Vec::len)), (&"d".into(), Some(1)));
+    assert_eq!(one[0]["holders"][0]["owner"], "host-7");
+
+    drop((free, held, owned));
+    waiters.into_iter().for_each(|running| assert_eq!(running.end().code, 0));
+    assert!(eventually(LIMIT, || top(&servers, &[]).stdout == "0 locks, 0 waiting\n"));
+}
+
+#[test]
+fn it_needs_a_majority_and_can_watch() {
+    let mut servers = Servers::start(3);
+    let lock = take(&all_nodes_client(servers.urls()), "name", LONG);
+    let mut watching = Running::start(&mut redlatch(&servers, &["top", "--watch", "--json"]));
+    assert_eq!(json(&watching.next_line())[0]["name"], "name");
+    servers[0].kill();
+    assert_eq!(json(&watching.next_line())[0]["state"], "held", "one node of three may be down");
+    servers[1].kill();
+    let failed = top(&servers, &[]);
+    assert_eq!((failed.code, &*failed.stdout), (69, ""));
+    assert!(failed.stderr.starts_with("redlatch: no quorum: 1 of 3 "), "{}", failed.stderr);
+    servers[1].restart();
+    let line = (0..40).map(|_| json(&watching.next_line())).find(|list| list[0]["state"] != "held");
+    let state = line.map(|list| list[0]["state"].clone());
+    assert_eq!(
+        state,
+        Some("undecided".into()),
+        "a failure ends nothing, and one node has the lock"
+    );
+    drop(watching.0.stdout.take());
+    let ended = watching.end();
+    assert_eq!(ended.code, 141);
+    assert_eq!(top(&servers, &[""]).code, 2);
+    drop(lock);
+}
