@@ -94,9 +94,9 @@ impl LockClient {
     ///
     /// The pattern is empty or too long, and the only item is [`InspectError::Resource`]. Or fewer
     /// nodes than a majority could be read to their end, and the last item is
-    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time is
-    /// asked three times for the same step. The user on the nodes needs the right to `SCAN`, and a server
-    /// older than Redis 2.8 does not know it.
+    /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time
+    /// is asked three times for the same step. The user on the nodes needs the right to `SCAN`, and
+    /// a server older than Redis 2.8 does not know it.
     pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
         Locks {
             client: self,
