@@ -3,13 +3,17 @@
 use crate::support;
 
 use std::collections::BTreeSet;
+use std::thread;
+use std::time::Duration;
 
 use redlatch::error::ResourceError;
 use redlatch::{InspectError, LockClient, LockGuard, Locks};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, can_be_acquired, report_texts, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, report_texts, take,
+    with_long_timeout, without_restart_guard,
 };
+use support::proxy::{Mode, proxied};
 use support::servers::Servers;
 
 /// The names that are listed, sorted. Panics if one is listed twice.
@@ -118,6 +122,39 @@ fn a_majority_of_the_nodes_is_enough_and_fewer_are_an_error_at_the_end() {
     assert_eq!((error.answered(), error.reports().len()), (1, 3));
     assert!(locks.next().is_none());
     drop(lock);
+}
+
+#[test]
+fn a_node_that_is_slow_once_is_asked_again() {
+    let servers = Servers::start(1);
+    let (proxies, urls) = proxied(&servers);
+    let timeout = Duration::from_millis(300);
+    let client = without_restart_guard(urls).node_timeout(timeout).build().unwrap();
+    let client = connected(client);
+    let guards: Vec<LockGuard> = (0..600).map(|number| take_when_quick(&client, number)).collect();
+    let mut locks = client.locks("*");
+    assert!(locks.next().unwrap().is_ok());
+    // The next step's answer comes after its deadline, and that of the step after it in time.
+    proxies[0].set(Mode::Delay { to_server: Duration::ZERO, to_client: timeout + timeout / 3 });
+    let rest = thread::scope(|scope| {
+        let rest = scope.spawn(|| locks.map(|lock| lock.map(|_| 1)).sum::<Result<usize, _>>());
+        assert!(eventually(LIMIT, || support::locks::calls(&servers[0], "scan") > 1));
+        proxies[0].set(Mode::Pass);
+        rest.join().unwrap()
+    });
+    assert_eq!(rest, Ok(guards.len() - 1));
+}
+
+/// The lock, on a machine that may be too busy for a short timeout.
+#[track_caller]
+fn take_when_quick(client: &LockClient, number: usize) -> LockGuard {
+    let mut taken = None;
+    let try_once = || {
+        taken = client.try_lock(number.to_string(), LONG).ok().flatten();
+        taken.is_some()
+    };
+    assert!(eventually(LIMIT, try_once));
+    taken.expect("it was taken")
 }
 
 #[test]

@@ -85,7 +85,8 @@ impl LockClient {
     /// fast network. It remembers all names that it has returned.
     ///
     /// Every lock that is held by the same holder from the call to the end of the iteration is
-    /// listed, once. One that is acquired or released meanwhile may be missing. A name is listed if
+    /// listed, once, unless a node restarts meanwhile. One that is acquired or released meanwhile
+    /// may be missing. A name is listed if
     /// any node has a key for it which looks like a lock: a string with a ttl, such as another
     /// program may have set, or what a failed attempt has left.
     /// [`inspect`](Self::inspect) tells what a majority has.

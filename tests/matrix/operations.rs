@@ -21,7 +21,7 @@ use crate::support::waiters::{BY_PUSH, Line, pushed};
 type Operation = fn(&mut Rig);
 
 /// In this order, because the last ones restart servers.
-pub(crate) const OPERATIONS: [(&str, Operation); 25] = [
+pub(crate) const OPERATIONS: [(&str, Operation); 26] = [
     ("lock, try_lock", lock_and_try_lock),
     ("try_lock_for", try_lock_for),
     ("with_lock", with_lock),
@@ -33,6 +33,7 @@ pub(crate) const OPERATIONS: [(&str, Operation); 25] = [
     ("handoff", handoff),
     ("inspect", inspect),
     ("inspect of a wrong type", inspect_of_a_wrong_type),
+    ("locks by a pattern", locks_by_a_pattern),
     ("force_release", force_release),
     ("fenced", fencing),
     ("several resources", several::request_all),
@@ -223,6 +224,18 @@ fn inspect_of_a_wrong_type(rig: &mut Rig) {
     let seen = client.inspect("list").expect("a majority answers");
     assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
     assert!(matches!(client.try_lock("list", LONG), Ok(None)));
+}
+
+fn locks_by_a_pattern(rig: &mut Rig) {
+    let client = rig.client();
+    let name = |number: usize| format!("listed:{number:03}");
+    let guards: Vec<_> = (0..600).map(|number| take(&client, name(number), LONG)).collect();
+    let found = client.locks("listed:[0-9]*").map(|lock| lock.expect("a majority answers"));
+    let mut names: Vec<_> = found.map(|lock| lock.resource().to_string()).collect();
+    names.sort_unstable();
+    assert!(names == (0..600).map(name).collect::<Vec<_>>(), "{names:?}");
+    drop(guards);
+    assert_eq!(client.locks("listed:*").count(), 0);
 }
 
 fn force_release(rig: &mut Rig) {

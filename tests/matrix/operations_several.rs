@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::NodeAnswer;
-use redlatch::{LockError, NodeError, QueueSupport};
+use redlatch::{LockClient, LockError, NodeError, QueueSupport};
 
 use crate::operations::{Rig, serve_in_order};
 use crate::support::cli::Value;
@@ -52,17 +52,16 @@ pub(crate) fn readers(rig: &mut Rig) {
 
 pub(crate) fn permits(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
-    let take = |client: &redlatch::LockClient| {
-        let request = client.request("permits").ttl(LONG).permits(2);
-        request.try_lock_for(Duration::from_millis(300))
-    };
-    if refuses_shares(rig, take(&client).map(|guard| guard.is_some())) {
+    let request = |client| LockClient::request(client, "permits").ttl(LONG).permits(2);
+    if refuses_shares(rig, request(&client).try_lock().map(|guard| guard.is_some())) {
         return;
     }
     assert!(gone(&rig.servers, "permits"));
-    let [first, second] = [&client, &other].map(|it| take(it).expect("a majority").expect("free"));
+    let take = |client| request(client).try_lock_for(LIMIT).expect("a majority").expect("free");
+    let [first, second] = [&client, &other].map(take);
     assert_ne!(first.permit(), second.permit());
-    assert!(take(&client).expect("a majority answers").is_none(), "there are two");
+    let third = request(&client).try_lock_for(Duration::from_millis(300));
+    assert!(third.expect("a majority answers").is_none(), "there are two");
     drop(first);
     let third = client.request("permits").ttl(LONG).permits(2).try_lock_for(LIMIT);
     assert!(matches!(third, Ok(Some(_))), "{third:?}");

@@ -48,6 +48,8 @@ mod inspect;
 mod keep_alive;
 #[path = "../late.rs"]
 mod late;
+#[path = "../listing.rs"]
+mod listing;
 #[path = "../lock.rs"]
 mod lock;
 #[path = "../permits.rs"]
