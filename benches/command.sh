@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Start, lock, run `true`, release: `redlatch run` beside flock, a bare `redis-cli SET` and `DEL` to five
-# servers one after another, and `etcdctl lock`, on this machine in one run. Prints the median of each in
-# milliseconds.
+# servers one after another, the same to all five at once, and `etcdctl lock`, on this machine in one run.
+# Prints the median of each in milliseconds.
 #
 #     cargo build --release --features cli && benches/command.sh target/release/redlatch
 #
@@ -31,9 +31,18 @@ with_redis_cli() {
   true
   for port in "${ports[@]}"; do redis-cli -p "$port" DEL name >/dev/null; done
 }
+with_five_at_once() {
+  local clients=()
+  for port in "${ports[@]}"; do
+    redis-cli -p "$port" >/dev/null <<<$'SET name token NX PX 30000\nDEL name' &
+    clients+=($!)
+  done
+  true
+  wait "${clients[@]}"
+}
 with_etcdctl() { etcdctl --endpoints "http://127.0.0.1:27411" lock name true >/dev/null 2>&1; }
 
-ways=(redlatch flock redis_cli)
+ways=(redlatch flock redis_cli five_at_once)
 if command -v etcd >/dev/null && command -v etcdctl >/dev/null; then
   etcd --data-dir "$folder/etcd" --listen-client-urls http://127.0.0.1:27411 \
     --advertise-client-urls http://127.0.0.1:27411 --listen-peer-urls http://127.0.0.1:27412 \
@@ -55,6 +64,6 @@ for ((run = 0; run < runs; run++)); do
 done
 for way in "${ways[@]}"; do
   sort -n "$folder/$way" | awk -v way="$way" \
-    '{ times[NR] = $1 } END { printf "%-10s median %6.2f ms  90%% within %6.2f ms\n", way,
+    '{ times[NR] = $1 } END { printf "%-12s median %6.2f ms  90%% within %6.2f ms\n", way,
       times[int((NR + 1) / 2)] / 1000, times[int(NR * 0.9)] / 1000 }'
 done

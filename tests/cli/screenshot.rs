@@ -32,6 +32,8 @@ fn draws_the_session() {
     std::thread::sleep(Duration::from_secs(2)); // as an uptime
     let held = client.request("deploy").owner("host-7:4711").ttl(Duration::from_secs(30)).lock();
     let held = held.expect("it is free");
+    let read = |owner: &str| client.request("catalog").owner(owner).shared().lock();
+    let readers = [read("host-1:77"), read("host-3:1204")];
     let first = ["run", "deploy", "--owner", "host-2:815", "--", "true"];
     let first = Running::start(&mut redlatch(&servers, &first));
     await_queued(&servers, "deploy", 1);
@@ -44,6 +46,8 @@ fn draws_the_session() {
     show("status");
     show("inspect deploy");
     show("waiters deploy");
+    show("top");
+    drop(readers);
     show("run deploy --no-wait -- true");
 
     let waiting = in_terminal(&servers, "run deploy -- echo deployed");
