@@ -14,3 +14,6 @@ mod signals;
 #[path = "../support/mod.rs"]
 mod support;
 mod terminal;
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(target_os = "linux")]
+mod tls;

@@ -46,6 +46,26 @@ pub(crate) struct NodeArguments {
     /// change to disk before they answer.
     #[arg(long, global = true)]
     pub(crate) no_restart_guard: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
+}
+
+/// Which certificates secure the connections to nodes with rediss:// URLs.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "TLS, for nodes with rediss:// URLs")]
+pub(crate) struct TlsArguments {
+    /// Trust the CA certificates in this file, and not those of the system; may be given again.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_ca: Vec<PathBuf>,
+    /// Trust the root certificates that are built into this program, and not those of the system.
+    #[arg(long, global = true)]
+    pub(crate) tls_bundled_roots: bool,
+    /// The certificate of this client, for servers that want one.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of that certificate, without a passphrase.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -34,7 +34,8 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
         flag::register_usize(signal, Arc::clone(&stop), number)
             .map_err(|error| Failure::system("signals cannot be caught", &error))?;
     }
-    let clients = [settings::client(nodes)?, settings::client(nodes)?];
+    let builder = settings::builder(nodes)?;
+    let clients = [builder.clone().build()?, builder.build()?];
     let name = format!("redlatch-bench:{}", std::process::id());
     let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;

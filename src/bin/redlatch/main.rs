@@ -16,6 +16,7 @@ mod run;
 mod settings;
 mod status;
 mod table;
+mod tls;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

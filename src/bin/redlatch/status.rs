@@ -51,7 +51,7 @@ fn to_table(statuses: &[NodeStatus]) -> String {
             cell(node.round_trip.map(duration::show)),
             cell(node.clock.map(clock)),
             cell(node.quarantine.map(duration::show)),
-            cell(node.last_error.as_ref()),
+            cell(node.last_error.as_ref().map(exit::words)),
         ]
     };
     let mut text = table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>());
@@ -90,7 +90,7 @@ fn to_json(node: &NodeStatus) -> Value {
         "clock_ahead_micros": node.clock.map(ahead),
         "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
         "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "last_error": node.last_error.as_ref().map(ToString::to_string),
+        "last_error": node.last_error.as_ref().map(exit::words),
     })
 }
 
