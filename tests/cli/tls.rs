@@ -192,8 +192,9 @@ fn a_file_may_be_a_pipe_of_a_shell() {
     let secure = Secure::start();
     let folder = secure.folder.path().display();
     let script = format!(
-        "exec \"$0\" --node-timeout 5s --no-restart-guard --tls-ca <(sleep 0.2; cat {folder}/ca.crt) \
-         --tls-cert <(cat {folder}/client.crt) --tls-key <(cat {folder}/client.key) \"$@\""
+        "exec \"$0\" --node-timeout 5s --no-restart-guard \
+         --tls-ca <(sleep 0.2; cat {folder}/ca.crt) --tls-cert <(cat {folder}/client.crt) \
+         --tls-key <(cat {folder}/client.key) \"$@\""
     );
     let mut bash = Command::new("bash");
     bash.args(["-c", &script, env!("CARGO_BIN_EXE_redlatch")]);

@@ -38,8 +38,8 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
 }
 
 fn to_table(statuses: &[NodeStatus]) -> String {
-    // Without the queue: whether it works depends on the user's rights to the keys of a lock's name,
-    // and there is none here.
+    // Without the queue: whether it works depends on the user's rights to keys that begin with a
+    // lock's name, and there is none here.
     let headings =
         ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
     let row = |node: &NodeStatus| {

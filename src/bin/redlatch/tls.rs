@@ -109,8 +109,8 @@ impl TlsArguments {
         builder.tls(settings)
     }
 
+    /// There are no settings then: `check` has refused them.
     #[cfg(not(feature = "tls"))]
-    #[expect(clippy::unused_self, reason = "there are no settings then, or they were refused")]
     fn secure(self, builder: Builder) -> Builder {
         builder
     }

