@@ -24,7 +24,6 @@ mod words {
     #[cfg(feature = "metrics")]
     use crate::error::LockError;
     use crate::error::LockLost;
-    use crate::node::QueueSupport;
     use crate::released::Released;
 
     /// Whether a lock was held to the end.
@@ -55,14 +54,6 @@ mod words {
             LockError::Resource(_) | LockError::Ttl(_) | LockError::HeldByThisThread => "other",
             LockError::NoEntropy | LockError::Spawn(_) | LockError::OtherProcess => "other",
             LockError::TooManyKeptAlive { .. } => "other",
-        }
-    }
-
-    pub(super) fn queue(support: QueueSupport) -> &'static str {
-        match support {
-            QueueSupport::Full => "full",
-            QueueSupport::WithoutPushes => "without_pushes",
-            QueueSupport::Unsupported => "unsupported",
         }
     }
 }

@@ -144,6 +144,8 @@ fn a_node_where_the_queue_needs_more_rights_is_reported_once() {
     let expected =
         [QueueSupport::Full, QueueSupport::WithoutPushes, QueueSupport::Unsupported].map(Some);
     assert_eq!(support_of(&nodes), expected);
+    let words = expected.map(|support| support.map(|it| it.to_string()).unwrap_or_default());
+    assert_eq!(words, ["full", "without_pushes", "unsupported"]);
     assert_eq!(events.len(), 2, "{events:?}");
     let is_reported = |index: usize, text: &str| {
         let url = &*nodes[index].url;

@@ -151,7 +151,7 @@ const LAYERS: [(&str, &str); 23] = [
     ("bridge", "error event name node released"),
     ("wait_queue", "clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process wait_queue"),
-    ("config", "bridge engine error event net node_url wait_queue"),
+    ("config", "bridge clock engine error event net node_url wait_queue"),
     (
         "core",
         "clock config engine error event name net node node_url owner_process wait_queue watchdog",

@@ -165,7 +165,7 @@ pub(crate) fn measure(event: &Event<'_>) {
             counter!("redlatch_node_slow_total", "node" => url.to_owned()).increment(1);
         }
         Event::NodeQueue { url, support } => {
-            let (node, support) = (url.to_owned(), words::queue(support));
+            let (node, support) = (url.to_owned(), support.as_str());
             let name = "redlatch_node_queue_limited_total";
             counter!(name, "node" => node, "support" => support).increment(1);
         }

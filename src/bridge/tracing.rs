@@ -84,7 +84,7 @@ fn trace_node(event: &Event<'_>) {
             warn!(target: NODE, node, silent = silent.as_secs_f64(), "slow");
         }
         Event::NodeQueue { url: node, support } => {
-            warn!(target: NODE, node, support = words::queue(support), "queue is limited");
+            warn!(target: NODE, node, support = support.as_str(), "queue is limited");
         }
         // The other half.
         Event::Attempt { .. } | Event::Quarantined { .. } | Event::Queued { .. } => {}

@@ -2,6 +2,8 @@
 //!
 //! Besides `net`, only this file names `rustls`.
 
+mod file;
+
 use super::Builder;
 use crate::error::TlsSettingsError;
 use crate::net::TlsTarget;
@@ -10,9 +12,9 @@ use rustls::client::{ClientConfig, Resumption, WantsClientCert};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ConfigBuilder, RootCertStore};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fmt, fs};
 
 /// How many sessions of a node are remembered, so that a reconnect resumes one of them: as many as
 /// rustls keeps for one server.
@@ -43,7 +45,9 @@ const SESSIONS: usize = 8;
 /// resumes the session before, so it needs no signatures. Early data (0-RTT), which can be
 /// replayed, is never sent.
 ///
-/// The files are read when the client is built, and only if a node has a `rediss://` URL.
+/// The files are read when the client is built, and only if a node has a `rediss://` URL. A pipe,
+/// such as a shell makes it for `<(command)`, may be named instead of a file: it is read once, for
+/// one client, and must come to its end within five seconds.
 #[derive(Clone, Default)]
 #[must_use = "settings do nothing before `Builder::tls`"]
 pub struct TlsSettings {
@@ -231,7 +235,7 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsSettingsError> 
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsSettingsError> {
-    fs::read(path).map_err(|error| TlsSettingsError::File { path: path.to_owned(), error })
+    file::read(path).map_err(|error| TlsSettingsError::File { path: path.to_owned(), error })
 }
 
 fn unusable(path: &Path, error: &rustls::Error) -> TlsSettingsError {

@@ -152,6 +152,25 @@ pub enum QueueSupport {
     Unsupported,
 }
 
+impl QueueSupport {
+    /// `full`, `without_pushes` or `unsupported`: for logs and metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::WithoutPushes => "without_pushes",
+            Self::Unsupported => "unsupported",
+        }
+    }
+}
+
+/// The word of [`as_str`](QueueSupport::as_str).
+impl fmt::Display for QueueSupport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
 /// The state of a client's connection to one of its nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

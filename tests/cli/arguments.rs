@@ -1,9 +1,11 @@
 //! Arguments, files of nodes, help, and the exit code of what cannot be used.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use super::program::{bare, end, redlatch};
 use super::support::program::in_memory;
+use super::support::redis::Server;
 use super::support::servers::Servers;
 
 #[test]
@@ -97,4 +99,37 @@ fn nodes_come_from_arguments_before_a_file_before_the_environment_before_the_use
     let mut command = redlatch(&servers, &[]);
     home(&mut command);
     assert_eq!(code(&mut command), 0);
+}
+
+#[test]
+fn a_file_with_a_password_that_all_users_can_read_is_used_with_a_warning() {
+    let server = Server::start(&["--requirepass", "Zq7x"]);
+    let folder = in_memory();
+    let file = folder.path().join("nodes");
+    let port = server.port();
+    let with_password = format!("node = redis://:Zq7x@127.0.0.1:{port}\nrestart-guard = off\n");
+    let without = "node = redis://127.0.0.1:1\n";
+    // It has two clients, and gives one warning.
+    let bench = &["bench", "--rounds", "2", "--handovers", "2"][..];
+    for (text, mode, arguments, is_open) in [
+        (&*with_password, 0o644, bench, true),
+        (&with_password, 0o604, &["status"], true),
+        (&with_password, 0o640, bench, false),
+        (&with_password, 0o600, &["status"], false),
+        (without, 0o644, &["status"], false),
+    ] {
+        fs::write(&file, text).expect("the folder is there");
+        fs::set_permissions(&file, Permissions::from_mode(mode)).expect("it is ours");
+        let mut command = bare();
+        let ended =
+            end(command.args(["--node-timeout", "2s", "--config"]).arg(&file).args(arguments));
+        assert_eq!(ended.code, if text == without { 69 } else { 0 }, "{}", ended.stderr);
+        let is_warning = |line: &&str| line.starts_with("redlatch: warning: ");
+        let warnings: Vec<_> = ended.stderr.lines().filter(is_warning).collect();
+        assert_eq!(warnings.len(), usize::from(is_open), "{mode:o}: {}", ended.stderr);
+        for warning in warnings {
+            assert!(warning.contains("/nodes has a password, "), "{warning}");
+            assert!(warning.contains(": chmod o-r ") && !warning.contains("Zq7x"), "{warning}");
+        }
+    }
 }

@@ -1,8 +1,10 @@
 //! `redlatch bench`.
 
 use std::fs;
+use std::time::Duration;
 
-use super::program::{Running, end, redlatch};
+use super::program::{Running, bare, end, redlatch};
+use super::support;
 use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::program::in_memory;
@@ -42,6 +44,24 @@ fn a_signal_ends_it_and_nothing_is_left() {
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (130, ""));
     await_keys(&servers, &[]);
+}
+
+#[test]
+fn nodes_that_cannot_be_reached_end_it_and_so_does_a_signal_meanwhile() {
+    let unreachable = || {
+        let mut command = bare();
+        command.args(["--node", "redis://127.0.0.1:1", "bench"]);
+        command
+    };
+    let ended = Running::start(&mut unreachable()).end();
+    assert_eq!((ended.code, &*ended.stdout), (69, ""));
+    assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
+    let servers = Servers::start(1);
+    support::locks::pause(&servers, 1);
+    let running = Running::start(&mut redlatch(&servers, &["bench"]));
+    std::thread::sleep(Duration::from_millis(500));
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, 130);
 }
 
 #[test]

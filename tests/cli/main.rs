@@ -15,3 +15,6 @@ mod signals;
 mod support;
 mod terminal;
 mod top;
+// Linux: the certificates are made by a crate that the tests have there only.
+#[cfg(target_os = "linux")]
+mod tls;

@@ -12,7 +12,13 @@ use rustix::process::{Pid, Signal, kill_process};
 /// The command, without nodes and out of reach of files of the user.
 pub(crate) fn bare() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_redlatch"));
-    command.env_remove("REDLATCH_NODES").env_remove("XDG_CONFIG_HOME").env("HOME", "/nowhere");
+    for variable in ["REDLATCH_NODES", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+        .into_iter()
+        .chain(["REDLATCH_TLS_CA", "REDLATCH_TLS_CERT", "REDLATCH_TLS_KEY"])
+    {
+        command.env_remove(variable);
+    }
+    command.env("HOME", "/nowhere");
     command.stdin(Stdio::null());
     command
 }

@@ -13,6 +13,10 @@ use std::time::Duration;
 /// URLs are taken from --node; or else from --config; or else from the environment variable
 /// REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf or /etc/redlatch.conf.
 /// A URL with a password belongs in the variable or in a file: other users can see arguments.
+///
+/// A file has lines such as `node = redis://10.0.0.1`, and may set what the options below set, but
+/// for --no-restart-guard, which is `restart-guard = off` there. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
+/// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key.
 #[derive(Debug, Parser)]
 #[command(name = "redlatch", version)]
 #[command(after_long_help = exit::help(), arg_required_else_help = true)]
@@ -27,10 +31,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Nodes")]
 pub(crate) struct NodeArguments {
-    /// A node's URL, such as redis://10.0.0.1; once for each node.
+    /// A node's URL, such as redis://10.0.0.1, or rediss://… for TLS; once for each node.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) node: Vec<String>,
-    /// A file with lines such as `node = redis://10.0.0.1`.
+    /// A file with nodes and settings, with lines such as `node = redis://10.0.0.1`.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// The longest ttl of any lock; all clients must set the same [default: 60s].
@@ -46,6 +50,26 @@ pub(crate) struct NodeArguments {
     /// change to disk before they answer.
     #[arg(long, global = true)]
     pub(crate) no_restart_guard: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArguments,
+}
+
+/// Which certificates secure the connections to nodes with rediss:// URLs.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "TLS, for nodes with rediss:// URLs")]
+pub(crate) struct TlsArguments {
+    /// Trust the CA certificates in this file, and not those of the system; may be given again.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_ca: Vec<PathBuf>,
+    /// Trust the root certificates that are built into this program, and not those of the system.
+    #[arg(long, global = true)]
+    pub(crate) tls_bundled_roots: bool,
+    /// The certificate of this client, for servers that want one.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of that certificate, without a passphrase.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -7,7 +7,7 @@ use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::{output, settings};
 use histogram::Histogram;
-use redlatch::{LockClient, LockError};
+use redlatch::{LockClient, LockError, LockGuard};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 
 /// If this program is killed, its lock ends soon.
 const TTL: Duration = Duration::from_secs(5);
+
+/// How long it waits for the lock at a time, or for a majority of the nodes.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// For how many times a round the lock is held before it is handed over: by then the other client
 /// waits in the nodes' queue.
@@ -34,7 +37,8 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
         flag::register_usize(signal, Arc::clone(&stop), number)
             .map_err(|error| Failure::system("signals cannot be caught", &error))?;
     }
-    let clients = [settings::client(nodes)?, settings::client(nodes)?];
+    let builder = settings::builder(nodes)?;
+    let clients = [builder.clone().build()?, builder.build()?];
     let name = format!("redlatch-bench:{}", std::process::id());
     let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
@@ -63,6 +67,19 @@ fn check(stop: &Stop) -> Result<(), Failure> {
     }
 }
 
+/// Acquires the lock; `None` if a signal asks for the end. Too few nodes are an error, and not
+/// waited for as by `lock`.
+fn acquire(client: &LockClient, name: &str, stop: &Stop) -> Result<Option<LockGuard>, LockError> {
+    while stop.load(Ordering::SeqCst) == 0 {
+        match client.try_lock_for(name, TTL, PATIENCE) {
+            Ok(None) => {}
+            Err(_) if stop.load(Ordering::SeqCst) != 0 => break,
+            result => return result,
+        }
+    }
+    Ok(None)
+}
+
 /// Acquires and releases a free lock, again and again.
 fn rounds(
     client: &LockClient,
@@ -72,16 +89,18 @@ fn rounds(
 ) -> Result<(Histogram, Histogram), Failure> {
     let (mut acquired, mut released) = (Vec::new(), Vec::new());
     // The first makes the connections.
-    let _ = client.lock(name, TTL)?.release()?;
+    if let Some(guard) = acquire(client, name, stop)? {
+        let _ = guard.release()?;
+    }
     for _ in 0..count {
-        check(stop)?;
         let start = Instant::now();
-        let guard = client.lock(name, TTL)?;
+        let Some(guard) = acquire(client, name, stop)? else { break };
         let held = Instant::now();
         let _ = guard.release()?;
         acquired.push(held - start);
         released.push(held.elapsed());
     }
+    check(stop)?;
     Ok((Histogram::new("acquire", acquired), Histogram::new("release", released)))
 }
 
@@ -96,7 +115,7 @@ fn hand_over(
     let times = Mutex::new(Vec::new());
     let run = |number: usize| -> Result<(), LockError> {
         loop {
-            let guard = clients[number].lock(name, TTL)?;
+            let Some(guard) = acquire(&clients[number], name, stop)? else { return Ok(()) };
             let now = Instant::now();
             let last = released.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);

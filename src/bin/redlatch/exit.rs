@@ -24,7 +24,7 @@ pub(crate) const TABLE: [(&str, &str); 9] = [
         "1",
         "another client holds the lock (run: -E sets another code), or there is nothing to release",
     ),
-    ("2", "the arguments, the file or the nodes' URLs cannot be used"),
+    ("2", "the arguments, a file or the nodes' URLs cannot be used"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data under the lock's name that is no lock"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
@@ -43,6 +43,17 @@ pub(crate) fn help() -> String {
     )
 }
 
+/// The text of the library's errors, with the options of this program in place of the methods that
+/// the library names.
+pub(crate) fn words(text: &impl ToString) -> String {
+    let names = [
+        ("TlsSettings::ca_file", "--tls-ca"),
+        ("TlsSettings::bundled_roots", "--tls-bundled-roots"),
+        ("TlsSettings::client_certificate", "--tls-cert and --tls-key"),
+    ];
+    names.iter().fold(text.to_string(), |text, (method, option)| text.replace(method, option))
+}
+
 /// Why the program ends without success.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -53,7 +64,7 @@ pub(crate) struct Failure {
 
 impl Failure {
     pub(crate) fn new(code: u8, text: &impl ToString) -> Self {
-        Self { code, text: text.to_string() }
+        Self { code, text: words(text) }
     }
 
     pub(crate) fn usage(text: &impl ToString) -> Self {

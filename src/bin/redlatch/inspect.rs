@@ -91,7 +91,7 @@ fn node_table(nodes: &[NodeView]) -> String {
     let row = |node: &NodeView| {
         let holders: Vec<String> = match &node.holder {
             Ok(holder) => holder.iter().chain(&node.shares).map(holder_text).collect(),
-            Err(error) => vec![error.to_string()],
+            Err(error) => vec![exit::words(error)],
         };
         let text = match &*holders {
             [] if node.is_reserved => "reserved for the first waiter".to_owned(),
@@ -126,7 +126,7 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
             "reserved": node.is_reserved,
             "holder": node.holder.as_ref().ok().and_then(Option::as_ref).map(holder_json),
             "shares": node.shares.iter().map(holder_json).collect::<Vec<_>>(),
-            "error": node.holder.as_ref().err().map(ToString::to_string),
+            "error": node.holder.as_ref().err().map(exit::words),
         })
     };
     json!({

@@ -17,6 +17,7 @@ mod settings;
 mod status;
 mod table;
 mod top;
+mod tls;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

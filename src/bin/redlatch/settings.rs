@@ -1,27 +1,19 @@
 //! Which nodes to use, and with which settings: from the arguments, the environment or a file.
 
-use super::arguments::NodeArguments;
-use super::duration;
+mod file;
+
+use super::arguments::{NodeArguments, TlsArguments};
 use super::exit::Failure;
+use super::output;
+use file::File;
 use redlatch::{Builder, LockClient};
 use std::env;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const VARIABLE: &str = "REDLATCH_NODES";
 const SYSTEM_FILE: &str = "/etc/redlatch.conf";
-
-/// What a file says.
-#[derive(Debug, Default, PartialEq)]
-struct File {
-    nodes: Vec<String>,
-    max_ttl: Option<Duration>,
-    node_timeout: Option<Duration>,
-    prefix: Option<String>,
-    restart_guard: Option<bool>,
-}
 
 /// The client that the arguments ask for. It has not connected yet.
 pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
@@ -29,26 +21,31 @@ pub(crate) fn client(arguments: &NodeArguments) -> Result<LockClient, Failure> {
 }
 
 pub(crate) fn builder(arguments: &NodeArguments) -> Result<Builder, Failure> {
-    let has_variable = env::var_os(VARIABLE).is_some_and(|value| !value.is_empty());
-    let is_named = !arguments.node.is_empty() || has_variable;
+    let variable = env::var_os(VARIABLE).filter(|value| !value.is_empty());
+    let is_named = !arguments.node.is_empty() || variable.is_some();
     let file = match &arguments.config {
-        Some(path) => read(path)?.ok_or_else(|| missing(path))?,
+        Some(path) => file::named(path)?,
         None if is_named => File::default(),
-        None => default_file()?,
+        None => file::first_of(default_paths())?,
     };
-    let mut builder = LockClient::builder();
-    if !arguments.node.is_empty() {
-        builder = builder.nodes(&arguments.node);
+    let tls = match arguments.config {
+        Some(_) => arguments.tls.clone().or(&file.tls).or(&TlsArguments::from_env()),
+        None => arguments.tls.clone().or(&TlsArguments::from_env()).or(&file.tls),
+    };
+    let builder = LockClient::builder();
+    let (builder, nodes) = if !arguments.node.is_empty() {
+        (builder.nodes(&arguments.node), arguments.node.clone())
     } else if !file.nodes.is_empty() {
-        builder = builder.nodes(file.nodes);
-    } else if has_variable {
-        builder = builder.nodes_from_env(VARIABLE);
+        (builder.nodes(&file.nodes), file.nodes)
+    } else if let Some(list) = variable {
+        (builder.nodes_from_env(VARIABLE), vec![list.to_string_lossy().into_owned()])
     } else {
         return Err(Failure::usage(&format!(
             "no nodes: name them with --node, in {VARIABLE} or in a file ({})",
             default_paths().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
         )));
-    }
+    };
+    let mut builder = tls.apply(builder, &nodes)?;
     if let Some(max_ttl) = arguments.max_ttl.or(file.max_ttl) {
         builder = builder.max_ttl(max_ttl);
     }
@@ -70,108 +67,18 @@ fn default_paths() -> impl Iterator<Item = PathBuf> {
     own.map(|own| own.join("redlatch.conf")).into_iter().chain([PathBuf::from(SYSTEM_FILE)])
 }
 
-fn default_file() -> Result<File, Failure> {
-    for path in default_paths() {
-        if let Some(file) = read(&path)? {
-            return Ok(file);
-        }
-    }
-    Ok(File::default())
+/// Does a file's mode let every user of the machine read it? A group's members may: that is how a
+/// file is shared by the users of several services.
+pub(crate) fn is_open_to_all(metadata: &Metadata) -> bool {
+    const READ_BY_OTHERS: u32 = 0o004;
+    metadata.is_file() && metadata.permissions().mode() & READ_BY_OTHERS != 0
 }
 
-fn missing(path: &Path) -> Failure {
-    Failure::usage(&format!("{}: no such file", path.display()))
-}
-
-/// `None` if there is no such file.
-fn read(path: &Path) -> Result<Option<File>, Failure> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Failure::usage(&format!("{}: {error}", path.display()))),
-    };
-    let wrong = |(number, what)| Failure::usage(&format!("{}:{number}: {what}", path.display()));
-    parse(&text).map(Some).map_err(wrong)
-}
-
-/// Reads lines such as `node = redis://10.0.0.1`. An error has the line's number and not its text,
-/// which may have a password in it.
-fn parse(text: &str) -> Result<File, (usize, &'static str)> {
-    let mut file = File::default();
-    for (index, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let wrong = |what| (index + 1, what);
-        let (name, value) = line.split_once('=').ok_or(wrong("not a line like name = value"))?;
-        let value = value.trim();
-        let duration = || duration::parse(value).map_err(|_| wrong("not a duration such as 30s"));
-        let is_repeated = match name.trim() {
-            "node" => {
-                file.nodes.push(value.to_owned());
-                false
-            }
-            "max-ttl" => file.max_ttl.replace(duration()?).is_some(),
-            "node-timeout" => file.node_timeout.replace(duration()?).is_some(),
-            "prefix" => file.prefix.replace(value.to_owned()).is_some(),
-            "restart-guard" => {
-                let guard = match value {
-                    "on" => true,
-                    "off" => false,
-                    _ => return Err(wrong("restart-guard is on or off")),
-                };
-                file.restart_guard.replace(guard).is_some()
-            }
-            _ => {
-                return Err(wrong(
-                    "not one of node, max-ttl, node-timeout, prefix and restart-guard",
-                ));
-            }
-        };
-        if is_repeated {
-            return Err(wrong("only node may stand there more than once"));
-        }
-    }
-    Ok(file)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_has_a_setting_per_line() {
-        let text = "# nodes\nnode = redis://a\n\n  node=redis://:p=w@b \nmax-ttl = 5m\n\
-                    node-timeout=20ms\nprefix = jobs:\nrestart-guard = off\n";
-        let expected = File {
-            nodes: vec!["redis://a".to_owned(), "redis://:p=w@b".to_owned()],
-            max_ttl: Some(Duration::from_secs(300)),
-            node_timeout: Some(Duration::from_millis(20)),
-            prefix: Some("jobs:".to_owned()),
-            restart_guard: Some(false),
-        };
-        assert_eq!(parse(text), Ok(expected));
-        assert_eq!(parse(""), Ok(File::default()));
-    }
-
-    #[test]
-    fn an_error_has_the_number_of_the_line_and_not_its_text() {
-        for (text, line) in [
-            ("redis://:secret@a", 1),
-            ("node = redis://a\nnodes = redis://:secret@b", 2),
-            ("max-ttl = 30", 0),
-            ("max-ttl = soon", 1),
-            ("restart-guard = no", 1),
-            ("\n\nprefix = a\nprefix = b", 4),
-        ] {
-            match parse(text) {
-                Ok(_) => assert_eq!(line, 0, "{text}"),
-                Err((number, what)) => {
-                    assert_eq!(number, line, "{text}: {what}");
-                    assert!(!what.contains("secret"));
-                }
-            }
-        }
-    }
+/// Says so on stderr. The command goes on: the secret is known already, and a job that has to run
+/// need not fail for that.
+pub(crate) fn warn_of_open_file(path: &Path, secret: &str) {
+    let path = path.display();
+    output::note(&format!(
+        "warning: {path} has {secret}, and its mode lets every user read it: chmod o-r {path}"
+    ));
 }

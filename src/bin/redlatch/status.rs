@@ -4,8 +4,8 @@ use super::arguments::{NodeArguments, StatusArguments};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, output, settings};
+use redlatch::NodeStatus;
 use redlatch::status::ClockDifference;
-use redlatch::{NodeStatus, QueueSupport};
 use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
@@ -38,7 +38,8 @@ pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Resu
 }
 
 fn to_table(statuses: &[NodeStatus]) -> String {
-    // The queue of a node is known only to a client that has waited there.
+    // Without the queue: whether it works depends on the user's rights to keys that begin with a
+    // lock's name, and there is none here.
     let headings =
         ["NODE", "UP", "VERSION", "UPTIME", "ROUND TRIP", "CLOCK", "QUARANTINE", "LAST ERROR"];
     let row = |node: &NodeStatus| {
@@ -50,7 +51,7 @@ fn to_table(statuses: &[NodeStatus]) -> String {
             cell(node.round_trip.map(duration::show)),
             cell(node.clock.map(clock)),
             cell(node.quarantine.map(duration::show)),
-            cell(node.last_error.as_ref()),
+            cell(node.last_error.as_ref().map(exit::words)),
         ]
     };
     let mut text = table::render(&headings, &statuses.iter().map(row).collect::<Vec<_>>());
@@ -78,11 +79,6 @@ fn version(node: &NodeStatus) -> Option<String> {
 }
 
 fn to_json(node: &NodeStatus) -> Value {
-    let queue = node.queue.map(|queue| match queue {
-        QueueSupport::Full => "full",
-        QueueSupport::WithoutPushes => "without_pushes",
-        _ => "unsupported",
-    });
     json!({
         "url": &*node.url,
         "up": node.is_connected,
@@ -93,9 +89,8 @@ fn to_json(node: &NodeStatus) -> Value {
         "quarantine_seconds": node.quarantine.map(|time| time.as_secs_f64().ceil()),
         "clock_ahead_micros": node.clock.map(ahead),
         "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
-        "queue": queue,
         "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "last_error": node.last_error.as_ref().map(ToString::to_string),
+        "last_error": node.last_error.as_ref().map(exit::words),
     })
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use rcgen::{CertificateParams, KeyPair};
 use std::error::Error;
+use std::fs;
 use tempfile::TempDir;
 
 /// A folder with a certificate, its key, and another key.

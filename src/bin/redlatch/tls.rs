@@ -1,0 +1,175 @@
+//! The settings for TLS: from which of the sources they are taken, and whether they can be used.
+
+use super::arguments::TlsArguments;
+use super::exit::Failure;
+use super::settings;
+use redlatch::Builder;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const CA: &str = "REDLATCH_TLS_CA";
+const CERT: &str = "REDLATCH_TLS_CERT";
+const KEY: &str = "REDLATCH_TLS_KEY";
+
+/// What this program was built with.
+#[derive(Clone, Copy)]
+struct Support {
+    tls: bool,
+    bundled_roots: bool,
+}
+
+impl Support {
+    const HERE: Self =
+        Self { tls: cfg!(feature = "tls"), bundled_roots: cfg!(feature = "tls-bundled-roots") };
+}
+
+impl TlsArguments {
+    pub(crate) fn from_env() -> Self {
+        let path = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        Self {
+            tls_ca: path(CA).into_iter().collect(),
+            tls_bundled_roots: false,
+            tls_cert: path(CERT),
+            tls_key: path(KEY),
+        }
+    }
+
+    /// Paths without a folder in front are in this one.
+    pub(crate) fn below(mut self, folder: &Path) -> Self {
+        let paths = self.tls_ca.iter_mut().chain(&mut self.tls_cert).chain(&mut self.tls_key);
+        paths.for_each(|path| *path = folder.join(&*path));
+        self
+    }
+
+    /// These settings, and from the `other` source what these leave open: the roots, or the
+    /// certificate with its key, which belong together.
+    pub(crate) fn or(mut self, other: &Self) -> Self {
+        if self.tls_ca.is_empty() && !self.tls_bundled_roots {
+            self.tls_ca.clone_from(&other.tls_ca);
+            self.tls_bundled_roots = other.tls_bundled_roots;
+        }
+        if self.tls_cert.is_none() && self.tls_key.is_none() {
+            self.tls_cert.clone_from(&other.tls_cert);
+            self.tls_key.clone_from(&other.tls_key);
+        }
+        self
+    }
+
+    fn check(&self, nodes: &[String], support: Support) -> Result<(), String> {
+        let is_secure = |url: &String| {
+            let url = url.to_ascii_lowercase();
+            url.contains("rediss://") || url.contains("valkeys://")
+        };
+        let is_used = nodes.iter().any(is_secure);
+        if !support.tls && (is_used || *self != Self::default()) {
+            return Err(needs("TLS", "tls"));
+        }
+        if self.tls_bundled_roots && !support.bundled_roots {
+            return Err(needs("--tls-bundled-roots", "tls-bundled-roots"));
+        }
+        if self.tls_cert.is_some() != self.tls_key.is_some() {
+            return Err(format!(
+                "a client certificate needs its key: give both --tls-cert and --tls-key, or set \
+                 both {CERT} and {KEY}"
+            ));
+        }
+        if !is_used && *self != Self::default() {
+            return Err(format!(
+                "no node has a URL that begins with rediss://, so nothing would be encrypted by \
+                 what is set for TLS (--tls-…, {CA}, or lines tls-… of a file)"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The builder with these settings. `nodes` are the URLs, or lists of them.
+    pub(crate) fn apply(self, builder: Builder, nodes: &[String]) -> Result<Builder, Failure> {
+        self.check(nodes, Support::HERE).map_err(|text| Failure::usage(&text))?;
+        if let Some(key) = &self.tls_key {
+            let metadata = fs::metadata(key);
+            if metadata.is_ok_and(|metadata| settings::is_open_to_all(&metadata)) {
+                settings::warn_of_open_file(key, "a private key");
+            }
+        }
+        Ok(self.secure(builder))
+    }
+
+    #[cfg(feature = "tls")]
+    fn secure(self, builder: Builder) -> Builder {
+        let settings = redlatch::TlsSettings::default();
+        let mut settings = self.tls_ca.into_iter().fold(settings, redlatch::TlsSettings::ca_file);
+        #[cfg(feature = "tls-bundled-roots")]
+        if self.tls_bundled_roots {
+            settings = settings.bundled_roots();
+        }
+        if let (Some(certificate), Some(key)) = (self.tls_cert, self.tls_key) {
+            settings = settings.client_certificate(certificate, key);
+        }
+        builder.tls(settings)
+    }
+
+    /// There are no settings then: `check` has refused them.
+    #[cfg(not(feature = "tls"))]
+    fn secure(self, builder: Builder) -> Builder {
+        builder
+    }
+}
+
+fn needs(what: &str, feature: &str) -> String {
+    format!(
+        "{what} is not built into this program: cargo install redlatch --features cli,{feature}"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: Support = Support { tls: false, bundled_roots: false };
+    const TLS: Support = Support { tls: true, bundled_roots: false };
+
+    fn nodes(url: &str) -> Vec<String> {
+        vec!["redis://a".to_owned(), url.to_owned()]
+    }
+
+    fn with_ca(path: &str) -> TlsArguments {
+        TlsArguments { tls_ca: vec![path.into()], ..TlsArguments::default() }
+    }
+
+    #[test]
+    fn a_program_without_tls_says_how_it_is_built_with_it() {
+        let none = TlsArguments::default();
+        assert_eq!(none.check(&nodes("redis://b"), PLAIN), Ok(()));
+        let how = "cargo install redlatch --features cli,tls";
+        for (tls, url) in [
+            (&none, "rediss://b"),
+            (&none, "valkeys://b"),
+            (&none, "redis://b,REDISS://u:p@c"),
+            (&with_ca("ca"), "redis://b"),
+        ] {
+            let text = tls.check(&nodes(url), PLAIN).expect_err(url);
+            assert!(text.ends_with(how), "{text}");
+        }
+        let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
+        let text = bundled.check(&nodes("rediss://b"), TLS).expect_err("no roots");
+        assert!(text.ends_with("cli,tls-bundled-roots"), "{text}");
+    }
+
+    #[test]
+    fn a_source_names_the_roots_and_the_certificate_each_as_a_whole() {
+        let pair = |cert: &str, key: &str| TlsArguments {
+            tls_cert: Some(cert.into()),
+            tls_key: Some(key.into()),
+            ..TlsArguments::default()
+        };
+        let both = TlsArguments { tls_ca: vec!["ca".into()], ..pair("c", "k") };
+        assert_eq!(with_ca("ca").or(&pair("c", "k")), both);
+        assert_eq!(both.clone().or(&with_ca("other")), both);
+        assert_eq!(with_ca("x").or(&both).tls_ca, [PathBuf::from("x")]);
+        let bundled = TlsArguments { tls_bundled_roots: true, ..TlsArguments::default() };
+        assert_eq!(bundled.clone().or(&with_ca("ca")), bundled);
+        let cert_only = TlsArguments { tls_key: None, ..pair("c", "k") };
+        assert_eq!(cert_only.clone().or(&pair("d", "k")), cert_only);
+    }
+}
