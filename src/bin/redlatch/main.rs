@@ -16,8 +16,8 @@ mod run;
 mod settings;
 mod status;
 mod table;
-mod top;
 mod tls;
+mod top;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

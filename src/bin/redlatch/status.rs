@@ -7,34 +7,23 @@ use super::{duration, output, settings};
 use redlatch::NodeStatus;
 use redlatch::status::ClockDifference;
 use serde_json::{Value, json};
-use std::thread;
 use std::time::Duration;
 
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Clears the terminal and goes to its first line.
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
-
 pub(crate) fn status(nodes: &NodeArguments, arguments: &StatusArguments) -> Result<u8, Failure> {
     let client = settings::client(nodes)?;
-    loop {
+    output::watch(arguments.watch.then_some(WATCH), !arguments.json, || {
         let statuses = client.nodes();
-        let mut text = if arguments.json {
+        let text = if arguments.json {
             format!("{}\n", Value::Array(statuses.iter().map(to_json).collect()))
         } else {
             to_table(&statuses)
         };
-        if arguments.watch && !arguments.json && output::stdout_is_terminal() {
-            text.insert_str(0, CLEAR);
-        }
-        output::print(&text)?;
-        if !arguments.watch {
-            let up = statuses.iter().filter(|node| node.is_connected).count();
-            let is_majority = up > statuses.len() / 2;
-            return Ok(if is_majority { exit::SUCCESS } else { exit::NO_QUORUM });
-        }
-        thread::sleep(WATCH);
-    }
+        let up = statuses.iter().filter(|node| node.is_connected).count();
+        let is_majority = up > statuses.len() / 2;
+        Ok((text, if is_majority { exit::SUCCESS } else { exit::NO_QUORUM }))
+    })
 }
 
 fn to_table(statuses: &[NodeStatus]) -> String {
