@@ -38,7 +38,7 @@ fn refuses_shares(rig: &Rig, got: Result<bool, LockError>) -> bool {
 
 pub(crate) fn readers(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
-    let read = |client: &redlatch::LockClient| client.request("read").ttl(LONG).shared().try_lock();
+    let read = |client: &LockClient| client.request("read").ttl(LONG).shared().try_lock();
     if refuses_shares(rig, read(&client).map(|guard| guard.is_some())) {
         return;
     }
