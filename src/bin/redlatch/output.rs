@@ -3,6 +3,7 @@
 
 use super::exit::Failure;
 use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::thread;
 
 /// Writes to stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
@@ -18,6 +19,13 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes a line to stderr. If nobody can read it, that is no reason to stop.
 pub(crate) fn note(text: &str) {
     let _ = io::stderr().lock().write_all(format!("redlatch: {text}\n").as_bytes());
+}
+
+/// As [`note`], but waits for no reader: for a program that has something else to do meanwhile. The
+/// pipe may be full, or the terminal may be stopped.
+pub(crate) fn note_aside(text: &'static str) {
+    // Without a thread, the note is what can be missed.
+    let _ = thread::Builder::new().spawn(move || note(text));
 }
 
 /// Writes text as it is to stderr.

@@ -70,9 +70,9 @@ impl<'a> Supervisor<'a> {
                 let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
                 self.kill_at = Some(now + grace);
                 if !grace.is_zero() {
-                    output::note("the lock is being lost: stopping the command");
                     self.child.signal_all(Signal::TERM);
                     self.child.signal_all(Signal::CONT); // a stopped process handles no SIGTERM
+                    output::note_aside("the lock is being lost: stopping the command");
                 }
             }
             Some(_) => {}
