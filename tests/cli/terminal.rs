@@ -5,10 +5,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use super::program::{Running, child_of};
-use super::support::locks::{LONG, all_nodes_client, take};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
@@ -66,6 +67,18 @@ fn a_key_that_interrupts_reaches_the_command_once_and_it_decides() {
     kill_process(command, Signal::KILL).expect("it runs");
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (128 + 9, ""));
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn the_end_of_its_terminal_ends_the_command() {
+    let servers = Servers::start(1);
+    // The kernel tells only the leader of the session, which redlatch is here, as under ssh -t.
+    let mut running = in_terminal(&servers, "run name -- sh -c 'echo $$; exec sleep 60'");
+    let number = running.next_line().trim().parse().expect("a number");
+    let child = Pid::from_raw(number).expect("a process");
+    running.0.kill().expect("it is our child");
+    assert!(eventually(LIMIT, || test_kill_process(child).is_err()), "the command runs on");
     await_keys(&servers, &[]);
 }
 

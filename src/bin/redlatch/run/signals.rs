@@ -4,7 +4,12 @@ use super::child;
 use crate::exit::Failure;
 use redlatch::CancelHandle;
 use rustix::process::Signal;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+#[cfg(target_os = "linux")]
+use rustix::process::{getpid, getsid};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+};
+use signal_hook::flag;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -53,8 +58,10 @@ impl Signals {
         // the command inherits that.
         let ignored = ignored();
         caught.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-        let mut source = Source::new(&caught)
-            .map_err(|error| Failure::system("signals cannot be caught", &error))?;
+        let failure = |error| Failure::system("signals cannot be caught", &error);
+        // If SIGCHLD is ignored, the exit code of a command cannot be had. Any handler ends that.
+        let _ = flag::register(SIGCHLD, Arc::default()).map_err(failure)?;
+        let mut source = Source::new(&caught).map_err(failure)?;
         let (to, is_running) = (sender.clone(), Arc::clone(&child_runs));
         thread::spawn(move || {
             for origin in source.forever() {
@@ -117,8 +124,10 @@ type Source = SignalsInfo<WithOrigin>;
 /// The signal, and whether the terminal sent it.
 #[cfg(target_os = "linux")]
 fn read(origin: &signal_hook::low_level::siginfo::Origin) -> (i32, bool) {
-    let is_of_terminal = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
-    (origin.signal, is_of_terminal)
+    let is_of_kernel = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
+    // When the terminal is gone, as under `ssh -t`, the kernel tells the leader of the session only.
+    let is_for_us_only = origin.signal == SIGHUP && getsid(None) == Ok(getpid());
+    (origin.signal, is_of_kernel && !is_for_us_only)
 }
 
 #[cfg(not(target_os = "linux"))]
