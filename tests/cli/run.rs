@@ -162,6 +162,18 @@ fn no_quorum_is_69() {
 }
 
 #[test]
+fn nodes_in_quarantine_are_no_quorum_whether_it_waits_or_not() {
+    let servers = Servers::start(3);
+    for wait in [&["-n"][..], &["--wait", "300ms"], &["--wait", "1500ms"]] {
+        let arguments = [&["run", "name"], wait, &["--", "true"]].concat();
+        let ended = end(bare().env("REDLATCH_NODES", servers.urls().join(",")).args(&arguments));
+        assert_eq!(ended.code, 69, "{wait:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("quarantined"), "{}", ended.stderr);
+    }
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn a_lock_is_held_at_least_as_long_as_asked_for() {
     let servers = Servers::start(3);
     let arguments = ["run", "name", "--hold-at-least", "40s", "--", "true"];
