@@ -63,6 +63,13 @@ impl Child {
         self.has_own_group
     }
 
+    /// Gives the terminal to the command's own group, if it is this program's to give. Its keys then
+    /// reach the command only.
+    pub(crate) fn give_terminal(&self) -> bool {
+        let tty = File::open("/dev/tty").ok().filter(|_| is_in_foreground());
+        tty.is_some_and(|tty| rustix::termios::tcsetpgrp(tty, self.pid).is_ok())
+    }
+
     /// Passes a signal on. It fails only if the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.has_own_group {
