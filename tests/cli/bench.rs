@@ -1,14 +1,34 @@
 //! `redlatch bench`.
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
-use super::program::{Running, end, redlatch};
+use super::program::{Running, bare, end, redlatch};
 use super::support::eventually;
-use super::support::locks::LIMIT;
+use super::support::locks::{LIMIT, pause, resume};
 use super::support::program::in_memory;
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, keys};
 use rustix::process::Signal;
+
+#[test]
+fn without_nodes_it_ends_and_a_signal_ends_it_while_it_waits_for_them() {
+    let servers = Servers::start(3);
+    let arguments = ["bench", "--handovers", "1000000", "--rounds", "1"];
+    let mut command = bare();
+    command.env("REDLATCH_NODES", servers.urls().join(",")).arg("--no-restart-guard");
+    let running = Running::start(command.args(arguments));
+    // The lock of the hand-overs is waited for.
+    assert!(eventually(LIMIT, || !keys(&servers[0]).is_empty()));
+    pause(&servers, 2);
+    thread::sleep(Duration::from_millis(300));
+    running.signal(Signal::INT);
+    assert_eq!(running.end().code, 130);
+    let ended = end(bare().env("REDLATCH_NODES", servers.urls().join(",")).arg("bench"));
+    resume(&servers, 2);
+    assert_eq!(ended.code, 69, "{}", ended.stderr);
+}
 
 #[test]
 fn it_measures_rounds_and_hand_overs_and_leaves_nothing() {

@@ -116,7 +116,7 @@ fn request<'a>(client: &'a LockClient, arguments: &RunArguments, owner: &[u8]) -
 }
 
 /// The host's name and the number of this process.
-fn default_owner() -> Vec<u8> {
+pub(crate) fn default_owner() -> Vec<u8> {
     let mut owner = rustix::system::uname().nodename().to_bytes().to_vec();
     owner.extend_from_slice(format!(":{}", std::process::id()).as_bytes());
     owner
