@@ -20,7 +20,10 @@ pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
     );
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
-    script.env("REDLATCH_NODES", servers.urls().join(",")).env("SHELL", "/bin/sh");
+    script
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
     Running::start(script.stdin(Stdio::piped()))
 }
 
@@ -102,7 +105,10 @@ fn shell(servers: &Servers) -> Running {
     let mut script = Command::new("script");
     let bash = "exec bash --norc --noprofile -i";
     script.args(["--quiet", "--return", "--command", bash, "/dev/null"]);
-    script.env("REDLATCH_NODES", servers.urls().join(",")).env("SHELL", "/bin/sh");
+    script
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
     let mut running = Running::start(script.stdin(Stdio::piped()));
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     let options = "--no-restart-guard --node-timeout 2s";
