@@ -136,6 +136,7 @@ fn a_command_that_cannot_be_started_is_127_or_126_and_takes_no_lock() {
         ended.code
     };
     assert_eq!(code("no-such-command"), 127);
+    assert_eq!(code(""), 127);
     assert_eq!(code("/no/such/command"), 127);
     assert_eq!(code(&path(&plain)), 126);
     assert_eq!(code(&path(folder.path())), 126);

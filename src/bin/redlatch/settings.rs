@@ -98,6 +98,7 @@ fn read(path: &Path) -> Result<Option<File>, Failure> {
 /// which may have a password in it.
 fn parse(text: &str) -> Result<File, (usize, &'static str)> {
     let mut file = File::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text); // some editors begin a file so
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -151,6 +152,7 @@ mod tests {
             prefix: Some("jobs:".to_owned()),
             restart_guard: Some(false),
         };
+        assert_eq!(parse(&format!("\u{feff}{}", text.replace('\n', "\r\n"))), parse(text));
         assert_eq!(parse(text), Ok(expected));
         assert_eq!(parse(""), Ok(File::default()));
     }

@@ -160,6 +160,9 @@ pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
     let path = env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut found = ErrorKind::NotFound;
     let folders = env::split_paths(&path).map(|folder| folder.join(program));
+    if program.is_empty() {
+        return Err(Failure::new(exit::NOT_FOUND, &"the command is empty"));
+    }
     let files: Vec<_> = if is_path { vec![program.into()] } else { folders.collect() };
     for file in files {
         match fs::metadata(&file) {

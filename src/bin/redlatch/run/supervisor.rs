@@ -133,7 +133,7 @@ fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
                     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
                     let status = waitid(WaitId::Pid(pid), options).ok().flatten();
                     let signal = status.and_then(|status| status.stopping_signal());
-                    drop(signal.map(|signal| sender.send(Happening::Stopped(signal))));
+                    let _ = signal.map(|signal| sender.send(Happening::Stopped(signal)));
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 _ => break,
