@@ -63,8 +63,8 @@ impl Child {
         self.has_own_group
     }
 
-    /// Gives the terminal to the command's own group, if it is this program's to give. Its keys then
-    /// reach the command only.
+    /// Gives the terminal to the command's own group, if it is this program's to give. Its keys
+    /// then reach the command only.
     pub(crate) fn give_terminal(&self) -> bool {
         let tty = File::open("/dev/tty").ok().filter(|_| is_in_foreground());
         tty.is_some_and(|tty| rustix::termios::tcsetpgrp(tty, self.pid).is_ok())

@@ -18,8 +18,8 @@ use std::thread;
 /// These end a program that does not expect them.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
-/// This program stops when its command does, and not before: nobody would keep the lock of a command
-/// that ignores SIGTSTP.
+/// This program stops when its command does, and not before: nobody would keep the lock of a
+/// command that ignores SIGTSTP.
 const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
 
 /// What this program waits for while the command runs.
@@ -133,7 +133,7 @@ type Source = SignalsInfo<WithOrigin>;
 #[cfg(target_os = "linux")]
 fn read(origin: &signal_hook::low_level::siginfo::Origin) -> (i32, bool) {
     let is_of_kernel = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
-    // When the terminal is gone, as under `ssh -t`, the kernel tells the leader of the session only.
+    // When the terminal is gone, as under `ssh -t`, the kernel tells only the session's leader.
     let is_for_us_only = origin.signal == SIGHUP && getsid(None) == Ok(getpid());
     (origin.signal, is_of_kernel && !is_for_us_only)
 }

@@ -120,8 +120,8 @@ impl<'a> Supervisor<'a> {
     }
 }
 
-/// Reports each stop of the command, and its end. It stays to be waited for: until then its number belongs to
-/// no other process, and signals reach no stranger.
+/// Reports each stop of the command, and its end. It stays to be waited for: until then its number
+/// belongs to no other process, and signals reach no stranger.
 fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
     let wait = move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
