@@ -87,7 +87,7 @@ fn rounds(
 ) -> Result<(Histogram, Histogram), Failure> {
     let (mut acquired, mut released) = (Vec::new(), Vec::new());
     // The first makes the connections. Without nodes there is nothing to wait for.
-    if let Some(first) = client.try_lock(name, TTL)? {
+    if let Some(first) = client.try_lock(name, TTL).map_err(|error| failure(stop, error))? {
         let _ = first.release()?;
     }
     for _ in 0..count {
