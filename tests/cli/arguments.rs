@@ -47,9 +47,27 @@ fn wrong_usage_is_code_2_and_a_line_on_stderr() {
 }
 
 #[test]
+fn what_a_message_quotes_does_not_act_on_the_terminal() {
+    let name = "/\x1b[31m\u{202e}/no";
+    for arguments in [
+        &["--node", "redis://a", "run", "n", "--", name][..],
+        &["--config", name, "status"],
+        &["--node", "redis://a", "run", "n", "--ttl", name, "--", "true"],
+        &[name],
+    ] {
+        let ended = end(bare().args(arguments));
+        let is_raw = |text: &str| text.contains('\x1b') || text.contains('\u{202e}');
+        assert!(!is_raw(&ended.stderr), "{arguments:?}: {:?}", ended.stderr);
+        assert!(ended.stderr.contains("/no"), "{arguments:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn no_text_shows_a_password() {
     for arguments in [
         &["redis://:Zq7x@a", "run", "n", "--", "true"][..],
+        &["--config", "redis://:Zq7x@a", "status"],
+        &["--node", "redis://a", "run", "n", "--", "redis://:Zq7x@a"],
         &["run", "n", "redis://:Zq7x@a", "--", "true"],
         &["--nodes=redis://:Zq7x@a", "run", "n", "--", "true"],
         &["--node", "redis://:Zq7x@a:port", "run", "n", "--", "true"],

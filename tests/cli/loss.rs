@@ -1,15 +1,19 @@
 //! The lock is lost while the command runs.
 
+use std::io;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::program::{Ended, Running, bare, redlatch};
+use super::support::eventually;
 use super::support::locks::{all_nodes_client, pause, resume};
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
+use rustix::process::{Pid, test_kill_process};
 
 /// As [`redlatch`], with rounds that fit into a short ttl.
-fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> std::process::Command {
+fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Command {
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
     command.args(["--no-restart-guard", "--node-timeout", "300ms"]).args(arguments);
@@ -54,6 +58,39 @@ fn a_command_that_ignores_sigterm_is_killed_with_all_that_it_started() {
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     assert!(took < Duration::from_secs(8), "{took:?}");
     await_keys(&servers, &[]);
+}
+
+/// Runs a script of the shell whose stderr is a full pipe that nobody reads.
+fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
+    let redlatch = env!("CARGO_BIN_EXE_redlatch");
+    // As much as a pipe holds.
+    let script = format!("head -c 65536 /dev/zero >&2; exec {redlatch} {arguments}");
+    let mut command = Command::new("sh");
+    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
+    Running::start(&mut command)
+}
+
+#[test]
+fn a_lost_lock_stops_the_command_even_if_nobody_reads_stderr() {
+    let servers = Servers::start(1);
+    for command in ["sleep 60", "sh -c 'trap \"\" TERM; while :; do sleep 0.1; done'"] {
+        let options = "--no-restart-guard run name --ttl 3s --grace 300ms";
+        let mut running = with_full_stderr(
+            &servers,
+            &format!("{options} -- sh -c 'echo $$; exec \"$@\"' - {command}"),
+        );
+        let number = running.next_line().trim().parse().expect("a number");
+        let child = Pid::from_raw(number).expect("a process");
+        let client = all_nodes_client(servers.urls());
+        let seen = client.inspect("name").expect("the node is up");
+        assert_eq!(client.force_release(&seen), Ok(true));
+        let has_ended = eventually(Duration::from_secs(10), || test_kill_process(child).is_err());
+        assert!(has_ended, "the command runs on without the lock: {command}");
+        // Its last words wait for a reader.
+        let mut stderr = running.0.stderr.take().expect("it is piped");
+        let _ = io::copy(&mut stderr, &mut io::sink()).expect("a pipe can be read");
+        assert_eq!(running.end().code, 75);
+    }
 }
 
 #[test]

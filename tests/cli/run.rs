@@ -136,6 +136,7 @@ fn a_command_that_cannot_be_started_is_127_or_126_and_takes_no_lock() {
         ended.code
     };
     assert_eq!(code("no-such-command"), 127);
+    assert_eq!(code(""), 127);
     assert_eq!(code("/no/such/command"), 127);
     assert_eq!(code(&path(&plain)), 126);
     assert_eq!(code(&path(folder.path())), 126);
@@ -159,6 +160,18 @@ fn no_quorum_is_69() {
         assert!(ended.stderr.starts_with("redlatch: no quorum: "), "{}", ended.stderr);
     }
     await_keys(&servers[2..], &[]);
+}
+
+#[test]
+fn nodes_in_quarantine_are_no_quorum_whether_it_waits_or_not() {
+    let servers = Servers::start(3);
+    for wait in [&["-n"][..], &["--wait", "300ms"], &["--wait", "1500ms"]] {
+        let arguments = [&["run", "name"], wait, &["--", "true"]].concat();
+        let ended = end(bare().env("REDLATCH_NODES", servers.urls().join(",")).args(&arguments));
+        assert_eq!(ended.code, 69, "{wait:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("quarantined"), "{}", ended.stderr);
+    }
+    await_keys(&servers, &[]);
 }
 
 #[test]

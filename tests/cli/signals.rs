@@ -113,6 +113,19 @@ fn an_ignored_hangup_stays_ignored() {
 }
 
 #[test]
+fn the_exit_code_is_the_commands_even_if_children_were_ignored() {
+    let servers = Servers::start(1);
+    // The first process of a container may start it so.
+    let mut command = Command::new("env");
+    let redlatch = [env!("CARGO_BIN_EXE_redlatch"), "--no-restart-guard"];
+    command.arg("--ignore-signal=CHLD").args(redlatch);
+    command.args(["run", "name", "--", "sh", "-c", "exit 7"]);
+    let ended = end(command.env("REDLATCH_NODES", servers.urls().join(",")));
+    assert_eq!((ended.code, &*ended.stderr), (7, ""));
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn when_it_is_killed_the_command_dies_and_the_lock_ends_with_its_ttl() {
     let servers = Servers::start(3);
     let arguments = ["run", "name", "--ttl", "8s", "--", "sh", "-c", "echo $$; exec sleep 60"];

@@ -2,13 +2,15 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use super::program::{Running, child_of};
-use super::support::locks::{LONG, all_nodes_client, take};
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
@@ -18,7 +20,10 @@ pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
     );
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
-    script.env("REDLATCH_NODES", servers.urls().join(",")).env("SHELL", "/bin/sh");
+    script
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
     Running::start(script.stdin(Stdio::piped()))
 }
 
@@ -36,7 +41,7 @@ fn a_terminal_gets_a_line_while_it_waits_which_is_cleared() {
     await_queued(&servers, "name", 1);
     let second = in_terminal(&servers, "run name -- echo two");
     await_queued(&servers, "name", 2);
-    std::thread::sleep(Duration::from_millis(2_500));
+    thread::sleep(Duration::from_millis(2_500));
     drop(held);
     for (running, place, text) in [(first, "first", "one"), (second, "second", "two")] {
         let ended = running.end();
@@ -70,6 +75,18 @@ fn a_key_that_interrupts_reaches_the_command_once_and_it_decides() {
 }
 
 #[test]
+fn the_end_of_its_terminal_ends_the_command() {
+    let servers = Servers::start(1);
+    // The kernel tells only the leader of the session, which redlatch is here, as under ssh -t.
+    let mut running = in_terminal(&servers, "run name -- sh -c 'echo $$; exec sleep 60'");
+    let number = running.next_line().trim().parse().expect("a number");
+    let child = Pid::from_raw(number).expect("a process");
+    running.0.kill().expect("it is our child");
+    assert!(eventually(LIMIT, || test_kill_process(child).is_err()), "the command runs on");
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn a_key_ends_the_waiting() {
     let servers = Servers::start(3);
     let held = take(&all_nodes_client(servers.urls()), "name", LONG);
@@ -81,6 +98,69 @@ fn a_key_ends_the_waiting() {
     assert!(!ended.stdout.contains("never"));
     await_queued(&servers, "name", 0);
     drop(held);
+}
+
+/// A shell with job control, and where to type.
+fn shell(servers: &Servers) -> Running {
+    let mut script = Command::new("script");
+    let bash = "exec bash --norc --noprofile -i";
+    script.args(["--quiet", "--return", "--command", bash, "/dev/null"]);
+    script
+        .env("REDLATCH_NODES", servers.urls().join(","))
+        .env("SHELL", "/bin/sh")
+        .env("TERM", "xterm");
+    let mut running = Running::start(script.stdin(Stdio::piped()));
+    let redlatch = env!("CARGO_BIN_EXE_redlatch");
+    let options = "--no-restart-guard --node-timeout 2s";
+    type_in(&mut running, "PS1='> '; stty -echo; bind 'set enable-bracketed-paste off'\n");
+    type_in(&mut running, &format!("run='{redlatch} {options} run'; echo rea''dy\n"));
+    running.await_text("ready\r\n");
+    running
+}
+
+#[test]
+fn a_key_stops_both_and_the_shell_continues_them() {
+    let servers = Servers::start(1);
+    let mut shell = shell(&servers);
+    type_in(&mut shell, "$run name -- sh -c 'echo go; sleep 1; echo done'\n");
+    shell.await_text("go\r\n");
+    type_in(&mut shell, "\x1a");
+    shell.await_text("Stopped");
+    type_in(&mut shell, "fg\n");
+    shell.await_text("done\r\n");
+    type_in(&mut shell, "exit\n");
+    assert_eq!(shell.end().code, 0);
+    await_keys(&servers, &[]);
+}
+
+#[test]
+fn the_lock_of_a_command_that_ignores_the_key_that_stops_is_extended() {
+    let servers = Servers::start(1);
+    let script = "trap \"\" TSTP; echo ready; sleep 8; echo done";
+    let arguments = format!("run name --ttl 7s -- sh -c '{script}'");
+    let mut running = in_terminal(&servers, &arguments);
+    running.await_line("ready\r");
+    type_in(&mut running, "\x1a");
+    running.await_line("done\r");
+    assert_eq!(running.end().code, 0);
+}
+
+#[test]
+fn a_command_in_the_background_that_reads_the_terminal_stops_until_it_has_it() {
+    let servers = Servers::start(1);
+    let mut shell = shell(&servers);
+    type_in(&mut shell, "$run name -- sh -c 'echo go; read x; echo got $x' &\n");
+    shell.await_text("go\r\n");
+    thread::sleep(Duration::from_secs(1));
+    type_in(&mut shell, "jobs\n");
+    shell.await_text("Stopped");
+    type_in(&mut shell, "fg\n");
+    thread::sleep(Duration::from_secs(1)); // what is typed earlier may be the shell's
+    type_in(&mut shell, "hello\n");
+    shell.await_text("got hello\r\n");
+    type_in(&mut shell, "exit\n");
+    assert_eq!(shell.end().code, 0);
+    await_keys(&servers, &[]);
 }
 
 #[test]

@@ -5,12 +5,12 @@ mod histogram;
 
 use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
-use super::{output, settings};
+use super::{output, run, settings};
 use histogram::Histogram;
-use redlatch::{LockClient, LockError, LockGuard};
+use redlatch::{CancelHandle, LockClient, LockError};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,9 +20,6 @@ use std::time::{Duration, Instant};
 /// If this program is killed, its lock ends soon.
 const TTL: Duration = Duration::from_secs(5);
 
-/// How long it waits for the lock at a time, or for a majority of the nodes.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// For how many times a round the lock is held before it is handed over: by then the other client
 /// waits in the nodes' queue.
 const ROUNDS_HELD: u32 = 4;
@@ -31,15 +28,11 @@ const ROUNDS_HELD: u32 = 4;
 type Stop = Arc<AtomicUsize>;
 
 pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result<u8, Failure> {
-    let stop = Stop::default();
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let number = usize::try_from(signal).unwrap_or(0);
-        flag::register_usize(signal, Arc::clone(&stop), number)
-            .map_err(|error| Failure::system("signals cannot be caught", &error))?;
-    }
     let builder = settings::builder(nodes)?;
     let clients = [builder.clone().build()?, builder.build()?];
-    let name = format!("redlatch-bench:{}", std::process::id());
+    let stop = Stop::default();
+    end_on_signals(&stop, clients.each_ref().map(LockClient::cancel_handle))?;
+    let name = [b"redlatch-bench:", &*run::default_owner()].concat();
     let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
     let handovers = hand_over(&clients, &name, (arguments.handovers, held), &stop)?;
@@ -59,6 +52,25 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     Ok(exit::SUCCESS)
 }
 
+/// Has these signals end the benchmark, even while it waits for nodes.
+fn end_on_signals(stop: &Stop, cancel: [CancelHandle; 2]) -> Result<(), Failure> {
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
+        .map_err(|error| Failure::system("signals cannot be caught", &error))?;
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            stop.store(usize::try_from(signal).unwrap_or(0), Ordering::SeqCst);
+            cancel.iter().for_each(CancelHandle::cancel);
+        }
+    });
+    Ok(())
+}
+
+/// What ends the benchmark: a signal, before the failure that follows from it.
+fn failure(stop: &Stop, error: LockError) -> Failure {
+    check(stop).err().unwrap_or_else(|| error.into())
+}
+
 /// An error if a signal asks for the end.
 fn check(stop: &Stop) -> Result<(), Failure> {
     match stop.load(Ordering::SeqCst) {
@@ -67,47 +79,34 @@ fn check(stop: &Stop) -> Result<(), Failure> {
     }
 }
 
-/// Acquires the lock; `None` if a signal asks for the end. Too few nodes are an error, and not
-/// waited for as by `lock`.
-fn acquire(client: &LockClient, name: &str, stop: &Stop) -> Result<Option<LockGuard>, LockError> {
-    while stop.load(Ordering::SeqCst) == 0 {
-        match client.try_lock_for(name, TTL, PATIENCE) {
-            Ok(None) => {}
-            Err(_) if stop.load(Ordering::SeqCst) != 0 => break,
-            result => return result,
-        }
-    }
-    Ok(None)
-}
-
 /// Acquires and releases a free lock, again and again.
 fn rounds(
     client: &LockClient,
-    name: &str,
+    name: &[u8],
     count: u32,
     stop: &Stop,
 ) -> Result<(Histogram, Histogram), Failure> {
     let (mut acquired, mut released) = (Vec::new(), Vec::new());
-    // The first makes the connections.
-    if let Some(guard) = acquire(client, name, stop)? {
-        let _ = guard.release()?;
+    // The first makes the connections. Without nodes there is nothing to wait for.
+    if let Some(first) = client.try_lock(name, TTL).map_err(|error| failure(stop, error))? {
+        let _ = first.release()?;
     }
     for _ in 0..count {
+        check(stop)?;
         let start = Instant::now();
-        let Some(guard) = acquire(client, name, stop)? else { break };
+        let guard = client.lock(name, TTL).map_err(|error| failure(stop, error))?;
         let held = Instant::now();
         let _ = guard.release()?;
         acquired.push(held - start);
         released.push(held.elapsed());
     }
-    check(stop)?;
     Ok((Histogram::new("acquire", acquired), Histogram::new("release", released)))
 }
 
 /// Two clients take turns. Measures from the release by one until the other has the lock.
 fn hand_over(
     clients: &[LockClient; 2],
-    name: &str,
+    name: &[u8],
     (count, held): (u32, Duration),
     stop: &Stop,
 ) -> Result<Histogram, Failure> {
@@ -115,7 +114,7 @@ fn hand_over(
     let times = Mutex::new(Vec::new());
     let run = |number: usize| -> Result<(), LockError> {
         loop {
-            let Some(guard) = acquire(&clients[number], name, stop)? else { return Ok(()) };
+            let guard = clients[number].lock(name, TTL)?;
             let now = Instant::now();
             let last = released.lock().unwrap_or_else(PoisonError::into_inner).take();
             let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
@@ -136,7 +135,8 @@ fn hand_over(
         let result = run(0);
         let other = other.join().unwrap_or(Err(LockError::Cancelled));
         result.and(other)
-    })?;
+    })
+    .map_err(|error| failure(stop, error))?;
     check(stop)?;
     let times = times.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok(Histogram::new("hand over", times))

@@ -42,9 +42,14 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
     Ok(exit::SUCCESS)
 }
 
-/// The name of a lock on one line.
+/// The name of a lock on one line. Different names look different, as those of owners do.
 pub(crate) fn shown(name: &OsStr) -> String {
-    name.to_string_lossy().escape_debug().to_string()
+    let mut text = String::new();
+    for chunk in name.as_bytes().utf8_chunks() {
+        text.extend(chunk.valid().escape_debug());
+        text.extend(chunk.invalid().escape_ascii().map(char::from));
+    }
+    text
 }
 
 /// The state and the number of waiters, in a line.
@@ -170,4 +175,30 @@ fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
 
 pub(crate) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn different_names_look_different() {
+        let names: [&[u8]; 9] = [
+            b"a\xff",
+            b"a\xfe",
+            b"a\\xff",
+            "a\u{fffd}".as_bytes(),
+            b"\n",
+            b"\\n",
+            b"'",
+            b"\\'",
+            b"",
+        ];
+        let mut texts: Vec<String> =
+            names.into_iter().map(|name| shown(OsStr::from_bytes(name))).collect();
+        assert_eq!(texts[0], "a\\xff");
+        texts.sort();
+        texts.dedup();
+        assert_eq!(texts.len(), names.len(), "{texts:?}");
+    }
 }

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
-            output::note(&failure.text);
+            output::note(&without_urls(failure.text));
         }
         failure.code
     });
@@ -66,14 +66,18 @@ fn parse() -> Result<Arguments, Failure> {
         output::print(&text)?;
         return Err(Failure::silent(exit::SUCCESS));
     }
-    // An argument that was not understood may be a URL with a password.
-    let mut text = error.render().to_string();
+    let text = without_urls(error.render().to_string());
+    output::write_to_stderr(&output::visible(&text));
+    Err(Failure::silent(exit::USAGE))
+}
+
+/// The text without arguments that may have a password in them: a URL in the wrong place.
+fn without_urls(mut text: String) -> String {
     for argument in env::args_os() {
         let argument = argument.to_string_lossy();
-        if argument.contains("://") {
+        if argument.contains("://") && argument.contains('@') {
             text = text.replace(&*argument, "<a URL>");
         }
     }
-    output::write_to_stderr(&text);
-    Err(Failure::silent(exit::USAGE))
+    text
 }

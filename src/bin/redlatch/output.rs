@@ -2,6 +2,7 @@
 //! panic.
 
 use super::exit::Failure;
+use std::env;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::thread;
 use std::time::Duration;
@@ -47,7 +48,30 @@ pub(crate) fn watch(
 
 /// Writes a line to stderr. If nobody can read it, that is no reason to stop.
 pub(crate) fn note(text: &str) {
-    let _ = io::stderr().lock().write_all(format!("redlatch: {text}\n").as_bytes());
+    write_to_stderr(&format!("redlatch: {}\n", visible(text)));
+}
+
+/// The text with escapes for what would act on a terminal instead of being shown, as in names of
+/// files. Line breaks stay.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::new();
+    for character in text.chars() {
+        let escaped = character.escape_debug();
+        let is_unseen = character.is_control() || escaped.clone().nth(1) == Some('u');
+        if is_unseen && character != '\n' {
+            shown.extend(escaped);
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+/// As [`note`], but waits for no reader: for a program that has something else to do meanwhile. The
+/// pipe may be full, or the terminal may be stopped.
+pub(crate) fn note_aside(text: &'static str) {
+    // Without a thread, the note is what can be missed.
+    let _ = thread::Builder::new().spawn(move || note(text));
 }
 
 /// Writes text as it is to stderr.
@@ -60,6 +84,11 @@ pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// Is it a terminal on which a line can be cleared?
+pub(crate) fn stderr_can_clear() -> bool {
+    stderr_is_terminal() && env::var_os("TERM").is_some_and(|name| name != "dumb")
+}
+
 /// How many characters a line on the terminal may have, so that it does not wrap.
 pub(crate) fn stderr_width() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
@@ -69,4 +98,15 @@ pub(crate) fn stderr_width() -> usize {
 
 pub(crate) fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::visible;
+
+    #[test]
+    fn what_acts_on_a_terminal_is_escaped() {
+        assert_eq!(visible("\x1b[31m\u{202e}\u{9b}\r"), "\\u{1b}[31m\\u{202e}\\u{9b}\\r");
+        assert_eq!(visible("it's \"ü\"\\\n日本 ≤ µs"), "it's \"ü\"\\\n日本 ≤ µs");
+    }
 }

@@ -69,12 +69,14 @@ fn ended_by(signal: Option<CaughtSignal>) -> Failure {
 
 /// Releases a lock under which nothing has run.
 fn give_up(client: &LockClient, arguments: &RunArguments, guard: LockGuard) {
-    let _ = guard.release();
-    if arguments.hold_at_least.is_some() {
-        // The release has left the lock on the nodes for that time. No command has run.
-        if let Ok(seen) = client.inspect(arguments.name.as_bytes()) {
-            let _ = client.force_release(&seen);
-        }
+    // The release leaves the lock on the nodes for as long as the arguments ask, and no command has
+    // run. A permit and a share stay so long: they cannot be told from those of other holders.
+    let is_alone = arguments.permits.is_none() && !arguments.shared;
+    let lingers = arguments.hold_at_least.is_some() && is_alone;
+    let seen = lingers.then(|| client.inspect(arguments.name.as_bytes()));
+    // A lock that was held to the end is the one that was seen before the end.
+    if let (Ok(Released::InTime), Some(Ok(seen))) = (guard.release(), seen) {
+        let _ = client.force_release(&seen);
     }
 }
 
@@ -116,7 +118,7 @@ fn request<'a>(client: &'a LockClient, arguments: &RunArguments, owner: &[u8]) -
 }
 
 /// The host's name and the number of this process.
-fn default_owner() -> Vec<u8> {
+pub(crate) fn default_owner() -> Vec<u8> {
     let mut owner = rustix::system::uname().nodename().to_bytes().to_vec();
     owner.extend_from_slice(format!(":{}", std::process::id()).as_bytes());
     owner

@@ -63,6 +63,13 @@ impl Child {
         self.has_own_group
     }
 
+    /// Gives the terminal to the command's own group, if it is this program's to give. Its keys
+    /// then reach the command only.
+    pub(crate) fn give_terminal(&self) -> bool {
+        let tty = File::open("/dev/tty").ok().filter(|_| is_in_foreground());
+        tty.is_some_and(|tty| rustix::termios::tcsetpgrp(tty, self.pid).is_ok())
+    }
+
     /// Passes a signal on. It fails only if the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.has_own_group {
@@ -153,6 +160,9 @@ pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
     let path = env::var_os("PATH").unwrap_or_else(|| OsString::from("/bin:/usr/bin"));
     let mut found = ErrorKind::NotFound;
     let folders = env::split_paths(&path).map(|folder| folder.join(program));
+    if program.is_empty() {
+        return Err(Failure::new(exit::NOT_FOUND, &"the command is empty"));
+    }
     let files: Vec<_> = if is_path { vec![program.into()] } else { folders.collect() };
     for file in files {
         match fs::metadata(&file) {

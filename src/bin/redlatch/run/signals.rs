@@ -1,10 +1,14 @@
 //! Signals to this program: which came, and whether the terminal sent them.
 
-use super::child;
 use crate::exit::Failure;
 use redlatch::CancelHandle;
-use rustix::process::Signal;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2};
+#[cfg(target_os = "linux")]
+use rustix::process::getsid;
+use rustix::process::{Signal, getpid, kill_process};
+use signal_hook::consts::{
+    SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
+};
+use signal_hook::flag;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +18,15 @@ use std::thread;
 /// These end a program that does not expect them.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
 const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
-/// Only for a command with a group of its own: job control does not reach it there.
+/// This program stops when its command does, and not before: nobody would keep the lock of a
+/// command that ignores SIGTSTP.
 const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
 
 /// What this program waits for while the command runs.
 pub(crate) enum Happening {
     Signal(CaughtSignal),
+    /// This signal has stopped the command.
+    Stopped(i32),
     /// The command has ended, and can be waited for.
     Ended,
     /// The lock was lost.
@@ -45,21 +52,24 @@ impl Signals {
     pub(crate) fn catch(cancel: CancelHandle) -> Result<Self, Failure> {
         let (sender, inbox) = channel();
         let child_runs = Arc::new(AtomicBool::new(false));
-        let mut caught: Vec<i32> = ENDING.into_iter().chain(PASSED_ON).collect();
-        if !child::is_in_foreground() {
-            caught.extend(JOB_CONTROL);
-        }
+        let all = ENDING.into_iter().chain(PASSED_ON).chain(JOB_CONTROL);
+        let mut caught: Vec<i32> = all.collect();
         // A signal that was ignored when this program started, by nohup for instance, stays so, and
         // the command inherits that.
         let ignored = ignored();
         caught.retain(|signal| ignored >> (signal - 1) & 1 == 0);
-        let mut source = Source::new(&caught)
-            .map_err(|error| Failure::system("signals cannot be caught", &error))?;
+        let failure = |error| Failure::system("signals cannot be caught", &error);
+        // If SIGCHLD is ignored, the exit code of a command cannot be had. Any handler ends that.
+        let _ = flag::register(SIGCHLD, Arc::default()).map_err(failure)?;
+        let mut source = Source::new(&caught).map_err(failure)?;
         let (to, is_running) = (sender.clone(), Arc::clone(&child_runs));
         thread::spawn(move || {
             for origin in source.forever() {
                 let (number, is_of_terminal) = read(&origin);
                 let is_running = is_running.load(Ordering::SeqCst);
+                if !is_running && number == SIGTSTP {
+                    stop_itself();
+                }
                 let has_reached_child = is_running && is_of_terminal;
                 let signal = CaughtSignal { number, has_reached_child };
                 // Before it cancels the waiting, whose caller asks which signal that was.
@@ -96,6 +106,11 @@ impl Signals {
     }
 }
 
+/// Stops this program, as its shell expects of a job. What continues it continues the command.
+pub(crate) fn stop_itself() {
+    let _ = kill_process(getpid(), Signal::STOP);
+}
+
 /// The signal to pass on. `None` if it is none that is caught.
 pub(crate) fn named(number: i32) -> Option<Signal> {
     Signal::from_named_raw(number)
@@ -117,8 +132,10 @@ type Source = SignalsInfo<WithOrigin>;
 /// The signal, and whether the terminal sent it.
 #[cfg(target_os = "linux")]
 fn read(origin: &signal_hook::low_level::siginfo::Origin) -> (i32, bool) {
-    let is_of_terminal = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
-    (origin.signal, is_of_terminal)
+    let is_of_kernel = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
+    // When the terminal is gone, as under `ssh -t`, the kernel tells only the session's leader.
+    let is_for_us_only = origin.signal == SIGHUP && getsid(None) == Ok(getpid());
+    (origin.signal, is_of_kernel && !is_for_us_only)
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -127,5 +144,5 @@ type Source = signal_hook::iterator::Signals;
 /// The signal, and whether the terminal may have sent it.
 #[cfg(not(target_os = "linux"))]
 fn read(signal: &i32) -> (i32, bool) {
-    (*signal, [SIGINT, SIGQUIT].contains(signal) && child::is_in_foreground())
+    (*signal, [SIGINT, SIGQUIT].contains(signal) && super::child::is_in_foreground())
 }

@@ -9,17 +9,21 @@
 //! lock until then.
 
 use super::child::Child;
-use super::signals::{CaughtSignal, Happening, Signals, named};
+use super::signals::{CaughtSignal, Happening, Signals, named, stop_itself};
 use crate::exit::Failure;
 use crate::output;
 use redlatch::LockGuard;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
+use signal_hook::consts::{SIGTSTP, SIGTTIN, SIGTTOU};
 use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long before the end of the validity the command is killed: to be dead by then.
 const KILL_AHEAD: Duration = Duration::from_millis(50);
+
+/// How long a command has been stopped before this program stops as well.
+const SETTLE: Duration = Duration::from_millis(10);
 
 /// The longest time between two looks at the validity: a timer does not count the time for which
 /// the machine is suspended, and the validity does.
@@ -34,12 +38,14 @@ pub(crate) struct Supervisor<'a> {
     /// When the command, which was asked to end, is killed.
     kill_at: Option<Instant>,
     is_killed: bool,
+    /// The command has a group of its own, and was stopped because it used the terminal.
+    uses_terminal: bool,
 }
 
 impl<'a> Supervisor<'a> {
     pub(crate) fn new(guard: &'a LockGuard, child: Child, ttl: Duration, grace: Duration) -> Self {
         let least = grace.max(4 * KILL_AHEAD).min(ttl / 3);
-        Self { guard, child, grace, least, kill_at: None, is_killed: false }
+        Self { guard, child, grace, least, kill_at: None, is_killed: false, uses_terminal: false }
     }
 
     /// Returns the command's exit code when it has ended, and whether it was stopped because the
@@ -54,6 +60,7 @@ impl<'a> Supervisor<'a> {
             match signals.inbox().recv_timeout(pause) {
                 Ok(Happening::Signal(signal)) => self.pass_on(signal),
                 Ok(Happening::Ended) => return Ok((self.child.code()?, self.kill_at.is_some())),
+                Ok(Happening::Stopped(signal)) => self.stopped(signal),
                 Ok(Happening::Lost) | Err(_) => {}
             }
         }
@@ -70,9 +77,9 @@ impl<'a> Supervisor<'a> {
                 let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
                 self.kill_at = Some(now + grace);
                 if !grace.is_zero() {
-                    output::note("the lock is being lost: stopping the command");
                     self.child.signal_all(Signal::TERM);
                     self.child.signal_all(Signal::CONT); // a stopped process handles no SIGTERM
+                    output::note_aside("the lock is being lost: stopping the command");
                 }
             }
             Some(_) => {}
@@ -91,21 +98,46 @@ impl<'a> Supervisor<'a> {
         if is_shared && signal.has_reached_child {
             return;
         }
-        self.child.signal(name);
-        if name == Signal::TSTP {
-            // This program stops as well, as its shell expects. What continues it continues both.
-            let _ = kill_process(getpid(), Signal::STOP);
+        if name == Signal::CONT && self.uses_terminal {
+            let _ = self.child.give_terminal();
         }
+        self.child.signal(name);
+    }
+
+    /// Stops this program with its command, whose lock is not extended then. A command that ignores
+    /// SIGTSTP runs on, and its lock is extended.
+    fn stopped(&mut self, signal: i32) {
+        let wants_terminal = [SIGTTIN, SIGTTOU].contains(&signal);
+        if !self.child.has_own_group() {
+            stop_itself();
+        } else if wants_terminal && self.child.give_terminal() {
+            self.child.signal(Signal::CONT);
+        } else if wants_terminal || signal == SIGTSTP {
+            // What uses the terminal gets it when the shell gives it to this program.
+            stop_itself();
+        }
+        self.uses_terminal |= wants_terminal;
     }
 }
 
-/// Reports the end of the command, which stays to be waited for: until then its number belongs to
-/// no other process, and signals reach no stranger.
+/// Reports each stop of the command, and its end. It stays to be waited for: until then its number
+/// belongs to no other process, and signals reach no stranger.
 fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
     let wait = move || {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        while waitid(WaitId::Pid(pid), options).is_err_and(|error| error == rustix::io::Errno::INTR)
-        {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+        loop {
+            match waitid(WaitId::Pid(pid), options) {
+                Ok(Some(status)) if status.stopped() => {
+                    // What continues this program may be about to continue the command.
+                    thread::sleep(SETTLE);
+                    let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+                    let status = waitid(WaitId::Pid(pid), options).ok().flatten();
+                    let signal = status.and_then(|status| status.stopping_signal());
+                    let _ = signal.map(|signal| sender.send(Happening::Stopped(signal)));
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                _ => break,
+            }
         }
         drop(sender.send(Happening::Ended));
     };

@@ -1,14 +1,18 @@
 //! The line that a terminal shows while this program waits for the lock.
 
+use super::child;
 use crate::{duration, output};
 use redlatch::{Inspection, LockClient, LockState};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// A lock that is granted sooner is not worth a line.
 const FIRST: Duration = Duration::from_millis(400);
 const NEXT: Duration = Duration::from_secs(1);
+
+/// How long it may take to clear the line.
+const CLEARED: Duration = Duration::from_millis(200);
 
 /// Goes to the beginning of the line and clears it.
 const CLEAR: &str = "\r\x1b[K";
@@ -16,21 +20,28 @@ const CLEAR: &str = "\r\x1b[K";
 /// Shown until it is dropped.
 pub(crate) struct WaitingLine {
     stop: Option<Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Closes when the line is cleared.
+    end: Option<Receiver<()>>,
 }
 
 impl WaitingLine {
-    /// Shows the line if stderr is a terminal.
+    /// Shows the line if stderr is a terminal, while this program is in its foreground: the line of
+    /// a job in the background would clear what its user types.
     pub(crate) fn show(client: &LockClient, name: &[u8], owner: &[u8]) -> Self {
-        if !output::stderr_is_terminal() {
-            return Self { stop: None, thread: None };
+        if !output::stderr_can_clear() {
+            return Self { stop: None, end: None };
         }
         let (client, name, owner) = (client.clone(), name.to_vec(), owner.to_vec());
         let (stop, stopped) = channel();
-        let thread = thread::spawn(move || {
+        let (ended, end) = channel();
+        thread::spawn(move || {
+            let _ended: Sender<()> = ended;
             let start = Instant::now();
             let mut pause = FIRST;
             while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                if !child::is_in_foreground() {
+                    continue;
+                }
                 let seen = client.inspect(&name).map_err(|error| error.to_string());
                 let text = match seen {
                     Ok(seen) => text(&seen, &owner),
@@ -47,15 +58,16 @@ impl WaitingLine {
                 output::write_to_stderr(CLEAR);
             }
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        Self { stop: Some(stop), end: Some(end) }
     }
 }
 
 impl Drop for WaitingLine {
     fn drop(&mut self) {
         drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if let Some(end) = self.end.take() {
+            // A terminal that is stopped, by ^S, does not delay what the lock is held for.
+            let _ = end.recv_timeout(CLEARED);
         }
     }
 }

@@ -70,6 +70,7 @@ fn has_password(url: &str) -> bool {
 /// which may have a password in it.
 fn parse(text: &str) -> Result<File, (usize, &'static str)> {
     let mut file = File::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text); // some editors begin a file so
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -156,6 +157,7 @@ mod tests {
             },
         };
         assert_eq!(parse(text), Ok(expected));
+        assert_eq!(parse(&format!("\u{feff}{}", text.replace('\n', "\r\n"))), parse(text));
         let below = parse(text).expect("good lines").tls.below(Path::new("/etc"));
         assert_eq!(below.tls_ca, [Path::new("/etc/ca.crt"), Path::new("/b.crt")]);
         assert_eq!(parse(""), Ok(File::default()));
