@@ -13,7 +13,7 @@ use super::support::waiters::await_keys;
 use rustix::process::{Pid, test_kill_process};
 
 /// As [`redlatch`], with rounds that fit into a short ttl.
-fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Command {
+pub(crate) fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Command {
     let mut command = bare();
     command.env("REDLATCH_NODES", servers.urls().join(","));
     command.args(["--no-restart-guard", "--node-timeout", "300ms"]).args(arguments);

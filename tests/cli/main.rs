@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bench;
+mod left_running;
 mod loss;
 mod manual;
 mod many;

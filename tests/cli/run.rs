@@ -188,18 +188,6 @@ fn a_lock_is_held_at_least_as_long_as_asked_for() {
 }
 
 #[test]
-fn children_that_outlive_the_command_outlive_the_lock() {
-    let servers = Servers::start(3);
-    let script = "sleep 0.6 >/dev/null 2>&1 </dev/null & echo $!";
-    let ended = end(&mut redlatch(&servers, &["run", "name", "--", "sh", "-c", script]));
-    assert_eq!(ended.code, 0);
-    await_keys(&servers, &[]);
-    let child = ended.stdout.trim().parse().ok().and_then(rustix::process::Pid::from_raw);
-    let child = child.expect("the number of a process");
-    assert!(rustix::process::test_kill_process(child).is_ok(), "it was ended");
-}
-
-#[test]
 fn a_name_may_be_any_bytes() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;

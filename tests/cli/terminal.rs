@@ -75,6 +75,24 @@ fn a_key_that_interrupts_reaches_the_command_once_and_it_decides() {
 }
 
 #[test]
+fn a_key_that_interrupts_ends_what_the_command_has_left_running() {
+    let servers = Servers::start(1);
+    let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; exit 3";
+    let mut running = in_terminal(&servers, &format!("run name -- sh -c '{script}'"));
+    let line = running.next_line();
+    let left = line.trim().parse().ok().and_then(Pid::from_raw).expect("a number");
+    running.await_line(
+        "redlatch: the command has ended; the lock is kept for what it has left \
+                        running (--close would release it)\r",
+    );
+    assert!(test_kill_process(left).is_ok());
+    type_in(&mut running, "\x03");
+    assert_eq!(running.end().code, 3, "as the command did");
+    assert!(eventually(LIMIT, || test_kill_process(left).is_err()));
+    await_keys(&servers, &[]);
+}
+
+#[test]
 fn the_end_of_its_terminal_ends_the_command() {
     let servers = Servers::start(1);
     // The kernel tells only the leader of the session, which redlatch is here, as under ssh -t.

@@ -202,6 +202,9 @@ pub(crate) struct RunArguments {
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     pub(crate) grace: Duration,
+    /// Release the lock when the command ends, even if it has left processes running.
+    #[arg(short = 'o', long)]
+    pub(crate) close: bool,
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

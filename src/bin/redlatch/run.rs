@@ -1,6 +1,7 @@
 //! `redlatch run`: a command under a lock.
 
 mod child;
+mod descriptor;
 mod signals;
 mod supervisor;
 mod waiting_line;
@@ -42,13 +43,14 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         give_up(&client, arguments, guard);
         return Err(ended_by(Some(signal)));
     }
-    let child = match Child::spawn(&arguments.command, &variables(arguments, &guard)) {
-        Ok(child) => child,
-        Err(failure) => {
-            give_up(&client, arguments, guard);
-            return Err(failure);
-        }
-    };
+    let child =
+        match Child::spawn(&arguments.command, &variables(arguments, &guard), !arguments.close) {
+            Ok(child) => child,
+            Err(failure) => {
+                give_up(&client, arguments, guard);
+                return Err(failure);
+            }
+        };
     signals.child_runs();
     let supervisor = Supervisor::new(&guard, child, arguments.ttl, arguments.grace);
     let (code, is_lost) = supervisor.run(&signals)?;

@@ -10,9 +10,10 @@
 //! alive any more. A process can ask for that only for itself, so this program starts itself again,
 //! which asks and then becomes the command.
 
+use super::descriptor::Descriptor;
 use crate::exit::{self, Failure};
 use crate::output;
-use rustix::process::{Pid, Signal, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -22,6 +23,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
+use std::thread;
+use std::time::Duration;
 
 /// The first argument of this program when it is to become the command.
 const EXEC: &str = "__exec";
@@ -30,6 +33,8 @@ pub(crate) struct Child {
     process: std::process::Child,
     pid: Pid,
     has_own_group: bool,
+    /// What it and all that it starts inherit, unless the user does not want that.
+    descriptor: Option<Descriptor>,
 }
 
 impl Child {
@@ -38,7 +43,11 @@ impl Child {
     pub(crate) fn spawn(
         words: &[OsString],
         variables: &[(&str, Option<Vec<u8>>)],
+        has_descriptor: bool,
     ) -> Result<Self, Failure> {
+        let descriptor = has_descriptor.then(Descriptor::open).transpose();
+        let descriptor = descriptor.map_err(|error| Failure::system("no pipe", &error))?;
+        let (descriptor, inherited) = descriptor.unzip();
         let mut command = command(words);
         for (name, value) in variables {
             match value {
@@ -51,8 +60,14 @@ impl Child {
             command.process_group(0);
         }
         let process = command.spawn().map_err(|error| not_started(&words[0], &error))?;
+        drop(inherited);
         let pid = Pid::from_child(&process);
-        Ok(Self { process, pid, has_own_group })
+        Ok(Self { process, pid, has_own_group, descriptor })
+    }
+
+    /// Closes when no process has it. `None` if the command does not inherit one.
+    pub(crate) fn descriptor(&self) -> Option<&Descriptor> {
+        self.descriptor.as_ref()
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -79,14 +94,35 @@ impl Child {
         }
     }
 
-    /// Has the command, and what it has started, get this signal.
+    /// Has the command, and what it has started, get this signal: each process once.
     pub(crate) fn signal_all(&self, signal: Signal) {
-        if !self.has_own_group {
-            for pid in descendants(self.pid) {
-                let _ = kill_process(pid, signal);
-            }
-        }
+        // Before the command may end: its children then have another parent.
+        let mut others = if self.has_own_group { Vec::new() } else { descendants(self.pid) };
+        // Before the others, which take time to be found.
         self.signal(signal);
+        others.extend(self.descriptor.iter().flat_map(Descriptor::holders));
+        others.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
+        others.dedup();
+        let is_other = |pid: &Pid| {
+            let is_in_group = self.has_own_group && getpgid(Some(*pid)) == Ok(self.pid);
+            *pid != self.pid && !is_in_group
+        };
+        for pid in others.into_iter().filter(is_other) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Kills the command, and what it has started, also what that starts meanwhile.
+    pub(crate) fn kill_all(&self) {
+        const TIMES: usize = 10;
+        for _ in 0..TIMES {
+            self.signal_all(Signal::KILL);
+            let is_held = |descriptor: &Descriptor| !descriptor.holders().is_empty();
+            if !self.descriptor.as_ref().is_some_and(is_held) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Its exit code, once it has ended.

@@ -29,6 +29,8 @@ pub(crate) enum Happening {
     Stopped(i32),
     /// The command has ended, and can be waited for.
     Ended,
+    /// No process has the command's descriptor any more.
+    Closed,
     /// The lock was lost.
     Lost,
 }
@@ -68,7 +70,10 @@ impl Signals {
                 let (number, is_of_terminal) = read(&origin);
                 let is_running = is_running.load(Ordering::SeqCst);
                 if !is_running && number == SIGTSTP {
+                    // Not for a command that starts meanwhile: the terminal has stopped it as well,
+                    // and it would stop once more when it is continued.
                     stop_itself();
+                    continue;
                 }
                 let has_reached_child = is_running && is_of_terminal;
                 let signal = CaughtSignal { number, has_reached_child };

@@ -9,6 +9,7 @@
 //! lock until then.
 
 use super::child::Child;
+use super::descriptor::Descriptor;
 use super::signals::{CaughtSignal, Happening, Signals, named, stop_itself};
 use crate::exit::Failure;
 use crate::output;
@@ -38,6 +39,10 @@ pub(crate) struct Supervisor<'a> {
     /// When the command, which was asked to end, is killed.
     kill_at: Option<Instant>,
     is_killed: bool,
+    has_ended: bool,
+    is_closed: bool,
+    /// Has the user been told that the command has left something running?
+    is_told: bool,
     /// The command has a group of its own, and was stopped because it used the terminal.
     uses_terminal: bool,
 }
@@ -45,13 +50,26 @@ pub(crate) struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     pub(crate) fn new(guard: &'a LockGuard, child: Child, ttl: Duration, grace: Duration) -> Self {
         let least = grace.max(4 * KILL_AHEAD).min(ttl / 3);
-        Self { guard, child, grace, least, kill_at: None, is_killed: false, uses_terminal: false }
+        Self {
+            guard,
+            child,
+            grace,
+            least,
+            kill_at: None,
+            is_killed: false,
+            has_ended: false,
+            is_closed: false,
+            is_told: false,
+            uses_terminal: false,
+        }
     }
 
-    /// Returns the command's exit code when it has ended, and whether it was stopped because the
-    /// lock was lost.
+    /// Returns the command's exit code when it and what it has left running have ended, and whether
+    /// they were stopped because the lock was lost.
     pub(crate) fn run(mut self, signals: &Signals) -> Result<(u8, bool), Failure> {
-        report_end(self.child.pid(), signals.sender())?;
+        let descriptor = self.child.descriptor().map(Descriptor::try_clone).transpose();
+        let descriptor = descriptor.map_err(|error| Failure::system("no descriptor", &error))?;
+        report_end(self.child.pid(), descriptor, signals.sender())?;
         let sender = signals.sender();
         // Without a notifier the validity is still looked at.
         let _ = self.guard.on_lost(move |_| drop(sender.send(Happening::Lost)));
@@ -59,9 +77,15 @@ impl<'a> Supervisor<'a> {
             let pause = self.look();
             match signals.inbox().recv_timeout(pause) {
                 Ok(Happening::Signal(signal)) => self.pass_on(signal),
-                Ok(Happening::Ended) => return Ok((self.child.code()?, self.kill_at.is_some())),
+                Ok(Happening::Ended) => self.has_ended = true,
+                Ok(Happening::Closed) => self.is_closed = true,
                 Ok(Happening::Stopped(signal)) => self.stopped(signal),
-                Ok(Happening::Lost) | Err(_) => {}
+                Ok(Happening::Lost) => {}
+                Err(_) => self.tell(),
+            }
+            // What was killed and does not end belongs to another user.
+            if self.has_ended && (self.is_closed || self.is_killed) {
+                return Ok((self.child.code()?, self.kill_at.is_some()));
             }
         }
     }
@@ -87,21 +111,48 @@ impl<'a> Supervisor<'a> {
         let kill_at = self.kill_at.unwrap_or(now);
         if now >= kill_at && !self.is_killed {
             self.is_killed = true;
-            self.child.signal_all(Signal::KILL);
+            self.child.kill_all();
         }
         if self.is_killed { LOOK } else { kill_at.saturating_duration_since(now).min(LOOK) }
+    }
+
+    /// Tells a user at a terminal what this program waits for after the end of the command.
+    fn tell(&mut self) {
+        if self.has_ended && !self.is_told && output::stderr_is_terminal() {
+            let text = "the command has ended; the lock is kept for what it has left running \
+                        (--close would release it)";
+            output::note_aside(text);
+        }
+        self.is_told = self.has_ended;
     }
 
     fn pass_on(&self, signal: CaughtSignal) {
         let Some(name) = named(signal.number) else { return };
         let is_shared = !self.child.has_own_group();
-        if is_shared && signal.has_reached_child {
+        let has_reached = is_shared && signal.has_reached_child;
+        if self.has_ended {
+            return self.pass_to_rest(name, has_reached);
+        }
+        if has_reached {
             return;
         }
         if name == Signal::CONT && self.uses_terminal {
             let _ = self.child.give_terminal();
         }
         self.child.signal(name);
+    }
+
+    /// Passes a signal on to what the command has left running. Shells have processes in the
+    /// background ignore INT and QUIT: these get TERM instead.
+    fn pass_to_rest(&self, name: Signal, has_reached: bool) {
+        match name {
+            Signal::INT | Signal::QUIT => self.child.signal_all(Signal::TERM),
+            _ if has_reached => {}
+            _ => self.child.signal_all(name),
+        }
+        if name == Signal::TSTP {
+            stop_itself();
+        }
     }
 
     /// Stops this program with its command, whose lock is not extended then. A command that ignores
@@ -122,7 +173,13 @@ impl<'a> Supervisor<'a> {
 
 /// Reports each stop of the command, and its end. It stays to be waited for: until then its number
 /// belongs to no other process, and signals reach no stranger.
-fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
+///
+/// Then reports when no process has its descriptor any more.
+fn report_end(
+    pid: Pid,
+    descriptor: Option<Descriptor>,
+    sender: Sender<Happening>,
+) -> Result<(), Failure> {
     let wait = move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
         loop {
@@ -139,7 +196,9 @@ fn report_end(pid: Pid, sender: Sender<Happening>) -> Result<(), Failure> {
                 _ => break,
             }
         }
-        drop(sender.send(Happening::Ended));
+        let _ = sender.send(Happening::Ended);
+        descriptor.into_iter().for_each(Descriptor::wait);
+        let _ = sender.send(Happening::Closed);
     };
     let thread = thread::Builder::new().spawn(wait);
     thread.map(drop).map_err(|error| Failure::system("no thread to wait for the command", &error))
