@@ -211,7 +211,8 @@ pub struct NodeStatus {
     /// Whether clients can wait for a lock in a queue on this node. `None` as long as this client
     /// has not waited for a lock on this connection.
     pub queue: Option<QueueSupport>,
-    /// The last error, if it happened after the connection was made or there is no connection.
+    /// The last error, if it happened after the connection was made or there is no connection; or
+    /// that the node did not answer in time just now.
     pub last_error: Option<NodeError>,
     /// The machine on which the server runs.
     pub(super) host: Option<Host>,

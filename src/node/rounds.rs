@@ -244,7 +244,11 @@ impl<W> Rounds<W> {
         entry.close(slot, &mut self.sessions, is_late);
         let waiter = entry.waiter.take();
         let result = match entry.verb() {
-            Some(Verb::Ping) => RoundResult::Ping(self.status(now)),
+            Some(Verb::Ping) => {
+                let mut statuses = self.status(now);
+                self.entries[slot].note_silence(&mut statuses);
+                RoundResult::Ping(statuses)
+            }
             _ => entry.result(&self.sessions),
         };
         self.finished.extend(waiter.map(|waiter| (waiter, result)));

@@ -4,8 +4,11 @@
 //! searched for: `ends_at` is a lower bound of all deadlines, recomputed only when it has passed.
 
 use super::Rounds;
+use super::entry::Entry;
 use crate::clock::Time;
 use crate::engine::{Request, Verb};
+use crate::node::node_error::NodeError;
+use crate::node::report::NodeStatus;
 use crate::node::session::Session;
 
 impl<W> Rounds<W> {
@@ -67,4 +70,15 @@ impl<W> Rounds<W> {
 fn is_same_token(one: &Request, other: &Request) -> bool {
     let token = |request: &Request| request.lock().map(|lock| lock.token);
     token(one) == token(other)
+}
+
+impl<W> Entry<W> {
+    /// Notes which nodes have not answered a ping in time, where nothing worse is known.
+    pub(super) fn note_silence(&self, statuses: &mut [NodeStatus]) {
+        for (status, problem) in statuses.iter_mut().zip(&self.problems) {
+            let is_late = matches!(problem, Some(NodeError::TimedOut(_)));
+            let problem = problem.clone().filter(|_| is_late);
+            status.last_error = status.last_error.take().or(problem);
+        }
+    }
 }

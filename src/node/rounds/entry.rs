@@ -26,7 +26,7 @@ pub(super) struct Entry<W> {
     pub(super) unsent: NodeSet,
     hopeless: NodeSet,
     counters: Counters,
-    problems: Vec<Option<NodeError>>,
+    pub(super) problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
     /// What the node that is scanned has listed.
     page: Option<KeyPage>,
