@@ -1,5 +1,19 @@
 //! Restores the key of an extended lock on nodes that lost it, and a permit on nodes that granted
 //! another.
+//!
+//! If a node gave our permit to another client, and another one to us, it cannot move ours. It only
+//! changes the number in our member, to the permit's plus 1024, which no permit has. Otherwise each
+//! of several nodes could have another number free, so that nobody gets a permit that is free.
+//! Such a member is
+//!
+//! * **no vote**: a majority granted another number than the one that is freed, so that vote was
+//!   counted as a refusal. Extensions and fencing tokens name the member with the right number, and
+//!   the node refuses them.
+//! * **a share**: the node grants no whole lock and no reader beside it, as before, and a release
+//!   finds it by its value. It counts as a holder when the node calls waiters.
+//! * **a claim**: nobody else is given the number, which the other client cannot have on a majority
+//!   while we have it. When that one has given it back, this request gives it to us, as on a node
+//!   that has nothing of us.
 
 use super::Rounds;
 use crate::clock::Time;
