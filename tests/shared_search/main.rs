@@ -18,10 +18,10 @@
 //!   remains on the nodes.
 //!
 //! Three rules go beyond the scripts as they were first written. Once a turn for a permit has
-//! failed, the next one names the slot at which nodes begin. `restore_shared.lua` takes the
-//! holder's waiter out of the queue (the library's does not). And where the holder's slot has been
-//! given to another client, it frees the one that the node gave the holder, and keeps the right
-//! one. Without them ([`Mistake::NodesChooseSlot`], [`Mistake::RestoreLeavesWaiter`],
+//! failed, the next one names the slot at which nodes begin. With `restore_shared.lua` the holder's
+//! waiter leaves the queue (by a command of its own). And where the holder's slot has been given
+//! to another client, it frees the one that the node gave the holder, and keeps the right one.
+//! Without them ([`Mistake::NodesChooseSlot`], [`Mistake::RestoreLeavesWaiter`],
 //! [`Mistake::RefusedRestoreKeepsSlot`]) waiters are not served although permits are free.
 //!
 //! Each [`Mistake`] leaves out one rule of the protocol, and must be found.
