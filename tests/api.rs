@@ -54,6 +54,7 @@ mod restart_guard;
 mod restarts;
 mod several;
 mod several_nodes;
+mod split_permits;
 mod split_votes;
 mod strangers;
 mod stray;

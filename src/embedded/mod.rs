@@ -56,6 +56,7 @@ mod inbound;
 mod info;
 mod joining;
 mod keyspace;
+mod moved;
 mod nodes;
 mod options;
 mod queue;

@@ -3,6 +3,7 @@
 use super::claims::{Counter, counter, no_counter, raise};
 use super::command::Call;
 use super::joining::{floor, floor_of};
+use super::moved::{MOVED, is_taken, moved_member};
 use super::queue::{bell_of, is_reservation, lease_of, reservation};
 use super::reply::OwnedReply;
 use super::script_steps::{
@@ -54,7 +55,8 @@ pub(super) fn share(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         (None, Some(_)) => slot_in_turn(call, &sharing, words)?,
         (None, None) => untaken_slot(call, &sharing, words)?,
     };
-    let Some(slot) = slot else { return Ok(no(proof)) };
+    let is_here = |slot: &Vec<u8>| digits(slot).is_none_or(|slot| slot < MOVED);
+    let Some(slot) = slot.filter(is_here) else { return Ok(no(proof)) };
     let fence = match words.keys.get(1) {
         None => 0,
         Some(key) => match raise_for_share(call, key, words)? {
@@ -103,7 +105,8 @@ fn named_slot(
     sharing: &Sharing<'_>,
     (permits, first): (u64, u64),
 ) -> Result<Option<Vec<u8>>, Raised> {
-    let slot = free_slot(&sharing.slots_in_use(call)?, permits, first);
+    let (used, _) = sharing.slots_in_use(call)?;
+    let slot = free_slot(&used, permits, first);
     Ok(slot.map(|slot| slot.to_string().into_bytes()))
 }
 
@@ -190,20 +193,19 @@ pub(super) fn restore_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         return Ok(no(proof));
     }
     let before = sharing.find_holder(call, ours, u64::from(!slot.is_empty()))?;
-    if let Some(number) = digits(slot) {
-        let is_used = sharing.slots_in_use(call)?.contains(&number);
-        if is_used && before.as_ref() != Some(&member) {
-            return Ok(no(proof));
-        }
+    let is_taken = is_taken(call, &sharing, slot, before.as_deref())?;
+    if is_taken && before.is_none() {
+        return Ok(no(proof));
     }
     if let Some(before) = before {
-        let ended = read_set(call, &sharing.holders, behind(20), |set| set.number(&before))?;
+        let ended = read_set(call, &sharing.holders, behind(23), |set| set.number(&before))?;
         ends = ends.max(ended.unwrap_or(0));
-        withdraw(call, &sharing.holders, &before, behind(21))?;
+        withdraw(call, &sharing.holders, &before, behind(24))?;
     }
-    enter(call, &sharing.holders, (&member, ends), behind(23))?;
+    let member = if is_taken { moved_member(slot, ours) } else { member };
+    enter(call, &sharing.holders, (&member, ends), behind(26))?;
     sharing.set_expiry(call)?;
-    Ok(yes(proof))
+    Ok(yes_if(!is_taken, proof))
 }
 
 /// `release_shared.lua`, which has no `sharing.lua` before it.
@@ -244,7 +246,7 @@ pub(super) fn release_shared(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
         let lease = lease_of(key, &head);
         let permits = value(call, &lease, 41)?.and_then(|lease| wanted_permits(&lease));
         let slot = found.as_deref().and_then(|found| digits(parts(found)?.0));
-        let has_one = |permits| was_first || slot.is_some_and(|slot| slot < permits);
+        let has_one = |permits| was_first || slot.is_some_and(|slot| slot % MOVED < permits);
         if !linger.is_empty() || permits.is_some_and(has_one) {
             put(call, &bell_of(key, &head), b"", reservation_ms, 44)?;
             if remaining(call, &lease) > ttl {

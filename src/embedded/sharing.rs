@@ -3,11 +3,12 @@
 //! A share is held beside others: by a reader, or with a permit. While a lock's key has the value
 //! [`SHARED`], a sorted set beside it has a member for each share, whose number is the end of the
 //! share on the node's clock in milliseconds. A member consists of the permit's number, or nothing
-//! for a reader, a colon, and the client's value.
+//! for a reader, a colon, and the client's value; see `moved.rs` for larger numbers.
 
 use std::collections::BTreeSet;
 
 use super::command::{Call, integer};
+use super::moved::MOVED;
 use super::queue::{bell_of, lease_of, queue_of, reserve_for_first};
 use super::script_steps::{
     digits, enter, expire, malformed, put, read_set, remaining, remove, value, withdraw,
@@ -52,7 +53,7 @@ pub(super) fn member(slot: &[u8], value: &[u8]) -> Vec<u8> {
 }
 
 /// The digits in front of a text, and the rest.
-fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     text.split_at(count)
 }
@@ -149,10 +150,14 @@ impl<'a> Sharing<'a> {
         })
     }
 
-    pub(super) fn slots_in_use(&self, call: &mut Call<'_>) -> Result<Slots, Raised> {
-        let slots =
-            |set: &SortedSet| set.members().filter_map(|it| digits(split_digits(it).0)).collect();
-        read_set(call, &self.holders, 24, slots)
+    /// The permits that have been given, and how often one of them has been given twice.
+    pub(super) fn slots_in_use(&self, call: &mut Call<'_>) -> Result<(Slots, usize), Raised> {
+        read_set(call, &self.holders, 24, |set| {
+            let slots = set.members().filter_map(|it| digits(split_digits(it).0));
+            let (mut used, mut twice) = (Slots::new(), 0);
+            slots.for_each(|slot| twice += usize::from(!used.insert(slot % MOVED)));
+            (used, twice)
+        })
     }
 
     /// The member with a value, whichever permit it has.
@@ -165,20 +170,20 @@ impl<'a> Sharing<'a> {
         if permits == 0 {
             let member = member(b"", value);
             let is_there = |set: &SortedSet| set.number(&member).is_some();
-            let is_there = read_set(call, &self.holders, 40, is_there)?;
+            let is_there = read_set(call, &self.holders, 45, is_there)?;
             return Ok(is_there.then_some(member));
         }
         if self.are_readers(call)? == Some(true) {
             return Ok(None);
         }
-        read_set(call, &self.holders, 42, |set| find_value(set, value))
+        read_set(call, &self.holders, 47, |set| find_value(set, value))
     }
 
     /// The key lives as long as the share that ends last.
     pub(super) fn set_expiry(&self, call: &mut Call<'_>) -> Result<(), Raised> {
-        let (_, left) = self.remaining(call, 54)?.ok_or_else(malformed)?;
-        expire(call, &self.holders, left, 55)?;
-        put(call, self.key, SHARED, left.to_string().as_bytes(), 56)
+        let (_, left) = self.remaining(call, 59)?.ok_or_else(malformed)?;
+        expire(call, &self.holders, left, 60)?;
+        put(call, self.key, SHARED, left.to_string().as_bytes(), 61)
     }
 
     /// The first waiters that can have a share, and the permit of each, which is empty for a
@@ -187,8 +192,8 @@ impl<'a> Sharing<'a> {
         let mut called = Called::default();
         let (mut readers, mut used, mut from) = (self.are_readers(call)?, None, 0);
         for name in first_names(call, &self.queue) {
-            let Some(lease) = value(call, &lease_of(self.key, &name), 62)? else {
-                withdraw(call, &self.queue, &name, 65)?;
+            let Some(lease) = value(call, &lease_of(self.key, &name), 67)? else {
+                withdraw(call, &self.queue, &name, 70)?;
                 continue;
             };
             // An exclusive claimer, which does not wait any more.
@@ -202,16 +207,17 @@ impl<'a> Sharing<'a> {
                 called.following = Some(name);
                 break;
             }
-            let before = match used.take() {
-                Some(used) => used,
-                None if readers => Slots::new(),
-                None => self.slots_in_use(call)?,
+            let (used, twice) = match used.take() {
+                Some(before) => used.insert(before),
+                None if readers => used.insert((Slots::new(), 0)),
+                None => used.insert(self.slots_in_use(call)?),
             };
-            let used: &mut Slots = used.insert(before);
             while used.contains(&from) {
                 from += 1;
             }
-            if !readers && permits.is_none_or(|permits| from >= permits) {
+            let last = (from..).filter(|slot| !used.contains(slot)).nth(*twice);
+            let has_one = last.zip(permits).is_some_and(|(last, permits)| last < permits);
+            if !readers && !has_one {
                 called.following = Some(name);
                 break;
             }
@@ -226,17 +232,17 @@ impl<'a> Sharing<'a> {
     /// `ttl` at the latest. The waiter behind them asks, if it would not for longer.
     pub(super) fn ring(&self, call: &mut Call<'_>, ttl: &[u8]) -> Result<(), Raised> {
         let Called { first, following } = self.called(call, RUNG_MAX)?;
-        let limit = || integer(ttl).map_err(|failure| (failure, 91));
+        let limit = || integer(ttl).map_err(|failure| (failure, 105));
         for (name, _) in first {
-            put(call, &bell_of(self.key, &name), b"", ttl, 90)?;
+            put(call, &bell_of(self.key, &name), b"", ttl, 104)?;
             let lease = lease_of(self.key, &name);
             if remaining(call, &lease) > limit()? {
-                expire(call, &lease, limit()?, 92)?;
+                expire(call, &lease, limit()?, 106)?;
             }
         }
         if let Some(name) = following {
             if remaining(call, &lease_of(self.key, &name)) > limit()? {
-                put(call, &bell_of(self.key, &name), b"", ttl, 96)?;
+                put(call, &bell_of(self.key, &name), b"", ttl, 110)?;
             }
         }
         Ok(())
@@ -249,12 +255,12 @@ impl<'a> Sharing<'a> {
         is_shared: bool,
         ttl: &[u8],
     ) -> Result<(), Raised> {
-        if is_shared && !read_set(call, &self.holders, 101, SortedSet::is_empty)? {
+        if is_shared && !read_set(call, &self.holders, 115, SortedSet::is_empty)? {
             self.set_expiry(call)?;
             return self.ring(call, ttl);
         }
         remove(call, self.key);
-        reserve_for_first(call, self.key, ttl, 108)
+        reserve_for_first(call, self.key, ttl, 122)
     }
 }
 
@@ -276,7 +282,7 @@ pub(super) fn find_value(set: &SortedSet, value: &[u8]) -> Option<Vec<u8>> {
 /// The names of the first waiters. There are none in a queue that is no sorted set.
 pub(super) fn first_names(call: &mut Call<'_>, queue: &[u8]) -> Vec<Vec<u8>> {
     let names = |set: &SortedSet| set.members().take(WALKED_MAX).map(<[u8]>::to_vec).collect();
-    read_set(call, queue, 61, names).unwrap_or_default()
+    read_set(call, queue, 66, names).unwrap_or_default()
 }
 
 #[cfg(test)]

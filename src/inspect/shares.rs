@@ -1,7 +1,7 @@
 //! Who has a share of a lock, from the sets of holders of all nodes.
 
 use super::{Holder, LockState, label};
-use crate::node::command::{SHARED, read_member};
+use crate::node::command::{PERMITS_MAX, SHARED, read_member};
 use crate::node::{HolderSnapshot, KeySnapshot};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -43,6 +43,8 @@ pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockSta
 
 fn read(member: &[u8], left: i64) -> Option<Holder> {
     let (permit, value) = read_member(member)?;
+    // Where another client was given this permit, the member has a number that is larger by that.
+    let permit = permit.map(|number| number % PERMITS_MAX);
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
     Some(Holder { owner: label(value), permit, remaining })
 }

@@ -40,7 +40,7 @@ if head and not held then
 elseif head and held == 'redlatch:shared' and (found or was_first) then
   local permits = tonumber(string.match(redis.call('GET', lease .. head) or '', '^%d+s(%d+) '))
   local slot = found and tonumber(string.match(found, '^%d+'))
-  if linger ~= '' or permits and (was_first or slot and slot < permits) then
+  if linger ~= '' or permits and (was_first or slot and slot % 1024 < permits) then
     redis.call('SET', bell .. head, '', 'PX', ARGV[5])
     if redis.call('PTTL', lease .. head) > tonumber(ARGV[5]) then
       redis.call('PEXPIRE', lease .. head, ARGV[5])

@@ -12,14 +12,17 @@ local readers = are_readers()
 if readers ~= nil and readers ~= (slot == '') then
   return -ARGV[4]
 end
-local before = find_holder(value, slot == '' and 0 or 1)
-if slot ~= '' and slots_in_use()[tonumber(slot)] and before ~= slot .. ':' .. value then
+local before, is_taken = find_holder(value, slot == '' and 0 or 1), false
+for _, holder in ipairs(slot == '' and {} or redis.call('ZRANGE', holders, 0, -1)) do
+  is_taken = is_taken or string.match(holder, '^%d*') == slot and holder ~= before
+end
+if is_taken and not before then
   return -ARGV[4]
 end
 if before then
   ends = math.max(ends, tonumber(redis.call('ZSCORE', holders, before)))
   redis.call('ZREM', holders, before)
 end
-redis.call('ZADD', holders, ends, slot .. ':' .. value)
+redis.call('ZADD', holders, ends, (is_taken and slot + 1024 or slot) .. ':' .. value)
 set_expiry(now)
-return ARGV[4] + 0
+return is_taken and -ARGV[4] or ARGV[4] + 0

@@ -139,7 +139,7 @@ pub const SCAN: Script =
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
-    sha1: "edd93c6d065b3b43601e8d0e5da6660f7ef7924e",
+    sha1: "e98664a8b5dab98424bf05b838f3ceab37807c78",
 };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
@@ -176,7 +176,7 @@ pub const RESTORE: Script = Script {
 /// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
 pub const QUEUE: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "2c51964f0830284cb27996d1e6a1ccf0cb0e81a9",
+    sha1: "442e2e460f071d2efb4eadbd0021b6c5b0d36177",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
@@ -233,21 +233,21 @@ pub const SHARE: Script = Script {
         include_str!("sharing.lua"),
         include_str!("share.lua")
     ),
-    sha1: "b7f8fc499d74ba45e86ae3867f0d5da6e72487bb",
+    sha1: "fb8f6855addf1415c32da82d94fa61468154a4c0",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
-    sha1: "ecc354d291af757bcb5171d725969b5e046fe76d",
+    sha1: "dac98620652c89bac85078a445129a7ceabf272c",
 };
 
-/// Gives a share of a lock again on a node that lost it, or gave another permit: the words are
-/// those of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
+/// Gives a share again on a node that lost it, or gave another permit (`rounds/restoring.rs`), in
+/// the words of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
     source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
-    sha1: "95bcd523f9c9cdbfe228d74aee102155231d66c3",
+    sha1: "2d6e1ea01856fee543beb5b6e1894759ed266379",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
@@ -258,7 +258,7 @@ pub const RESTORE_SHARED: Script = Script {
 /// bell of a first waiter that can have a permit rings. Answers yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
     source: include_str!("release_shared.lua"),
-    sha1: "a1d10d5d553589b2f57060c985acfc3140cf01cb",
+    sha1: "7ec180ad87290025a0535236eadb959ad24f9533",
 };
 
 /// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`] does with less work:

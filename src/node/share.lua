@@ -33,7 +33,7 @@ else
     slot = permits == 0 and '' or free_slot(slots_in_use(), permits, tonumber(ARGV[4]) or 0)
   end
 end
-if not slot then
+if not slot or slot ~= '' and slot >= 1024 then
   return -ARGV[9]
 end
 local fence = 0

@@ -20,11 +20,16 @@ local function are_readers()
 end
 
 local function slots_in_use()
-  local used = {}
+  local used, twice = {}, 0
   for _, holder in ipairs(redis.call('ZRANGE', holders, 0, -1)) do
-    used[tonumber(string.match(holder, '^%d*')) or ''] = true
+    local slot = tonumber(string.match(holder, '^%d+'))
+    if slot then
+      slot = slot % 1024
+      twice = twice + (used[slot] and 1 or 0)
+      used[slot] = true
+    end
   end
-  return used
+  return used, twice
 end
 
 local function free_slot(used, permits, first)
@@ -57,7 +62,7 @@ local function set_expiry(now)
 end
 
 local function called(most)
-  local names, slots, readers, used, from = {}, {}, are_readers(), nil, 0
+  local names, slots, readers, used, twice, from = {}, {}, are_readers(), nil, 0, 0
   for _, name in ipairs(redis.pcall('ZRANGE', queue, 0, 31)) do
     local value = redis.call('GET', lease .. name)
     local permits = tonumber(string.match(value or '', '^%d+s(%d+) '))
@@ -70,11 +75,20 @@ local function called(most)
       if not permits or (permits == 0) ~= readers or #names == most then
         return names, slots, name
       end
-      used = used or (readers and {} or slots_in_use())
+      if not used and not readers then
+        used, twice = slots_in_use()
+      end
+      used = used or {}
       while used[from] do
         from = from + 1
       end
-      if not readers and from >= permits then
+      local last = from
+      for _ = 1, twice do
+        repeat
+          last = last + 1
+        until not used[last]
+      end
+      if not readers and last >= permits then
         return names, slots, name
       end
       names[#names + 1], slots[name] = name, readers and '' or from

@@ -5,6 +5,7 @@ use crate::node::{Key, Share, Waiter};
 use crate::random::Random;
 use crate::schedule;
 use crate::scheme::{Scheme, Want};
+use crate::shares::MOVED;
 use crate::violation::Violation;
 use crate::world::{Site, Step, World};
 
@@ -74,6 +75,9 @@ fn keep_shares(
         }
         steps.clear();
         world.looks(&mut steps);
+        if !scheme.extends_at_end {
+            steps.retain(|step| is_look_of_waiter(&world, *step));
+        }
         for step in steps.clone() {
             take(&mut world, step)?;
         }
@@ -90,6 +94,10 @@ fn is_kept(world: &World, step: Step) -> bool {
         }
         _ => false,
     }
+}
+
+fn is_look_of_waiter(world: &World, step: Step) -> bool {
+    matches!(step, Step::Look(client) if world.clients[client].phase.is_queued())
 }
 
 fn first_waiter(world: &World) -> Option<&Client> {
@@ -122,7 +130,9 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
             let owner = &world.clients[usize::from(share.token.client)];
             owner.token == share.token && owner.phase.is_queued()
         };
-        let holders = node.holders.iter().filter(|share| !is_attempt(share));
+        // Shares of the dead count until they end.
+        let given = node.holders.iter().filter(|share| !is_attempt(share));
+        let given: Vec<u8> = given.filter_map(|share| share.slot).collect();
         let lives = |waiter: &Waiter| !waiter.has_lease || world.is_waiting(waiter.id);
         let is_open = !node.is_down
             && node.forgotten.is_empty()
@@ -131,7 +141,8 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
         // Where it has no place, or took its turn, it gets one at its next look.
         let is_there = node.queue.iter().any(|waiter| waiter.id == first.id)
             || node.holders.iter().any(|share| share.token == first.token);
-        is_open && is_there && holders.into_iter().all(|share| share.slot != Some(slot))
+        let is_given = given.iter().any(|other| other % MOVED == slot);
+        is_open && is_there && !is_given && given.len() < permits.into()
     };
     let count = |slot| world.sites.iter().filter(|site| is_free(site, slot)).count();
     (0..permits).any(|slot| count(slot) >= scheme.quorum())

@@ -17,10 +17,12 @@
 //! - When faults stop, and everybody releases, every waiter that still lives is served, and nothing
 //!   remains on the nodes.
 //!
-//! Two rules go beyond the scripts as they were first written. Once a turn for a permit has failed,
-//! the next one names the slot at which nodes begin. And `restore_shared.lua` takes the holder's
-//! waiter out of the queue. Without them ([`Mistake::NodesChooseSlot`],
-//! [`Mistake::RestoreLeavesWaiter`]) waiters are not served although permits are free.
+//! Three rules go beyond the scripts as they were first written. Once a turn for a permit has
+//! failed, the next one names the slot at which nodes begin. With `restore_shared.lua` the holder's
+//! waiter leaves the queue (by a command of its own). And where the holder's slot has been given
+//! to another client, it frees the one that the node gave the holder, and keeps the right one.
+//! Without them ([`Mistake::NodesChooseSlot`], [`Mistake::RestoreLeavesWaiter`],
+//! [`Mistake::RefusedRestoreKeepsSlot`]) waiters are not served although permits are free.
 //!
 //! Each [`Mistake`] leaves out one rule of the protocol, and must be found.
 //!
@@ -186,7 +188,8 @@ fn waiters_are_overtaken_if_a_rule_of_order_is_left_out() {
     let permits = ordered(walked(&[Permit(2); 4], 3));
     expect_broken(Mistake::NoFloor, Violation::Overtaken, permits);
     let permits = ordered(walked(&[Permit(3); 5], 2));
-    expect_broken(Mistake::RefusedRestoreRemoves, Violation::Overtaken, permits);
+    expect_broken(Mistake::RefusedRestoreRemoves, Violation::Overtaken, permits.clone());
+    expect_broken(Mistake::MovedPermitsDoNotCount, Violation::Overtaken, permits);
 }
 
 #[test]
@@ -195,6 +198,8 @@ fn shares_are_not_held_together_if_a_rule_of_calls_is_left_out() {
     expect_broken(Mistake::TurnRingsNobody, what, pushed(&[Exclusive, Reader, Reader]));
     expect_broken(Mistake::PermitReleasesSilently, what, pushed(&[Permit(2); 3]));
     expect_broken(Mistake::RestoreLeavesWaiter, what, walked(&[Permit(3); 5], 2));
+    let silent = Scheme { extends_at_end: false, ..walked(&[Permit(3); 5], 2) };
+    expect_broken(Mistake::RefusedRestoreKeepsSlot, what, silent);
     let dying = walked(&[Permit(3); 4], 2).with_faults(3, &[Kind::Death, Kind::Down]);
     expect_broken(Mistake::NodesChooseSlot, what, dying);
     let dying = walked(&WRITERS, 1).with_faults(2, &[Kind::Death, Kind::Token]);

@@ -134,7 +134,7 @@ impl Node {
                 _ => Outcome::Refused,
             },
             Request::RestoreShare { id, token, slot } => {
-                let outcome = self.restore(token, slot, scheme, bells);
+                let outcome = self.restore(token, slot, scheme);
                 if let Some(id) = id.filter(|_| !scheme.makes(Mistake::RestoreLeavesWaiter)) {
                     self.serve(id, scheme, bells);
                 }

@@ -49,6 +49,10 @@ pub(crate) enum Mistake {
     NoFloor,
     /// A share that is restored takes a slot that another one has.
     RestoreTakesSlotInUse,
+    /// A permit that cannot be moved to its slot keeps the wrong one, which nobody else gets.
+    RefusedRestoreKeepsSlot,
+    /// A permit that cannot be moved gives up the wrong slot, so one too many seems free.
+    MovedPermitsDoNotCount,
     /// A permit that cannot be moved to its slot is removed there, so one too many seems free.
     RefusedRestoreRemoves,
     /// A holder whose turn was refused by a node stays in that node's queue.
@@ -83,6 +87,8 @@ pub(crate) struct Scheme {
     pub(crate) orders_permits: bool,
     /// Is the first client another program, which knows `SET NX` and no queue?
     pub(crate) has_plain_client: bool,
+    /// Do holders extend when faults have stopped? Then they restore once more what they lack.
+    pub(crate) extends_at_end: bool,
     pub(crate) mistake: Option<Mistake>,
 }
 
@@ -99,6 +105,7 @@ impl Scheme {
             looks_max: 0,
             orders_permits: false,
             has_plain_client: false,
+            extends_at_end: true,
             mistake: None,
         }
     }
@@ -121,6 +128,7 @@ impl Scheme {
             looks_max: 1000,
             orders_permits: false,
             has_plain_client: random.once_in(8),
+            extends_at_end: has_faults,
             mistake: None,
         }
     }

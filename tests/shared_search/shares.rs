@@ -4,12 +4,16 @@
 use crate::node::{Key, Node, Outcome, Share, Slot, Waiter};
 use crate::scheme::{Mistake, Scheme, Want};
 use crate::token::Token;
+use std::collections::BTreeSet;
+
+/// What is added to a holder's slot where another one has it.
+pub(crate) const MOVED: u8 = 64;
 
 impl Node {
     /// The waiters that are called, with their slots. Those without a lease are ignored, which the
     /// script also removes.
     fn called(&self, scheme: &Scheme) -> Vec<(Token, Slot)> {
-        let mut used: Vec<Slot> = self.holders.iter().map(|share| share.slot).collect();
+        let mut used = self.slots_in_use();
         let mut found = Vec::new();
         for waiter in self.queue.iter().filter(|waiter| waiter.has_lease) {
             let slot = match waiter.want {
@@ -17,6 +21,7 @@ impl Node {
                 Some(Want::Exclusive) if scheme.makes(Mistake::SharesPassWriters) => continue,
                 Some(Want::Exclusive) => break,
                 Some(Want::Reader) => None,
+                Some(Want::Permit(permits)) if self.is_used_up(&used, permits, scheme) => break,
                 Some(Want::Permit(permits)) => match free_slot(&used, permits, 0) {
                     Some(slot) => Some(slot),
                     None => break,
@@ -83,7 +88,7 @@ impl Node {
 
     /// The slot that a waiter which is called takes if it names the one to begin with.
     fn named_slot(&self, want: Want, first: Slot) -> Slot {
-        let used: Vec<Slot> = self.holders.iter().map(|share| share.slot).collect();
+        let used = self.slots_in_use();
         match want {
             Want::Permit(permits) => free_slot(&used, permits, first?),
             _ => None,
@@ -95,7 +100,7 @@ impl Node {
         if self.queue.iter().any(waits) && !scheme.makes(Mistake::TryIgnoresQueue) {
             return None;
         }
-        let used: Vec<Slot> = self.holders.iter().map(|share| share.slot).collect();
+        let used = self.slots_in_use();
         match want {
             // Clients spread.
             Want::Permit(permits) => free_slot(&used, permits, token.client).map(Some),
@@ -147,22 +152,14 @@ impl Node {
     }
 
     /// `restore_shared.lua`
-    pub(crate) fn restore(
-        &mut self,
-        token: Token,
-        slot: Slot,
-        scheme: &Scheme,
-        bells: &mut Vec<Token>,
-    ) -> Outcome {
+    pub(crate) fn restore(&mut self, token: Token, slot: Slot, scheme: &Scheme) -> Outcome {
         if let Key::Held(_) = self.key {
             return Outcome::Refused;
         }
         let is_other = |share: &Share| slot.is_some() && share.slot == slot && share.token != token;
         if self.holders.iter().any(is_other) {
             if !scheme.makes(Mistake::RestoreTakesSlotInUse) {
-                if scheme.makes(Mistake::RefusedRestoreRemoves) && self.remove_share(token) {
-                    self.ring(scheme, bells);
-                }
+                self.move_share(token, slot, scheme);
                 return Outcome::Refused;
             }
             self.holders.retain(|share| !is_other(share));
@@ -171,6 +168,29 @@ impl Node {
         self.add(Share { slot, token });
         self.key = Key::Shared;
         Outcome::Granted(slot)
+    }
+
+    /// The part of `restore_shared.lua` for a slot that another one has.
+    fn move_share(&mut self, token: Token, slot: Slot, scheme: &Scheme) {
+        let keeps = scheme.makes(Mistake::RefusedRestoreKeepsSlot);
+        if !keeps && self.remove_share(token) && !scheme.makes(Mistake::RefusedRestoreRemoves) {
+            self.add(Share { slot: slot.map(|slot| slot + MOVED), token });
+        }
+    }
+
+    /// Are there as many holders as permits, although some of these slots are free? Holders that
+    /// were moved have a slot that another one has.
+    fn is_used_up(&self, used: &[Slot], permits: u8, scheme: &Scheme) -> bool {
+        let free = (0..permits).filter(|slot| !used.contains(&Some(*slot))).count();
+        let given: Vec<u8> = self.slots_in_use().into_iter().flatten().collect();
+        let slots: BTreeSet<&u8> = given.iter().collect();
+        let counts = !scheme.makes(Mistake::MovedPermitsDoNotCount);
+        counts && free <= given.len() - slots.len()
+    }
+
+    /// The slots that are given to nobody else.
+    fn slots_in_use(&self) -> Vec<Slot> {
+        self.holders.iter().map(|share| share.slot.map(|slot| slot % MOVED)).collect()
     }
 
     /// `release_shared.lua`

@@ -11,6 +11,9 @@ use crate::resp::Reply;
 pub const SHARED: &[u8] = b"redlatch:shared";
 
 /// The most permits of a resource. A node looks at all holders to find a free one.
+///
+/// The scripts have this number too: a node that gave a holder's permit to another client adds it
+/// to the permit in the holder's member (see [`script::RESTORE_SHARED`]).
 pub const PERMITS_MAX: u32 = 1024;
 
 /// The script that carries out this request, if it is about a share and takes one of its own.

@@ -1,9 +1,24 @@
 //! Restores the key of an extended lock on nodes that lost it, and a permit on nodes that granted
 //! another.
+//!
+//! If a node gave our permit to another client, and another one to us, it cannot move ours. It only
+//! changes the number in our member, to the permit's plus 1024, which no permit has. Otherwise each
+//! of several nodes could have another number free, so that nobody gets a permit that is free.
+//! Such a member is
+//!
+//! * **no vote**: a majority granted another number than the one that is freed, so that vote was
+//!   counted as a refusal. Extensions and fencing tokens name the member with the right number, and
+//!   the node refuses them.
+//! * **a share**: the node grants no whole lock and no reader beside it, as before, and a release
+//!   finds it by its value. It counts as a holder when the node calls waiters.
+//! * **a claim**: nobody else is given the number, which the other client cannot have on a majority
+//!   while we have it. When that one has given it back, this request gives it to us, as on a node
+//!   that has nothing of us.
 
 use super::Rounds;
+use super::entry::Entry;
 use crate::clock::Time;
-use crate::engine::{Action, Node, Request};
+use crate::engine::{Action, LockId, Node, Removal, Request};
 
 impl<W> Rounds<W> {
     /// Restores the key of a confirmed extension on a node that answered that it has no such key,
@@ -23,9 +38,13 @@ impl<W> Rounds<W> {
                 Some(permit) => lock.clone().with_permit(Some(permit)),
                 None => lock.clone(),
             };
+            let leave = entry.leave(node);
             let action = Action::Restore { lock, ttl };
             let request = Request { action, ..request.clone() };
             self.sessions[node.index()].send(now, None, &request);
+            if let Some(leave) = leave {
+                self.sessions[node.index()].send(now, None, &leave);
+            }
         }
     }
 
@@ -50,5 +69,22 @@ impl<W> Rounds<W> {
                 self.leave(slot);
             }
         }
+    }
+}
+
+impl<W> Entry<W> {
+    /// The request that takes a waiter out of the queue of a node that refused its turn, which a
+    /// majority granted. A node that grants a turn does that itself; on this one, the waiter would
+    /// be called before others until its lease has ended.
+    fn leave(&self, node: Node) -> Option<Request> {
+        let request = self.request.as_ref()?;
+        let Action::Turn { new, waiter } = &request.action else { return None };
+        if self.permits[node.index()].is_some() {
+            return None;
+        }
+        // Not with the token of the lock, which is not given up.
+        let lock = LockId { token: *waiter, ..new.lock.clone() };
+        let removal = Removal { lock, ttl: new.ttl, linger: None, waiter: Some(*waiter) };
+        Some(Request { action: Action::Undo(removal), ..request.clone() })
     }
 }

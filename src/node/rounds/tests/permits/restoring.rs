@@ -3,25 +3,33 @@
 use super::*;
 use crate::node::fixture::{at, node};
 
-/// The words of the only command that was written to this node. None if there is none.
-fn written(nodes: &mut Nodes, index: usize) -> Vec<String> {
+/// The words of each command that was written to this node.
+fn written(nodes: &mut Nodes, index: usize) -> Vec<Vec<String>> {
     let output = nodes.rounds.session(node(index)).output().to_vec();
     let count = output.len();
     nodes.rounds.session(node(index)).wrote(count);
     let text = String::from_utf8_lossy(&output).into_owned();
-    let mut words: Vec<String> = text.split("\r\n").map(str::to_owned).collect();
-    words.retain(|word| !word.starts_with(['$', '*']));
-    words
+    let words = |command: &str| {
+        let words = command.split("\r\n").skip(1).filter(|word| !word.starts_with('$'));
+        words.map(str::to_owned).collect()
+    };
+    text.trim_end().trim_start_matches('*').split("\r\n*").map(words).collect()
 }
 
 /// Asserts that this node is to restore permit 2 of owner 1, for this long.
 fn assert_restored(nodes: &mut Nodes, index: usize, permit: &str, millis: &str) {
-    let words = written(nodes, index);
+    let commands = written(nodes, index);
+    assert_restoring(&commands, permit, millis);
+    assert_eq!(commands.len(), 1, "{commands:?}");
+}
+
+fn assert_restoring(commands: &[Vec<String>], permit: &str, millis: &str) {
+    let words = &commands[0];
     let token = "\u{1}".repeat(20);
     let expected = ["1", "key", permit, &token, millis];
     // Before these words there are the command and its script, and after them a number.
-    let found: Vec<&str> = words.iter().rev().skip(2).take(5).rev().map(String::as_str).collect();
-    assert_eq!(found, expected, "node {index}: {words:?}");
+    let found: Vec<&str> = words.iter().rev().skip(1).take(5).rev().map(String::as_str).collect();
+    assert_eq!(found, expected, "{words:?}");
     let script = crate::node::script::RESTORE_SHARED;
     let named = words.join("\r\n");
     assert!(named.contains(script.source) || named.contains(script.sha1), "{named}");
@@ -40,10 +48,34 @@ fn nodes_that_granted_another_permit_or_none_get_the_right_one() {
             nodes.pass(30);
             nodes.receive(2, &granted(1, 2));
             assert_eq!(nodes.over().ballot.permit, Some(2));
-            assert_restored(&mut nodes, 0, "2", "970");
+            let commands = written(&mut nodes, 0);
+            assert_restoring(&commands, "2", "970");
+            let is_left = verb == Verb::Turn && answer == ":-1\r\n";
+            assert_eq!(commands.len() - 1, usize::from(is_left), "{verb:?} {answer}");
             (1..3).for_each(|index| assert_eq!(nodes.commands(index), [""; 0], "{verb:?}"));
         }
     }
+}
+
+/// It would be called there, instead of the next waiter, until its lease has ended.
+#[test]
+fn a_waiter_that_got_its_permit_leaves_the_queues_of_nodes_that_refused_its_turn() {
+    let mut nodes = Nodes::ready(false);
+    open(&mut nodes, Verb::Turn, 1);
+    write_all(&mut nodes);
+    nodes.receive(0, &granted(1, 2));
+    nodes.receive(1, &granted(1, 2));
+    nodes.over();
+    nodes.receive(2, ":-1\r\n");
+    let commands = written(&mut nodes, 2);
+    assert_restoring(&commands, "2", "1000");
+    let [_, leave] = &commands[..] else { panic!("{commands:?}") };
+    let script = crate::node::script::RELEASE_SHARED;
+    assert_eq!(leave[..2], ["EVAL", script.source]);
+    // No share has the name of the waiter.
+    let waiter = String::from_utf8_lossy(&[crate::node::fixture::WAITER; 20]).into_owned();
+    let permits = PERMITS.to_string();
+    assert_eq!(leave[2..8], ["1", "key", &waiter, &permits, &waiter, ""]);
 }
 
 #[test]
