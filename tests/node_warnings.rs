@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::status::{CrashLoss, Fsync, Role};
-use redlatch::{LockClient, NodeStatus, NodeWarning, Released};
+use redlatch::{LockClient, NodeError, NodeStatus, NodeWarning, Released};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take, with_long_timeout};
 use support::peer::Peer;
@@ -225,4 +225,14 @@ fn embedded_nodes_say_that_they_keep_nothing_and_have_the_time_of_this_machine()
     let clock = seen.clock.expect("it tells its time");
     assert!(clock.by <= clock.error + MARGIN, "{clock}");
     assert_eq!(seen.warnings(), [NodeWarning::Forgets { loss: CrashLoss::Everything }]);
+}
+
+#[test]
+fn a_node_that_does_not_answer_has_that_as_its_error() {
+    let servers = Servers::start(3);
+    servers[2].pause();
+    let client = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(500));
+    let status = client.build().unwrap().nodes().swap_remove(2);
+    assert!(!status.is_connected);
+    assert!(matches!(status.last_error, Some(NodeError::TimedOut(_))), "{status:?}");
 }

@@ -3,7 +3,7 @@
 use super::{Nodes, set};
 use crate::engine::{NodeSet, Request, Verb};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError};
+use crate::node::{NodeAnswer, NodeError, NodeStatus, Phase, RoundResult};
 use std::time::Duration;
 
 /// Three nodes, the last of which was silent for a whole round.
@@ -149,4 +149,29 @@ fn an_attempt_does_not_wait_for_unreachable_nodes() {
     let answers: Vec<_> = votes.reports.into_iter().map(|report| report.answer).collect();
     assert_eq!(answers[0], NodeAnswer::Pending);
     assert!(matches!(answers[1], NodeAnswer::Failed(NodeError::Disconnected(_))));
+}
+
+#[test]
+fn a_node_that_answers_no_ping_has_that_as_its_error() {
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(1);
+    nodes.pass(500);
+    nodes.connect(1);
+    nodes.open(1, Verb::Ping, 0);
+    nodes.receive(0, "+PONG\r\n");
+    nodes.pass(50);
+    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let errors: Vec<_> = statuses.into_iter().map(|status| status.last_error).collect();
+    let timed_out = |phase| Some(NodeError::TimedOut(phase));
+    let lost = errors[1].clone();
+    assert!(lost.is_some_and(|error| !matches!(error, NodeError::TimedOut(_))), "it says more");
+    assert_eq!((&errors[0], &errors[2]), (&None, &timed_out(Phase::Answering)));
+
+    let mut nodes = Nodes::down(false);
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.open(1, Verb::Ping, 0);
+    nodes.pass(50);
+    let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
+    let is_late = |status: &NodeStatus| status.last_error == timed_out(Phase::Greeting);
+    assert!(statuses.iter().all(is_late), "{statuses:?}");
 }
