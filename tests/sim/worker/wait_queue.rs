@@ -13,7 +13,7 @@ use crate::clock::MILLIS;
 use crate::context::Context;
 use crate::queue::Event;
 use redlatch::internal::Time;
-use redlatch::internal::engine::{Acquire, Lease};
+use redlatch::internal::engine::{Acquire, Lease, Wait};
 use std::time::Duration;
 
 /// How long a client may keep a lock for which another client waits.
@@ -34,6 +34,7 @@ struct Call {
 #[derive(Debug)]
 pub(super) struct Waiting {
     acquire: Acquire,
+    wait: Wait,
     limit: Option<Time>,
     since: u64,
     /// It is the head now, with the lock of its predecessor or without.
@@ -48,7 +49,7 @@ impl Worker {
         context: &mut Context,
         acquire: Acquire,
         limit: Option<Time>,
-        waits: bool,
+        wait: Wait,
     ) {
         let is_lined = context.options.is_lined;
         self.predecessor = None;
@@ -61,13 +62,13 @@ impl Worker {
         let is_before = |other: &Self| other.has_place && other.wanted == self.wanted;
         let is_taken = client.workers.iter().any(is_before);
         self.has_place = is_lined && !is_taken;
-        if !is_lined || !is_taken || !waits {
+        if !is_lined || !is_taken || wait == Wait::No {
             self.start(client, context, Running::Acquire(acquire), limit);
             return self.advance(client, context);
         }
         context.trace(|| format!("client {:?}.{} waits in the queue", client.name, self.index));
         let since = context.queue.now();
-        self.state = State::InLine(Waiting { acquire, limit, since, call: None });
+        self.state = State::InLine(Waiting { acquire, wait, limit, since, call: None });
         if let Some(limit) = limit {
             self.sleep(client, context, client.clock.when(limit));
         }
@@ -76,7 +77,7 @@ impl Worker {
     /// Checks whether it is the head now, or its deadline has passed.
     pub(super) fn look_up(&mut self, client: &mut Client, context: &mut Context, waiting: Waiting) {
         let is_late = waiting.limit.is_some_and(|limit| client.now(context) >= limit);
-        let Waiting { mut acquire, mut limit, call, .. } = waiting;
+        let Waiting { mut acquire, wait, mut limit, call, .. } = waiting;
         match call {
             Some(Call { lease, kept_since, .. }) if is_late => {
                 self.kept_since = kept_since;
@@ -101,7 +102,8 @@ impl Worker {
                     if is_after_limit {
                         let now = client.now(context);
                         let pause = Duration::from_nanos(context.random.below(PAUSE));
-                        let left = limit.map_or(Duration::MAX, |limit| limit.since(now));
+                        let end = wait.deadline();
+                        let left = end.map_or(Duration::MAX, |end| end.since(now));
                         acquire = acquire.pausing(now.after(pause.min(left / 2)));
                     }
                 }

@@ -67,7 +67,7 @@ impl Worker {
         let acquire = Acquire::new(Arc::clone(&client.rules), first, ttl, wait).with(attributes);
         context
             .trace(|| format!("client {:?}.{} wants {:?}", client.name, self.index, self.wanted));
-        self.join(client, context, acquire, limit, wait != Wait::No);
+        self.join(client, context, acquire, limit, wait);
     }
 
     /// The resources that it wants next: one, or several at once.
