@@ -19,6 +19,10 @@ const THREADS: usize = 8;
 
 const WATCH: Duration = Duration::from_secs(2);
 
+/// How often the nodes are asked about one lock: of many thousands, some are asked about when a
+/// node is slow.
+const TRIES: u32 = 3;
+
 /// A lock that somebody holds or waits for.
 struct Row {
     lock: FoundLock,
@@ -71,7 +75,7 @@ fn inspect(client: &LockClient, found: &Mutex<Locks<'_>>) -> Result<Vec<Row>, In
     let next = || found.lock().unwrap_or_else(PoisonError::into_inner).next();
     while let Some(lock) = next() {
         let lock = lock?;
-        let seen = client.inspect(&lock)?;
+        let seen = look(client, &lock)?;
         // A key that only a minority has is what a failed attempt left, or no lock.
         if seen.state == LockState::Free && seen.waiters.is_empty() {
             continue;
@@ -82,6 +86,16 @@ fn inspect(client: &LockClient, found: &Mutex<Locks<'_>>) -> Result<Vec<Row>, In
         rows.push(Row { lock, seen, longest });
     }
     Ok(rows)
+}
+
+fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, InspectError> {
+    for _ in 1..TRIES {
+        match client.inspect(lock) {
+            Err(InspectError::NoQuorum(_)) => {}
+            result => return result,
+        }
+    }
+    client.inspect(lock)
 }
 
 fn name(row: &Row) -> &OsStr {
