@@ -58,6 +58,8 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
     let one = json(&top(&servers, &["[d-z]", "--json"]).stdout);
     assert_eq!((&one[0]["name"], one.as_array().map(Vec::len)), (&"d".into(), Some(1)));
     assert_eq!(one[0]["holders"][0]["owner"], "host-7");
+    let exact = json(&top(&servers, &["c*", "--json"]).stdout);
+    assert_eq!(exact[0]["name"], "c\n", "JSON has escapes of its own");
 
     drop((free, held, owned));
     waiters.into_iter().for_each(|running| assert_eq!(running.end().code, 0));

@@ -32,7 +32,7 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
             .enumerate()
             .map(|(index, waiter)| waiter_json(index, waiter))
             .collect();
-        format!("{}\n", json!({ "name": shown(name), "waiters": waiters }))
+        format!("{}\n", json!({ "name": exact(name), "waiters": waiters }))
     } else if seen.waiters.is_empty() {
         format!("{}: nobody waits\n", shown(name))
     } else {
@@ -44,7 +44,19 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
 
 /// The name of a lock on one line.
 pub(crate) fn shown(name: &OsStr) -> String {
-    name.to_string_lossy().escape_debug().to_string()
+    let mut text = String::new();
+    for character in name.to_string_lossy().chars() {
+        match character {
+            '\'' | '"' => text.push(character),
+            _ => text.extend(character.escape_debug()),
+        }
+    }
+    text
+}
+
+/// The name of a lock in JSON, which has escapes of its own: another command can be given it.
+pub(crate) fn exact(name: &OsStr) -> String {
+    name.to_string_lossy().into_owned()
 }
 
 /// The state and the number of waiters, in a line.
@@ -130,7 +142,7 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
         })
     };
     json!({
-        "name": shown(name),
+        "name": exact(name),
         "state": state,
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
         "waiters": seen.waiters.len(),
