@@ -286,3 +286,25 @@ impl Progress {
 fn is_slow(report: &NodeReport) -> bool {
     report.answer == NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_many_steps_and_many_names_are_no_progress() {
+        let steps = |next: &dyn Fn(u64) -> u64| {
+            let mut progress = Progress::default();
+            (1..=2 * STEPS_MAX).take_while(|step| progress.goes_on(next(*step))).count() as u64
+        };
+        assert_eq!(steps(&|step| step), STEPS_MAX - 1);
+        for length in [1, 2, 3, 7, 100, 1_000] {
+            let most = 4 * (length + 50);
+            assert!(steps(&|step| 1 + step % length) < most, "a circle of {length}");
+            // It begins after 50 steps.
+            assert!(steps(&|step| if step < 50 { 5_000 + step } else { step % length + 1 }) < most);
+        }
+        let mut progress = Progress { bytes: BYTES_MAX, ..Progress::default() };
+        assert!(!progress.goes_on(1));
+    }
+}

@@ -175,7 +175,8 @@ pub(crate) struct RunArguments {
     /// How long the lock stays taken if this program dies.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are up].
+    /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are
+    /// up].
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
     /// Do not wait for the lock.

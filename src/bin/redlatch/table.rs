@@ -1,6 +1,6 @@
 //! Tables of text: columns as wide as their widest cell.
 
-/// A cell that is longer than this moves the rest of its own line to the right, and widens no other.
+/// A longer cell moves the rest of its own line to the right, and widens no other line.
 const WIDTH_MAX: usize = 64;
 
 /// A table with a line of headings. The last column is not padded.
