@@ -3,8 +3,9 @@
 use crate::support;
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
 use redlatch::{InspectError, LockClient, LockGuard, Locks};
@@ -13,6 +14,7 @@ use support::locks::{
     LIMIT, LONG, all_nodes_client, can_be_acquired, connected, report_texts, take,
     with_long_timeout, without_restart_guard,
 };
+use support::peer::Peer;
 use support::proxy::{Mode, proxied};
 use support::servers::Servers;
 
@@ -166,11 +168,128 @@ fn a_pattern_that_no_name_can_match_is_an_error_and_so_is_a_missing_right() {
     let InspectError::Resource(ResourceError::TooLong { .. }) = error(&client, &long) else {
         panic!("no key is so long")
     };
-    for server in servers.iter() {
-        server.command(&["ACL", "SETUSER", "default", "-scan"]);
+    let lock = take(&client, "held", LONG);
+    for right in ["scan", "strlen"] {
+        for server in servers.iter() {
+            server.command(&["ACL", "SETUSER", "default", "+@all", &format!("-{right}")]);
+        }
+        let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("no {right}") };
+        let texts = report_texts(&error);
+        assert!(texts.iter().all(|text| text.contains("can't run this command")), "{texts:?}");
+        assert!(can_be_acquired(&client, "job"), "locks do not need that right");
     }
-    let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("nobody may scan") };
+    drop(lock);
+}
+
+/// A node that answers each step of a listing with this cursor and these names.
+fn endless(page: impl Fn(u64) -> (u64, Vec<String>) + Send + Sync + 'static) -> Peer {
+    Peer::start(move |conversation| {
+        let mut number = 0;
+        while let Some(command) = conversation.read_command() {
+            let verb = command[0].to_ascii_uppercase();
+            let reply = match &verb[..] {
+                b"INFO" => "$0\r\n\r\n".to_owned(),
+                b"EVAL" | b"EVALSHA" => {
+                    number += 1;
+                    let (cursor, names) = page(number);
+                    let proof = String::from_utf8_lossy(command.last().expect("a proof"));
+                    let digits = cursor.to_string();
+                    let mut reply = format!("*3\r\n:{proof}\r\n${}\r\n{digits}\r\n", digits.len());
+                    reply += &format!("*1\r\n*{}\r\n", names.len());
+                    for name in names {
+                        reply += &format!("${}\r\n{name}\r\n", name.len());
+                    }
+                    reply
+                }
+                _ => "-ERR unknown command\r\n".to_owned(),
+            };
+            if !conversation.send(reply.as_bytes()) {
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn a_listing_ends_although_a_node_begins_it_again_and_again() {
+    let circles: [fn(u64) -> u64; 3] = [|_| 7, |step| 1 + step % 2, |step| step.min(1_000) % 3 + 1];
+    for cursor in circles {
+        let peer = endless(move |step| (cursor(step), vec!["job".to_owned()]));
+        let client = without_restart_guard(vec![peer.url()]).build().unwrap();
+        let mut locks = client.locks("*");
+        assert!(locks.next().unwrap().unwrap().resource() == "job");
+        let Some(Err(InspectError::NoQuorum(error))) = locks.next() else { panic!("it ends") };
+        let texts = report_texts(&error);
+        assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
+        assert!(locks.next().is_none());
+    }
+}
+
+#[test]
+fn what_a_node_lists_without_end_is_not_all_remembered() {
+    let name = |number: u64| format!("{number:03}{}", "x".repeat(60_000));
+    let long = move |step: u64| (step, (0..3).map(|it| name(step * 3 + it)).collect());
+    let peer = endless(long);
+    let client = without_restart_guard(vec![peer.url()]).build().unwrap();
+    let mut count = 0;
+    let error = client.locks("*").inspect(|_| count += 1).find_map(Result::err);
+    let Some(InspectError::NoQuorum(error)) = error else { panic!("{error:?}") };
     let texts = report_texts(&error);
-    assert!(texts.iter().all(|text| text.contains("can't run this command")), "{texts:?}");
-    assert!(can_be_acquired(&client, "job"), "locks do not need that right");
+    assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
+    assert!((1_000..10_000).contains(&count), "{count} names of 60 kB");
+}
+
+/// Locks that are held all the time, while other keys come and go and the servers' tables grow and
+/// shrink: each listing has each of them once. `REDLATCH_LISTINGS` is how many, for longer runs.
+#[test]
+fn locks_that_stay_are_listed_once_while_the_tables_grow_and_shrink() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let name = |number: usize| format!("job:{number:04}");
+    let held: Vec<LockGuard> = (0..700).map(|number| take(&client, name(number), LONG)).collect();
+    let expected: Vec<Vec<u8>> = (0..held.len()).map(|number| name(number).into_bytes()).collect();
+    let is_over = AtomicBool::new(false);
+    // Before the locks end.
+    let end = Instant::now() + LONG / 5 * 4;
+    let listings = std::env::var("REDLATCH_LISTINGS").map_or(20, |count| count.parse().unwrap());
+    let sizes = thread::scope(|scope| {
+        let fill = "for i=1,ARGV[1] do redis.call('SET', 'job:x' .. i, 'v', 'PX', 50000) end";
+        let clear = "for i=1,ARGV[1] do redis.call('DEL', 'job:x' .. i) end";
+        for server in servers.iter() {
+            let is_over = &is_over;
+            scope.spawn(move || {
+                while !is_over.load(Relaxed) {
+                    for (script, count) in [(fill, "6000"), (fill, "200"), (clear, "6000")] {
+                        server.command(&["EVAL", script, "0", count]);
+                        // The server's table shrinks in its own time.
+                        thread::sleep(Duration::from_millis(120));
+                    }
+                }
+            });
+        }
+        let other = all_nodes_client(servers.urls());
+        let is_over_too = &is_over;
+        scope.spawn(move || {
+            for number in (0_usize..).take_while(|_| !is_over_too.load(Relaxed)) {
+                drop(other.try_lock(format!("job:y{}", number % 50), LONG));
+            }
+        });
+        let list = |_| {
+            let all = names(client.locks("job:*"));
+            let stayed = all.iter().filter(|name| !b"xy".contains(&name[4])).cloned();
+            assert_eq!(stayed.collect::<Vec<_>>(), expected);
+            all.len()
+        };
+        let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            (0..listings)
+                .take_while(|_| Instant::now() < end)
+                .map(list)
+                .collect::<BTreeSet<usize>>()
+        }));
+        is_over.store(true, Relaxed);
+        listed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let (least, most) = (sizes.first().unwrap(), sizes.last().unwrap());
+    assert!(least * 2 < *most || listings < 20, "{least} to {most} names");
+    drop(held);
 }

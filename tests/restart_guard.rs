@@ -102,6 +102,21 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
 }
 
 #[test]
+fn a_wait_that_ends_before_the_quarantine_does_is_not_told_that_another_client_holds_the_lock() {
+    let servers = Servers::start(3);
+    let client = guarded(servers.urls(), Duration::from_secs(60));
+    for wait in [Duration::from_millis(500), Duration::from_millis(1_500)] {
+        match client.try_lock_for("fresh", LONG, wait) {
+            Err(LockError::NoQuorum(error)) => {
+                let text = error.to_string();
+                assert!(text.contains("quarantined for another"), "{wait:?}: {text}");
+            }
+            other => panic!("{wait:?}: {other:?}"),
+        }
+    }
+}
+
+#[test]
 fn a_restart_cannot_give_a_guarded_lock_away() {
     let mut servers = Servers::start(3);
     let max_ttl = Duration::from_secs(4);

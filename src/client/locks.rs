@@ -18,6 +18,15 @@ const STEP: u32 = 500;
 /// How often a node is asked for one step.
 const TRIES: u32 = 3;
 
+/// The most steps that a node is asked for: enough for two thousand million keys.
+const STEPS_MAX: u64 = 1 << 22;
+
+/// The most memory for names that only this node and the nodes after it have listed.
+const BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What a name takes besides its bytes, about.
+const BYTES_PER_NAME: usize = 96;
+
 /// A lock that [`LockClient::locks`] has listed.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FoundLock {
@@ -56,6 +65,7 @@ pub struct Locks<'a> {
     cursor: u64,
     count: u32,
     tries: u32,
+    progress: Progress,
     /// Names that are not yet returned, and all names: each is returned once.
     found: Vec<FoundLock>,
     known: HashSet<FoundLock>,
@@ -96,8 +106,10 @@ impl LockClient {
     /// The pattern is empty or too long, and the only item is [`InspectError::Resource`]. Or fewer
     /// nodes than a majority could be read to their end, and the last item is
     /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time
-    /// is asked three times for the same step. The user on the nodes needs the right to `SCAN`, and
-    /// a server older than Redis 2.8 does not know it.
+    /// is asked three times for the same step. One is given up if it goes round in circles, or has
+    /// listed names of 256 MiB (2.5 million short ones), or answers four million steps without an
+    /// end. The user on the nodes needs the right to `SCAN`, and a server older than Redis 2.8 does
+    /// not know it.
     pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
         Locks {
             client: self,
@@ -106,6 +118,7 @@ impl LockClient {
             cursor: 0,
             count: STEP,
             tries: 0,
+            progress: Progress::default(),
             found: Vec::new(),
             known: HashSet::new(),
             is_over: false,
@@ -177,18 +190,20 @@ impl Locks<'_> {
         match page {
             Some(KeyPage { keys: Some(keys), next, .. }) => {
                 self.note(keys);
+                // A step with many long names says nothing about the next one.
+                self.count = (self.count * 2).min(STEP);
                 (self.cursor, self.tries) = (next, 0);
                 if next == 0 {
                     self.go_to_next_node(report);
+                } else if !self.progress.goes_on(next) {
+                    self.give_up("its list of keys has no end", report);
                 }
             }
             Some(KeyPage { keys: None, .. }) if self.count > 1 => {
                 (self.count, self.tries) = (self.count / 2, 0);
             }
             Some(_) => {
-                let text = "more names in one step than fit in a reply".to_owned();
-                let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(text));
-                self.go_to_next_node(NodeReport { answer, ..report });
+                self.give_up("more names in one step than fit in a reply", report);
             }
             None if self.tries < TRIES && is_slow(&report) => {}
             None => self.go_to_next_node(report),
@@ -211,6 +226,12 @@ impl Locks<'_> {
     fn go_to_next_node(&mut self, report: NodeReport) {
         self.reports.push(report);
         (self.cursor, self.count, self.tries) = (0, STEP, 0);
+        self.progress = Progress::default();
+    }
+
+    fn give_up(&mut self, reason: &str, report: NodeReport) {
+        let answer = NodeAnswer::Failed(NodeError::UnexpectedReply(reason.to_owned()));
+        self.go_to_next_node(NodeReport { answer, ..report });
     }
 
     /// Notes the names that are new.
@@ -221,6 +242,7 @@ impl Locks<'_> {
             let Some(name) = key.get(prefix..).filter(|name| !name.is_empty()) else { continue };
             let lock = FoundLock { name: name.into() };
             if self.known.insert(lock.clone()) {
+                self.progress.bytes += name.len() + BYTES_PER_NAME;
                 self.found.push(lock);
             }
         }
@@ -233,7 +255,56 @@ impl fmt::Debug for Locks<'_> {
     }
 }
 
+/// How far a node has been read: a server that lists keys without end must not keep the caller, and
+/// its memory, for ever.
+#[derive(Default)]
+struct Progress {
+    steps: u64,
+    /// How much memory the names take that this node was the first to list.
+    bytes: usize,
+    /// The cursor after the last step whose number is a power of two. A server that goes round in
+    /// circles comes to it again (Brent's algorithm). Within one listing, no cursor of `SCAN` comes
+    /// twice, even if the server's table grows or shrinks: the bits in reverse order only grow.
+    mark: u64,
+}
+
+impl Progress {
+    /// Goes on at this cursor, unless the list seems to have no end.
+    fn goes_on(&mut self, next: u64) -> bool {
+        if next == self.mark {
+            return false;
+        }
+        self.steps += 1;
+        if self.steps.is_power_of_two() {
+            self.mark = next;
+        }
+        self.steps < STEPS_MAX && self.bytes < BYTES_MAX
+    }
+}
+
 /// Has the node not answered in time, although there is a connection to it?
 fn is_slow(report: &NodeReport) -> bool {
     report.answer == NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn circles_many_steps_and_many_names_are_no_progress() {
+        let steps = |next: &dyn Fn(u64) -> u64| {
+            let mut progress = Progress::default();
+            (1..=2 * STEPS_MAX).take_while(|step| progress.goes_on(next(*step))).count() as u64
+        };
+        assert_eq!(steps(&|step| step), STEPS_MAX - 1);
+        for length in [1, 2, 3, 7, 100, 1_000] {
+            let most = 4 * (length + 50);
+            assert!(steps(&|step| 1 + step % length) < most, "a circle of {length}");
+            // It begins after 50 steps.
+            assert!(steps(&|step| if step < 50 { 5_000 + step } else { step % length + 1 }) < most);
+        }
+        let mut progress = Progress { bytes: BYTES_MAX, ..Progress::default() };
+        assert!(!progress.goes_on(1));
+    }
 }

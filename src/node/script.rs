@@ -133,7 +133,7 @@ pub const INSPECT: Script = Script {
 /// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
 /// or null for them, and the same cursor, if they are more than fit in a reply.
 pub const SCAN: Script =
-    Script { source: include_str!("scan.lua"), sha1: "e04342e529ed3dc30e156ff01c6c212d66a514e4" };
+    Script { source: include_str!("scan.lua"), sha1: "f8ada78d7f6264487318c5e28c4efc799d12faee" };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.

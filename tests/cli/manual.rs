@@ -27,12 +27,13 @@ fn shells_accept_their_completions() {
 fn the_manual_has_the_options_and_the_exit_codes() {
     for (arguments, texts) in [
         (&["man"][..], ["REDLATCH_NODES", "waiters"]),
-        (&["man", "run"], ["hold\\-at\\-least", "REDLATCH_FENCING_TOKEN"]),
+        (&["man", "run"], ["<NAME> \\-\\- <COMMAND>", "REDLATCH_FENCING_TOKEN"]),
     ] {
         let ended = end(bare().args(arguments));
         assert_eq!((ended.code, &*ended.stderr), (0, ""));
         assert!(ended.stdout.contains(".TH redlatch"), "{}", ended.stdout);
-        for text in texts.into_iter().chain(["Exit codes", "128+n", "the lock was lost"]) {
+        assert!(!ended.stdout.contains("redlatch\\-help(1)"), "there is no such page");
+        for text in texts.into_iter().chain(["EXIT STATUS", "128+n", "the lock was lost"]) {
             assert!(ended.stdout.contains(text), "{text}: {}", ended.stdout);
         }
     }

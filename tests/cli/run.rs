@@ -65,13 +65,14 @@ fn a_lock_of_another_client_is_code_1_or_that_of_e() {
         (&["run", "name", "--no-wait", "--", "true"][..], 1),
         (&["run", "name", "--wait", "0", "--", "true"], 1),
         (&["run", "name", "-n", "-E", "99", "--", "true"], 99),
-        (&["run", "name", "--shared", "-n", "-E", "0", "--", "true"], 0),
         (&["run", "name", "--permits", "2", "-n", "--", "true"], 1),
     ] {
         let ended = end(&mut redlatch(&servers, arguments));
         assert_eq!(ended.code, code, "{arguments:?}");
         assert_eq!(ended.stderr, "redlatch: name: another client holds the lock\n");
     }
+    let quiet = end(&mut redlatch(&servers, &["run", "name", "-s", "-n", "-E", "0", "--", "true"]));
+    assert_eq!((quiet.code, &*quiet.stderr), (0, ""), "it is no failure then");
     let start = Instant::now();
     let ended = end(&mut redlatch(&servers, &["run", "name", "--wait", "300ms", "--", "true"]));
     assert_eq!(ended.code, 1);

@@ -2,10 +2,13 @@
 
 use super::program::{Ended, Running, end, redlatch};
 use super::support::eventually;
-use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
+use super::support::locks::{LIMIT, LONG, all_nodes_client, pause, resume, take};
 use super::support::servers::Servers;
 use super::support::waiters::await_queued;
 use serde_json::Value;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 
 fn top(servers: &Servers, more: &[&str]) -> Ended {
     end(&mut redlatch(servers, &[&["top"], more].concat()))
@@ -44,7 +47,7 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
     let first = |line: &str| line.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
     let rows: Vec<String> = lines[3..].iter().map(|line| first(line)).collect();
     assert_eq!(rows, [r"c\n 1", "b 2", "a 0", "d 0"], "{}", shown.stdout);
-    assert!(lines[6].contains("shared by host-7 with permit 0 for another "), "{}", lines[6]);
+    assert!(lines[6].contains("shared by host-7 with permit "), "{}", lines[6]);
 
     let list = json(&top(&servers, &["--json", "--limit", "3"]).stdout);
     let field = |name: &str| list.as_array().unwrap().iter().map(|row| row[name].clone()).collect();
@@ -55,10 +58,40 @@ fn the_lock_for_which_somebody_waits_longest_comes_first() {
     let one = json(&top(&servers, &["[d-z]", "--json"]).stdout);
     assert_eq!((&one[0]["name"], one.as_array().map(Vec::len)), (&"d".into(), Some(1)));
     assert_eq!(one[0]["holders"][0]["owner"], "host-7");
+    let exact = json(&top(&servers, &["c*", "--json"]).stdout);
+    assert_eq!(exact[0]["name"], "c\n", "JSON has escapes of its own");
 
     drop((free, held, owned));
     waiters.into_iter().for_each(|running| assert_eq!(running.end().code, 0));
     assert!(eventually(LIMIT, || top(&servers, &[]).stdout == "0 locks, 0 waiting\n"));
+}
+
+#[test]
+fn nodes_that_are_slow_now_and_then_do_not_end_it() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let held: Vec<_> = (0..2_000).map(|number| take(&client, number.to_string(), LONG)).collect();
+    let arguments = ["top", "--watch", "--json", "--limit", "1", "--node-timeout", "200ms"];
+    let mut watching = Running::start(&mut redlatch(&servers, &arguments));
+    watching.next_line();
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                pause(&servers, 2);
+                thread::sleep(Duration::from_millis(250));
+                resume(&servers, 2);
+                thread::sleep(Duration::from_millis(50));
+            }
+        });
+        watching.next_line();
+        watching.next_line();
+        is_over.store(true, Relaxed);
+    });
+    drop(watching.0.stdout.take());
+    let ended = watching.end();
+    assert_eq!((ended.code, &*ended.stderr), (141, ""));
+    drop(held);
 }
 
 #[test]

@@ -14,6 +14,8 @@ use std::time::Duration;
 /// REDLATCH_NODES, separated by commas; or else from ~/.config/redlatch.conf or /etc/redlatch.conf.
 /// A URL with a password belongs in the variable or in a file: other users can see arguments.
 ///
+/// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
+///
 /// A file has lines such as `node = redis://10.0.0.1`, and may set what the options below set, but
 /// for --no-restart-guard, which is `restart-guard = off` there. REDLATCH_TLS_CA, REDLATCH_TLS_CERT
 /// and REDLATCH_TLS_KEY name the same files as the options --tls-ca, --tls-cert and --tls-key.
@@ -90,7 +92,7 @@ pub(crate) enum Command {
     },
     /// Print the manual page of this program, or of one of its commands.
     Man {
-        /// The command.
+        /// One of its commands, such as run.
         command: Option<String>,
     },
 }
@@ -161,17 +163,20 @@ pub(crate) struct ReleaseArguments {
 /// Waits for its turn, keeps the lock alive as long as the command runs, passes signals on to it,
 /// and exits as it did. If the lock is lost, the command is stopped.
 ///
+/// TIME is written as 500ms, 30s, 5m or 1h30m; a number alone is seconds.
+///
 /// The command gets the lock's name in REDLATCH_LOCK, the fencing token in REDLATCH_FENCING_TOKEN
 /// (--fenced), and the number of its permit in REDLATCH_PERMIT (--permits).
 #[derive(Debug, Args)]
-#[command(after_long_help = examples())]
+#[command(after_long_help = format!("Examples:\n{EXAMPLES}\n{}", exit::help()))]
 pub(crate) struct RunArguments {
     /// The name of the lock.
     pub(crate) name: OsString,
     /// How long the lock stays taken if this program dies.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration::parse)]
     pub(crate) ttl: Duration,
-    /// Wait for the lock for so long, and not as long as it takes.
+    /// Wait for the lock for no longer than this [default: no limit, even while too few nodes are
+    /// up].
     #[arg(short, long, value_name = "TIME", value_parser = duration::parse)]
     pub(crate) wait: Option<Duration>,
     /// Do not wait for the lock.
@@ -196,7 +201,7 @@ pub(crate) struct RunArguments {
     /// Who holds the lock, for `redlatch inspect` [default: host:pid].
     #[arg(long, value_name = "TEXT")]
     pub(crate) owner: Option<OsString>,
-    /// The exit code if another client holds the lock.
+    /// The exit code if another client holds the lock; with 0, nothing is printed either.
     #[arg(short = 'E', long, value_name = "CODE", default_value_t = exit::HELD)]
     pub(crate) conflict_exit_code: u8,
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
@@ -230,13 +235,9 @@ pub(crate) struct BenchArguments {
     pub(crate) json: bool,
 }
 
-fn examples() -> String {
-    let examples = "\
-Examples:
+pub(crate) const EXAMPLES: &str = "\
   redlatch run nightly-report --no-wait --hold-at-least 50s -- ./report.sh
   redlatch run deploy --wait 10m -- make deploy
   redlatch run gpu --permits 4 -- sh -c 'CUDA_VISIBLE_DEVICES=$REDLATCH_PERMIT ./train'
   redlatch run catalog --shared -- ./read-catalog
 ";
-    format!("{examples}\n{}", exit::help())
-}

@@ -33,14 +33,15 @@ pub(crate) const TABLE: [(&str, &str); 9] = [
     ("128+n", "the command, or redlatch while it waited, was ended by signal n"),
 ];
 
+/// What is not in the table.
+pub(crate) const OF_THE_COMMAND: &str =
+    "`redlatch run` exits as its command did, if that ran under the lock to its end.";
+
 /// The table as text, for `--help`.
 pub(crate) fn help() -> String {
     let line = |(code, meaning): (&str, &str)| format!("  {code:<7}{meaning}\n");
     let lines: String = TABLE.into_iter().map(line).collect();
-    format!(
-        "Exit codes:\n{lines}\n`redlatch run` exits as its command did, if that ran under the lock \
-         to its end."
-    )
+    format!("Exit codes:\n{lines}\n{OF_THE_COMMAND}")
 }
 
 /// The text of the library's errors, with the options of this program in place of the methods that

@@ -32,7 +32,7 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
             .enumerate()
             .map(|(index, waiter)| waiter_json(index, waiter))
             .collect();
-        format!("{}\n", json!({ "name": shown(name), "waiters": waiters }))
+        format!("{}\n", json!({ "name": exact(name.as_bytes()), "waiters": waiters }))
     } else if seen.waiters.is_empty() {
         format!("{}: nobody waits\n", shown(name))
     } else {
@@ -46,10 +46,21 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
 pub(crate) fn shown(name: &OsStr) -> String {
     let mut text = String::new();
     for chunk in name.as_bytes().utf8_chunks() {
-        text.extend(chunk.valid().escape_debug());
+        for character in chunk.valid().chars() {
+            match character {
+                '\'' | '"' => text.push(character),
+                _ => text.extend(character.escape_debug()),
+            }
+        }
         text.extend(chunk.invalid().escape_ascii().map(char::from));
     }
     text
+}
+
+/// The name of a lock or an owner in JSON, which has escapes of its own: the text, so that another
+/// command can be given it, or a list of bytes if it is none.
+pub(crate) fn exact(name: &[u8]) -> Value {
+    std::str::from_utf8(name).map_or_else(|_| json!(name), |text| json!(text))
 }
 
 /// The state and the number of waiters, in a line.
@@ -135,7 +146,7 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
         })
     };
     json!({
-        "name": shown(name),
+        "name": exact(name.as_bytes()),
         "state": state,
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
         "waiters": seen.waiters.len(),
@@ -156,7 +167,7 @@ pub(crate) fn state_json(state: &LockState) -> (&'static str, &[Holder]) {
 
 pub(crate) fn holder_json(holder: &Holder) -> Value {
     json!({
-        "owner": holder.owner().map(|owner| owner.to_string()),
+        "owner": holder.owner().map(|owner| exact(owner.as_bytes())),
         "remaining_millis": holder.remaining.map(millis),
         "permit": holder.permit,
     })
@@ -166,7 +177,7 @@ fn waiter_json(index: usize, waiter: &QueuedWaiter) -> Value {
     let since = waiter.since.duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
         "place": index + 1,
-        "owner": waiter.owner().map(|owner| owner.to_string()),
+        "owner": waiter.owner().map(|owner| exact(owner.as_bytes())),
         "since_unix_millis": millis(since),
         "is_for_share": waiter.is_for_share(),
         "nodes": waiter.nodes,
@@ -200,5 +211,11 @@ mod tests {
         texts.sort();
         texts.dedup();
         assert_eq!(texts.len(), names.len(), "{texts:?}");
+    }
+
+    #[test]
+    fn names_in_json_are_exact() {
+        assert_eq!(exact("it's\n\"ü\"".as_bytes()).as_str(), Some("it's\n\"ü\""));
+        assert_eq!(exact(b"a\xff").to_string(), "[97,255]");
     }
 }

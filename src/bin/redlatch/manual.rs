@@ -1,6 +1,6 @@
 //! `redlatch completions` and `redlatch man`, by the generators of clap.
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, EXAMPLES};
 use super::exit::{self, Failure};
 use super::output;
 use clap::CommandFactory;
@@ -17,6 +17,8 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
 /// The page of the program, or that of one of its commands.
 pub(crate) fn man(name: Option<&str>) -> Result<u8, Failure> {
     let mut command = Arguments::command();
+    // There is no page for `redlatch help`.
+    command = command.disable_help_subcommand(true);
     command.build();
     let command = match name {
         None => command,
@@ -26,10 +28,42 @@ pub(crate) fn man(name: Option<&str>) -> Result<u8, Failure> {
             found.ok_or_else(unknown)?.clone()
         }
     };
-    let mut page = Vec::new();
-    let rendered: io::Result<()> = Man::new(command).render(&mut page);
-    rendered.map_err(|error| Failure::system("the manual", &error))?;
+    let page = page(command).map_err(|error| Failure::system("the manual", &error))?;
     print(&page)
+}
+
+/// clap's page, with a synopsis and a table of exit codes as other manual pages have them.
+fn page(mut command: clap::Command) -> io::Result<Vec<u8>> {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ");
+    let has_codes = command.get_after_long_help().is_some();
+    let is_run = command.get_name() == "run";
+    let man = Man::new(command.after_long_help(None));
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    page.extend(format!(".SH SYNOPSIS\n{}\n", escaped(usage)).bytes());
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    man.render_subcommands_section(&mut page)?;
+    if is_run {
+        page.extend(format!(".SH EXAMPLES\n.nf\n{}.fi\n", escaped(EXAMPLES)).bytes());
+    }
+    if has_codes {
+        page.extend_from_slice(b".SH \"EXIT STATUS\"\n");
+        for (code, meaning) in exit::TABLE {
+            let (code, meaning) = (escaped(code), escaped(meaning));
+            page.extend(format!(".TP\n\\fB{code}\\fR\n{meaning}\n").bytes());
+        }
+        page.extend(format!(".PP\n{}\n", escaped(exit::OF_THE_COMMAND)).bytes());
+    }
+    Ok(page)
+}
+
+/// Text in which nothing is a request of roff.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    text.replace("\n.", "\n\\&.")
 }
 
 fn print(bytes: &[u8]) -> Result<u8, Failure> {

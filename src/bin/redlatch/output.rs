@@ -33,10 +33,12 @@ pub(crate) fn watch(
         print(&text)?;
         return Ok(code);
     };
-    let clear = if is_for_people && stdout_is_terminal() { CLEAR } else { "" };
+    let is_screen = is_for_people && stdout_is_terminal();
+    let clear = if is_screen { CLEAR } else { "" };
     loop {
         match look() {
-            Ok((text, _)) => print(&format!("{clear}{text}"))?,
+            Ok((text, _)) if is_screen => print(&format!("{clear}{}", first_screen(&text)))?,
+            Ok((text, _)) => print(&text)?,
             Err(failure) => {
                 print(clear)?;
                 note(&failure.text);
@@ -44,6 +46,26 @@ pub(crate) fn watch(
         }
         thread::sleep(pause);
     }
+}
+
+/// The first lines of the text, as many as the terminal shows at once: the rest would move them out
+/// of sight.
+fn first_screen(text: &str) -> String {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
+    let size = size.map(|size| (usize::from(size.ws_row), usize::from(size.ws_col)));
+    let (rows, columns) = size.filter(|size| size.0 > 0 && size.1 > 0).unwrap_or((24, 80));
+    fitting(text, rows - 1, columns)
+}
+
+/// The first lines of the text that take no more than so many rows of a terminal; one at least.
+fn fitting(text: &str, rows: usize, columns: usize) -> String {
+    let mut used = 0;
+    let fits = |line: &&str| {
+        let is_first = used == 0;
+        used += line.trim_end().chars().count().div_ceil(columns).max(1);
+        is_first || used <= rows
+    };
+    text.split_inclusive('\n').take_while(fits).collect()
 }
 
 /// Writes a line to stderr. If nobody can read it, that is no reason to stop.
@@ -102,11 +124,20 @@ pub(crate) fn stdout_is_terminal() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::visible;
+    use super::{fitting, visible};
 
     #[test]
     fn what_acts_on_a_terminal_is_escaped() {
         assert_eq!(visible("\x1b[31m\u{202e}\u{9b}\r"), "\\u{1b}[31m\\u{202e}\\u{9b}\\r");
         assert_eq!(visible("it's \"ü\"\\\n日本 ≤ µs"), "it's \"ü\"\\\n日本 ≤ µs");
+    }
+
+    #[test]
+    fn what_does_not_fit_on_the_terminal_is_left_out_at_the_end() {
+        assert_eq!(fitting("a\nb\nc\n", 9, 80), "a\nb\nc\n");
+        assert_eq!(fitting("a\nb\nc\n", 3, 80), "a\nb\nc\n");
+        assert_eq!(fitting("a\nb\nc\n", 2, 80), "a\nb\n");
+        assert_eq!(fitting("wrapped\nb\nc\n", 3, 4), "wrapped\nb\n");
+        assert_eq!(fitting("wrapped\nb\n", 0, 4), "wrapped\n", "one line at least");
     }
 }

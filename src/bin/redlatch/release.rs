@@ -16,7 +16,9 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
     let is_held = !matches!(seen.state, LockState::Free | LockState::Reserved);
     let is_released = is_held && is_confirmed(arguments, &seen)? && client.force_release(&seen)?;
     let text = match (arguments.json, is_released) {
-        (true, _) => json!({ "name": inspect::shown(name), "released": is_released }).to_string(),
+        (true, _) => {
+            json!({ "name": inspect::exact(name.as_bytes()), "released": is_released }).to_string()
+        }
         (false, true) => format!("{}: released", inspect::shown(name)),
         (false, false) => format!("{}: nothing was released", inspect::shown(name)),
     };

@@ -31,6 +31,8 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     let signals = Signals::catch(client.cancel_handle())?;
     let guard = match acquire(&client, arguments) {
         Ok(Some(guard)) => guard,
+        // Then this is no failure: on all machines but one, a job of cron has nothing to report.
+        Ok(None) if arguments.conflict_exit_code == exit::SUCCESS => return Ok(exit::SUCCESS),
         Ok(None) => {
             let name = inspect::shown(&arguments.name);
             let text = format!("{name}: another client holds the lock");

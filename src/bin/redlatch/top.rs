@@ -2,7 +2,7 @@
 
 use super::arguments::{NodeArguments, TopArguments};
 use super::exit::{self, Failure};
-use super::inspect::{holder_json, millis, shown, state_json, state_text};
+use super::inspect::{exact, holder_json, millis, shown, state_json, state_text};
 use super::table;
 use super::{duration, output, settings};
 use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks};
@@ -19,12 +19,16 @@ const THREADS: usize = 8;
 
 const WATCH: Duration = Duration::from_secs(2);
 
+/// How often the nodes are asked about one lock: of many thousands, some are asked about when a
+/// node is slow.
+const TRIES: u32 = 3;
+
 /// A lock that somebody holds or waits for.
 struct Row {
     lock: FoundLock,
     seen: Inspection,
-    /// How long the waiter that has waited longest waits already.
-    longest: Duration,
+    /// Since when the waiter waits that has waited longest.
+    since: Option<SystemTime>,
 }
 
 pub(crate) fn top(nodes: &NodeArguments, arguments: &TopArguments) -> Result<u8, Failure> {
@@ -60,7 +64,7 @@ fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
         return Err(error.into());
     }
     rows.sort_by_cached_key(|row: &Row| {
-        (Reverse((row.longest, row.seen.waiters.len())), row.lock.clone())
+        (row.since.is_none(), row.since, Reverse(row.seen.waiters.len()), row.lock.clone())
     });
     Ok(rows)
 }
@@ -71,21 +75,34 @@ fn inspect(client: &LockClient, found: &Mutex<Locks<'_>>) -> Result<Vec<Row>, In
     let next = || found.lock().unwrap_or_else(PoisonError::into_inner).next();
     while let Some(lock) = next() {
         let lock = lock?;
-        let seen = client.inspect(&lock)?;
+        let seen = look(client, &lock)?;
         // A key that only a minority has is what a failed attempt left, or no lock.
         if seen.state == LockState::Free && seen.waiters.is_empty() {
             continue;
         }
-        let now = SystemTime::now();
-        let waited = seen.waiters.iter().filter_map(|it| now.duration_since(it.since).ok());
-        let longest = waited.max().unwrap_or_default();
-        rows.push(Row { lock, seen, longest });
+        let since = seen.waiters.iter().map(|it| it.since).min();
+        rows.push(Row { lock, seen, since });
     }
     Ok(rows)
 }
 
+fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, InspectError> {
+    for _ in 1..TRIES {
+        match client.inspect(lock) {
+            Err(InspectError::NoQuorum(_)) => {}
+            result => return result,
+        }
+    }
+    client.inspect(lock)
+}
+
 fn name(row: &Row) -> &OsStr {
     OsStr::from_bytes(row.lock.resource().as_bytes())
+}
+
+/// For how long somebody waits. Zero by the clock of another machine that is ahead of this one.
+fn longest(row: &Row) -> Option<Duration> {
+    row.since.map(|since| since.elapsed().unwrap_or_default())
 }
 
 fn to_text(rows: &[Row], limited: &[Row]) -> String {
@@ -98,11 +115,10 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
         return text;
     }
     let line = |row: &Row| {
-        let has_waiters = !row.seen.waiters.is_empty();
         vec![
             shown(name(row)),
             row.seen.waiters.len().to_string(),
-            if has_waiters { duration::show(row.longest) } else { "-".to_owned() },
+            table::cell(longest(row).map(duration::show)),
             state_text(&row.seen.state),
         ]
     };
@@ -114,10 +130,10 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
 fn to_json(row: &Row) -> Value {
     let (state, holders) = state_json(&row.seen.state);
     json!({
-        "name": shown(name(row)),
+        "name": exact(row.lock.resource().as_bytes()),
         "state": state,
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
         "waiters": row.seen.waiters.len(),
-        "longest_wait_millis": (!row.seen.waiters.is_empty()).then(|| millis(row.longest)),
+        "longest_wait_millis": longest(row).map(millis),
     })
 }

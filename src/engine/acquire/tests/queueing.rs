@@ -179,6 +179,19 @@ fn the_place_is_what_the_nodes_said_last() {
 }
 
 #[test]
+fn a_place_in_the_queue_of_nodes_in_quarantine_does_not_mean_that_others_hold_the_lock() {
+    let quarantine = Duration::from_secs(40);
+    for (votes, is_contended) in [("fff--", false), ("nnn--", true)] {
+        let mut script = Script::new(waiting(until(1_020)));
+        script.attempt(1_000, draw(1));
+        script.answer(1_005, Ballot { quarantine, ..ballot(votes) }).request();
+        script.answer(1_020, Ballot { quarantine, ..placed(0) }).undo();
+        let outcome = script.done();
+        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes}: {outcome:?}");
+    }
+}
+
+#[test]
 fn a_try_in_quarantine_joins_and_takes_its_turn_after_it() {
     let quarantined = Ballot { quarantine: Duration::from_secs(40), ..ballot("fff--") };
     let mut script = Script::new(waiting(Wait::Forever));
