@@ -96,9 +96,8 @@ impl LockClient {
     ///
     /// Every lock that is held by the same holder from the call to the end of the iteration is
     /// listed, once, unless a node restarts meanwhile. One that is acquired or released meanwhile
-    /// may be missing. A name is listed if
-    /// any node has a key for it which looks like a lock: a string with a ttl, such as another
-    /// program may have set, or what a failed attempt has left.
+    /// may be missing. A name is listed if any node has a key for it which looks like a lock: a
+    /// string with a ttl, such as another program may have set, or what a failed attempt has left.
     /// [`inspect`](Self::inspect) tells what a majority has.
     ///
     /// # Errors
