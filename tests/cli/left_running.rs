@@ -38,9 +38,9 @@ fn kill(pid: Pid) {
 #[test]
 fn the_lock_is_kept_until_they_have_ended() {
     let servers = Servers::start(3);
-    let (mut running, left) = leave(&servers, &["--ttl", "2s"], &format!("{LEFT} exit 7"));
+    let (mut running, left) = leave(&servers, &["--ttl", "5s"], &format!("{LEFT} exit 7"));
     // Longer than the ttl.
-    std::thread::sleep(Duration::from_millis(3_500));
+    std::thread::sleep(Duration::from_millis(6_500));
     assert!(running.0.try_wait().expect("a child can be asked").is_none());
     assert_eq!(end(&mut redlatch(&servers, &["run", "name", "-n", "--", "true"])).code, 1);
     kill(left);
