@@ -34,6 +34,7 @@ mod keep_loss;
 mod late;
 mod leave;
 mod listing;
+mod listing_odd_servers;
 mod lock;
 mod more_nodes;
 mod node_events;

@@ -7,20 +7,17 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::error::ResourceError;
 use redlatch::{InspectError, LockClient, LockGuard, Locks};
 use support::eventually;
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, can_be_acquired, connected, report_texts, take,
-    with_long_timeout, without_restart_guard,
+    LIMIT, LONG, all_nodes_client, connected, take, with_long_timeout, without_restart_guard,
 };
-use support::peer::Peer;
 use support::proxy::{Mode, proxied};
 use support::servers::Servers;
 
 /// The names that are listed, sorted. Panics if one is listed twice.
 #[track_caller]
-fn names(locks: Locks<'_>) -> Vec<Vec<u8>> {
+pub(crate) fn names(locks: Locks<'_>) -> Vec<Vec<u8>> {
     let mut names = BTreeSet::new();
     for lock in locks {
         let lock = lock.unwrap_or_else(|error| panic!("a majority answers: {error}"));
@@ -30,14 +27,9 @@ fn names(locks: Locks<'_>) -> Vec<Vec<u8>> {
     names.into_iter().collect()
 }
 
-#[track_caller]
-fn error(client: &LockClient, pattern: &str) -> InspectError {
-    let last = client.locks(pattern).last().expect("an item");
-    last.expect_err("no majority can be read")
-}
-
 #[test]
 fn locks_of_all_kinds_are_listed_once_and_nothing_else() {
+    support::needs!(Shares);
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     assert_eq!(names(client.locks("*")), [b""; 0]);
@@ -157,86 +149,6 @@ fn take_when_quick(client: &LockClient, number: usize) -> LockGuard {
     };
     assert!(eventually(LIMIT, try_once));
     taken.expect("it was taken")
-}
-
-#[test]
-fn a_pattern_that_no_name_can_match_is_an_error_and_so_is_a_missing_right() {
-    let servers = Servers::start(3);
-    let client = all_nodes_client(servers.urls());
-    assert_eq!(error(&client, ""), InspectError::Resource(ResourceError::Empty));
-    let long = "x".repeat(70_000);
-    let InspectError::Resource(ResourceError::TooLong { .. }) = error(&client, &long) else {
-        panic!("no key is so long")
-    };
-    let lock = take(&client, "held", LONG);
-    for right in ["scan", "strlen"] {
-        for server in servers.iter() {
-            server.command(&["ACL", "SETUSER", "default", "+@all", &format!("-{right}")]);
-        }
-        let InspectError::NoQuorum(error) = error(&client, "*") else { panic!("no {right}") };
-        let texts = report_texts(&error);
-        assert!(texts.iter().all(|text| text.contains("can't run this command")), "{texts:?}");
-        assert!(can_be_acquired(&client, "job"), "locks do not need that right");
-    }
-    drop(lock);
-}
-
-/// A node that answers each step of a listing with this cursor and these names.
-fn endless(page: impl Fn(u64) -> (u64, Vec<String>) + Send + Sync + 'static) -> Peer {
-    Peer::start(move |conversation| {
-        let mut number = 0;
-        while let Some(command) = conversation.read_command() {
-            let verb = command[0].to_ascii_uppercase();
-            let reply = match &verb[..] {
-                b"INFO" => "$0\r\n\r\n".to_owned(),
-                b"EVAL" | b"EVALSHA" => {
-                    number += 1;
-                    let (cursor, names) = page(number);
-                    let proof = String::from_utf8_lossy(command.last().expect("a proof"));
-                    let digits = cursor.to_string();
-                    let mut reply = format!("*3\r\n:{proof}\r\n${}\r\n{digits}\r\n", digits.len());
-                    reply += &format!("*1\r\n*{}\r\n", names.len());
-                    for name in names {
-                        reply += &format!("${}\r\n{name}\r\n", name.len());
-                    }
-                    reply
-                }
-                _ => "-ERR unknown command\r\n".to_owned(),
-            };
-            if !conversation.send(reply.as_bytes()) {
-                return;
-            }
-        }
-    })
-}
-
-#[test]
-fn a_listing_ends_although_a_node_begins_it_again_and_again() {
-    let circles: [fn(u64) -> u64; 3] = [|_| 7, |step| 1 + step % 2, |step| step.min(1_000) % 3 + 1];
-    for cursor in circles {
-        let peer = endless(move |step| (cursor(step), vec!["job".to_owned()]));
-        let client = without_restart_guard(vec![peer.url()]).build().unwrap();
-        let mut locks = client.locks("*");
-        assert!(locks.next().unwrap().unwrap().resource() == "job");
-        let Some(Err(InspectError::NoQuorum(error))) = locks.next() else { panic!("it ends") };
-        let texts = report_texts(&error);
-        assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
-        assert!(locks.next().is_none());
-    }
-}
-
-#[test]
-fn what_a_node_lists_without_end_is_not_all_remembered() {
-    let name = |number: u64| format!("{number:03}{}", "x".repeat(60_000));
-    let long = move |step: u64| (step, (0..3).map(|it| name(step * 3 + it)).collect());
-    let peer = endless(long);
-    let client = without_restart_guard(vec![peer.url()]).build().unwrap();
-    let mut count = 0;
-    let error = client.locks("*").inspect(|_| count += 1).find_map(Result::err);
-    let Some(InspectError::NoQuorum(error)) = error else { panic!("{error:?}") };
-    let texts = report_texts(&error);
-    assert!(texts[0].contains("its list of keys has no end"), "{texts:?}");
-    assert!((1_000..10_000).contains(&count), "{count} names of 60 kB");
 }
 
 /// Locks that are held all the time, while other keys come and go and the servers' tables grow and

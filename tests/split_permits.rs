@@ -65,7 +65,7 @@ fn a_permit_that_is_given_back_is_free_on_nodes_that_gave_its_number_to_another_
     await_keys(&servers, &[]);
 }
 
-/// Runs a script for the lock `k`, with the number 1. Was the answer yes?
+/// The answer of a script about the lock `k`, which gets the number 1.
 fn run(server: &Server, script: Script, keys: &[&str], words: &[&str]) -> Value {
     let count = keys.len().to_string();
     let words = [&["EVAL", script.source, &count], keys, words, &["1"]].concat();
@@ -81,7 +81,7 @@ fn members(server: &Server) -> String {
     members.iter().map(|it| it.text().to_owned()).collect::<Vec<_>>().join(" ")
 }
 
-/// A share for a client that does not wait. Returns its number.
+/// Takes a share: in the turn of a waiter, if one is named. Returns its number.
 fn share(server: &Server, value: &str, permits: &str, waiter: &str, life: &str) -> Option<i64> {
     let words = [value, life, permits, "0", waiter, "1500", "0", "0"];
     match run(server, SHARE, &["k"], &words) {

@@ -6,7 +6,7 @@ use crate::config::KEY_MAX;
 use crate::engine::{Action, Node, Request, quorum};
 use crate::error::{InspectError, NoQuorum, ResourceError};
 use crate::name::Name;
-use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, Phase, RoundResult};
+use crate::node::{KeyPage, NodeAnswer, NodeError, NodeReport, RoundResult};
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
@@ -90,15 +90,16 @@ impl LockClient {
     /// ```
     ///
     /// It is for operators and their tools, not for programs that lock. It reads the keys of one
-    /// node after another with `SCAN`, about 500 in each step. A step takes a server less than a
-    /// millisecond, and a round trip; so it takes about a second per million keys of all nodes on a
-    /// fast network. It remembers all names that it has returned.
+    /// node after another with `SCAN`, about 500 in each step. A step takes a server about a
+    /// millisecond at most (1.1 ms, if all 500 are locks, with redis-server 7.0 on a busy machine),
+    /// and a round trip; a million other keys took about a second. It remembers all names that it
+    /// has returned.
     ///
     /// Every lock that is held by the same holder from the call to the end of the iteration is
-    /// listed, once, unless a node restarts meanwhile. One that is acquired or released meanwhile
-    /// may be missing. A name is listed if any node has a key for it which looks like a lock: a
-    /// string with a ttl, such as another program may have set, or what a failed attempt has left.
-    /// [`inspect`](Self::inspect) tells what a majority has.
+    /// listed, once, unless a node loses its key or restarts meanwhile. One that is acquired or
+    /// released meanwhile may be missing. A name is listed if any node has a key for it which looks
+    /// like a lock: a string with a ttl, such as another program may have set, or what a failed
+    /// attempt has left. [`inspect`](Self::inspect) tells what a majority has.
     ///
     /// # Errors
     ///
@@ -106,9 +107,9 @@ impl LockClient {
     /// nodes than a majority could be read to their end, and the last item is
     /// [`InspectError::NoQuorum`]: some locks may be missing. A node that does not answer in time
     /// is asked three times for the same step. One is given up if it goes round in circles, or has
-    /// listed names of 256 MiB (2.5 million short ones), or answers four million steps without an
-    /// end. The user on the nodes needs the right to `SCAN`, and a server older than Redis 2.8 does
-    /// not know it.
+    /// listed names of 256 MiB (2.5 million short ones) that no node before it had, or answers four
+    /// million steps without an end. The user on the nodes needs the right to `SCAN` and `STRLEN`,
+    /// and a server older than Redis 2.8 does not know it.
     pub fn locks(&self, pattern: impl AsRef<[u8]>) -> Locks<'_> {
         Locks {
             client: self,
@@ -281,9 +282,9 @@ impl Progress {
     }
 }
 
-/// Has the node not answered in time, although there is a connection to it?
+/// Has the node not answered in time? It may still connect, or do something else.
 fn is_slow(report: &NodeReport) -> bool {
-    report.answer == NodeAnswer::Failed(NodeError::TimedOut(Phase::Answering))
+    matches!(report.answer, NodeAnswer::Failed(NodeError::TimedOut(_)))
 }
 
 #[cfg(test)]

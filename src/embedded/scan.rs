@@ -49,13 +49,15 @@ fn hash(key: &[u8]) -> u64 {
     key.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// Is it a string with a ttl, no longer than a lock's value, and not a key of a queue or counter?
+/// Is it a string with a ttl, and are it and its key no longer than those of a lock, and is it not
+/// a key of a queue or counter?
 fn may_be_a_lock(call: &mut Call<'_>, key: &[u8]) -> bool {
     const INFIX: &[u8] = b":redlatch:";
+    const KEY_MAX: usize = 64 * 1024;
     let now_ms = call.now_ms;
     let Some(entry) = call.database().find(now_ms, key) else { return false };
     let length = entry.value.as_string().map_or(0, <[u8]>::len);
-    let is_other = key.windows(INFIX.len()).any(|part| part == INFIX);
+    let is_other = key.len() > KEY_MAX || key.windows(INFIX.len()).any(|part| part == INFIX);
     entry.expires_at_ms.is_some() && (1..SHOWN_MAX).contains(&length) && !is_other
 }
 

@@ -246,7 +246,7 @@ impl<W> Rounds<W> {
         let result = match entry.verb() {
             Some(Verb::Ping) => {
                 let mut statuses = self.status(now);
-                self.entries[slot].note_silence(&mut statuses);
+                self.entries[slot].note_late_pings(&mut statuses);
                 RoundResult::Ping(statuses)
             }
             _ => entry.result(&self.sessions),

@@ -1,24 +1,27 @@
 local page = redis.call('SCAN', ARGV[1], 'MATCH', ARGV[2], 'COUNT', ARGV[3])
-local denied
+local failed
 local function ask(verb, key)
   local answer = redis.pcall(verb, key)
-  if type(answer) == 'table' and string.find(answer.err, "can't run this command", 1, true) then
-    denied = answer
+  if type(answer) ~= 'table' then
+    return answer
   end
-  return answer
+  local is_denied_key = string.find(answer.err, 'access') and string.find(answer.err, ' key')
+  if not is_denied_key and not string.find(answer.err, 'wrong kind of value') then
+    failed = answer
+  end
 end
 local keys, bytes = {}, 0
 for _, key in ipairs(page[2]) do
-  local length = not string.find(key, ':redlatch:', 1, true) and ask('STRLEN', key)
-  local is_short = type(length) == 'number' and length > 0 and length < 1024
-  local left = is_short and ask('PTTL', key)
-  if type(left) == 'number' and left >= 0 then
+  local is_other = #key > 65536 or string.find(key, ':redlatch:', 1, true)
+  local length = not is_other and ask('STRLEN', key) or 0
+  local left = length > 0 and length < 1024 and ask('PTTL', key) or -1
+  if left >= 0 then
     keys[#keys + 1] = key
     bytes = bytes + #key
   end
 end
-if denied then
-  return denied
+if failed then
+  return failed
 end
 if #keys > 4096 or bytes > 204800 then
   return {ARGV[4] + 0, ARGV[1], false}

@@ -133,7 +133,7 @@ pub const INSPECT: Script = Script {
 /// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
 /// or null for them, and the same cursor, if they are more than fit in a reply.
 pub const SCAN: Script =
-    Script { source: include_str!("scan.lua"), sha1: "f8ada78d7f6264487318c5e28c4efc799d12faee" };
+    Script { source: include_str!("scan.lua"), sha1: "349bb7c751df0633f516f4db11de2e0fa278c88c" };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
@@ -301,6 +301,19 @@ pub const ALL: [Script; 21] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_scripts_move_a_permit_by_the_largest_number_of_permits() {
+        let number = crate::node::command::PERMITS_MAX.to_string();
+        for (script, words) in [
+            (SHARE, "slot >= N then"),
+            (SHARE, "slot = slot % N"),
+            (RESTORE_SHARED, "slot + N or slot"),
+            (RELEASE_SHARED, "slot % N < permits"),
+        ] {
+            assert!(script.source.contains(&words.replace('N', &number)), "{words}");
+        }
+    }
 
     #[test]
     fn the_digests_are_those_of_the_sources() {

@@ -213,8 +213,9 @@ impl ServerErrorKind {
             return *kind;
         }
         // Before version 7, an error inside a script was wrapped in another: "ERR Error running
-        // script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …".
-        if text.starts_with("ERR Error running script") {
+        // script (call to f_…): @user_script:1: @user_script: 1: -READONLY You can't write …". One
+        // that the script passes on begins with the latter place.
+        if text.starts_with("ERR Error running script") || text.starts_with("@user_script: ") {
             let mut words = text.split(' ').map(|word| word.trim_start_matches('-'));
             if let Some((_, kind)) = words.find_map(named) {
                 return *kind;
@@ -298,6 +299,10 @@ mod tests {
             (
                 "ERR Error running script (call to f_b6f2): @user_script:1: @user_script: 1: \
                  -NOPERM this user has no permissions to run the 'pttl' command",
+                ServerErrorKind::NoPermission,
+            ),
+            (
+                "@user_script: 4: The user executing the script can't run this command or subcommand",
                 ServerErrorKind::NoPermission,
             ),
             (

@@ -11,7 +11,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The most bytes of a file. The certificates of all public authorities are a quarter of a million.
 const SIZE_MAX: usize = 16 << 20;
 
-/// The bytes of a file or, if it ends within five seconds, of a pipe.
+/// The bytes of a file or, if it ends within five seconds, of a pipe. (The limit is for Unix.)
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_within(path, LIMIT)
 }
@@ -25,14 +25,15 @@ pub(super) fn read_within(path: &Path, limit: Duration) -> io::Result<Vec<u8>> {
     use std::io::Read;
 
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let mut file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let open = || rustix::fs::open(path, flags, Mode::empty());
+    let mut file = File::from(rustix::io::retry_on_intr(open)?);
     let deadline = clock::now().after(limit);
     let mut bytes = Vec::new();
     let mut chunk = [0; 8192];
     loop {
         // Before each read, because some systems ignore the flag for what a shell has opened.
         if !is_ready(&file, deadline.since(clock::now()))? {
-            let text = format!("a pipe, and its data had no end within {limit:?}");
+            let text = format!("no end of its data within {limit:?}");
             return Err(io::Error::new(ErrorKind::TimedOut, text));
         }
         match file.read(&mut chunk) {

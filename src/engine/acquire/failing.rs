@@ -62,7 +62,12 @@ impl Acquire {
     pub(super) fn is_cut_short(&self, request: &Request, ballot: &Ballot) -> bool {
         request.deadline == self.end()
             && ballot.tally.answered_by_majority() == Verdict::Pending
-            && matches!(self.failure, Some(Acquired::Contended))
+            && self.is_refused()
+    }
+
+    /// Did the last round that tells say that other clients hold the lock?
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self.failure, Some(Acquired::Contended))
     }
 
     /// Are too many nodes misconfigured for any attempt?

@@ -154,9 +154,8 @@ impl Acquire {
         let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
         let failure = if ballot.same_server {
             Acquired::SameServer
-        } else if is_answered && !ballot.quarantine.is_zero() {
-            // The queue of nodes in quarantine says nothing about who holds the lock.
-            self.failure.clone().unwrap_or(Acquired::Unanswered)
+        } else if is_answered && !ballot.quarantine.is_zero() && !self.is_refused() {
+            Acquired::Unanswered // no node grants now: others need not hold the lock
         } else if is_answered || self.is_cut_short(request, ballot) {
             Acquired::Contended
         } else {

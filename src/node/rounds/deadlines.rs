@@ -74,7 +74,7 @@ fn is_same_token(one: &Request, other: &Request) -> bool {
 
 impl<W> Entry<W> {
     /// Notes which nodes have not answered a ping in time, where nothing worse is known.
-    pub(super) fn note_silence(&self, statuses: &mut [NodeStatus]) {
+    pub(super) fn note_late_pings(&self, statuses: &mut [NodeStatus]) {
         for (status, problem) in statuses.iter_mut().zip(&self.problems) {
             let is_late = matches!(problem, Some(NodeError::TimedOut(_)));
             let problem = problem.clone().filter(|_| is_late);

@@ -230,7 +230,8 @@ impl<W> Entry<W> {
         ballot.permit = self.permit();
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
-        if ballot.same_server || !self.is_plain() {
+        // A waiter in a quarantine may have to say why nobody grants its lock.
+        if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
             ballot.quarantine = self.quarantine();
             reports = self.reports(sessions);
         }
