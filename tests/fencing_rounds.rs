@@ -199,7 +199,8 @@ fn a_waiting_request_retries_until_the_token_is_confirmed() {
     });
     assert!(token(&guard) >= AHEAD + 4, "one for each attempt");
     let agreeing = |server: &&_| counter(server, "name") == Some(token(&guard));
-    assert_eq!(rig.servers.iter().filter(agreeing).count(), 3);
+    // A majority is enough for the client; the third server may be told a little later.
+    assert!(eventually(LIMIT, || rig.servers.iter().filter(agreeing).count() == 3));
     let events = journal.take_lock_events();
     let (last, before) = events.split_last().unwrap();
     let attempts: Vec<_> = before.iter().filter(|event| event.name == "attempt").collect();
