@@ -1,38 +1,41 @@
 //! Processes that the command has left running: the lock is kept for them, as by `flock`.
 
 use std::fs;
-use std::time::Duration;
+use std::io::Read;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use super::loss::with_short_rounds;
-use super::program::{Running, end, redlatch};
+use super::program::{Left, Running, child_of, end, has_ended, redlatch, state_of};
 use super::support::eventually;
 use super::support::locks::{LIMIT, all_nodes_client, holders};
+use super::support::program::in_memory;
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A process without the command's output, which a test reads to its end.
 const LEFT: &str = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!;";
 
+/// Closes all descriptors but three. Not every shell knows numbers of two digits: this is bash's.
+const CLOSE: &str = "for fd in /proc/self/fd/*; do fd=${fd##*/}; \
+                     if [ $fd -gt 2 ]; then eval \"exec $fd>&-\"; fi; done;";
+
 /// Starts a command that prints the number of a process, and leaves it running.
 #[track_caller]
-fn leave(servers: &Servers, more: &[&str], script: &str) -> (Running, Pid) {
+fn leave(servers: &Servers, more: &[&str], script: &str) -> (Running, Left) {
     let arguments = [&["run", "name"], more, &["--", "sh", "-c", script]].concat();
     let mut running = Running::start(&mut with_short_rounds(servers, &arguments));
-    let line = running.next_line();
-    let pid = line.trim().parse().ok().and_then(Pid::from_raw);
-    (running, pid.expect("the number of a process"))
+    let left = Left::parse(&running.next_line());
+    (running, left)
 }
 
-/// Has it ended? It may be left as a zombie, if nobody waits for what was left running.
-fn has_ended(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    let is_zombie = stat.is_ok_and(|stat| stat.contains(") Z "));
-    test_kill_process(pid).is_err() || is_zombie
-}
-
-fn kill(pid: Pid) {
-    kill_process(pid, Signal::KILL).expect("it runs");
+/// Waits until the command has ended, which stays to be waited for. `redlatch` runs on.
+#[track_caller]
+fn await_end_of_command(running: &mut Running) {
+    let command = child_of(Pid::from_child(&running.0));
+    assert!(eventually(LIMIT, || has_ended(command)), "the command does not end");
+    assert!(running.0.try_wait().expect("a child can be asked").is_none());
 }
 
 #[test]
@@ -43,10 +46,31 @@ fn the_lock_is_kept_until_they_have_ended() {
     std::thread::sleep(Duration::from_millis(6_500));
     assert!(running.0.try_wait().expect("a child can be asked").is_none());
     assert_eq!(end(&mut redlatch(&servers, &["run", "name", "-n", "--", "true"])).code, 1);
-    kill(left);
-    let ended = running.end();
-    assert_eq!((ended.code, &*ended.stderr), (7, ""), "as the command did");
+    left.signal(Signal::KILL);
+    assert_eq!(running.end().code, 7, "as the command did");
     await_keys(&servers, &[]);
+}
+
+#[test]
+fn it_is_told_once_after_a_while_what_is_waited_for() {
+    let servers = Servers::start(1);
+    let start = Instant::now();
+    let (mut running, left) = leave(&servers, &[], LEFT);
+    let mut stderr = running.0.stderr.take().expect("it is piped");
+    let mut first = [0; 1];
+    stderr.read_exact(&mut first).expect("a note");
+    assert!(start.elapsed() >= Duration::from_secs(10), "later than what ends soon by itself");
+    std::thread::sleep(Duration::from_secs(2));
+    left.signal(Signal::KILL);
+    assert_eq!(running.end().code, 0);
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).expect("text");
+    let expected = format!(
+        "edlatch: the command has ended; the lock is kept for what it has left running \
+         (process {}); TERM ends that, and --close would release the lock\n",
+        left.0
+    );
+    assert_eq!(rest, expected);
 }
 
 #[test]
@@ -55,23 +79,37 @@ fn close_releases_the_lock_at_the_end_of_the_command() {
     for option in ["-o", "--close"] {
         let (running, left) = leave(&servers, &[option], LEFT);
         assert_eq!(running.end().code, 0);
-        assert!(!has_ended(left));
+        assert!(!left.has_ended());
         await_keys(&servers, &[]);
-        kill(left);
     }
 }
 
 #[test]
 fn what_has_closed_all_descriptors_is_not_waited_for() {
     let servers = Servers::start(3);
-    // Not every shell knows numbers of two digits.
-    let close = "for fd in /proc/self/fd/*; do fd=${fd##*/}; \
-                 if [ $fd -gt 2 ]; then eval \"exec $fd>&-\"; fi; done;";
-    let (running, left) = leave(&servers, &[], &format!("exec bash -c '{close} {LEFT}'"));
+    let (running, left) = leave(&servers, &[], &format!("exec bash -c '{CLOSE} {LEFT}'"));
     assert_eq!(running.end().code, 0);
-    assert!(!has_ended(left));
+    assert!(!left.has_ended());
     await_keys(&servers, &[]);
-    kill(left);
+}
+
+#[test]
+fn the_descriptor_has_a_lower_number_where_high_ones_are_not_allowed() {
+    let servers = Servers::start(1);
+    let mut command = Command::new("sh");
+    let redlatch = env!("CARGO_BIN_EXE_redlatch");
+    // The script has a file of its own with the number 9.
+    let script = format!(
+        "ulimit -n 60; exec {redlatch} --no-restart-guard run name -- sh -c 'exec 9>&1; {LEFT}'"
+    );
+    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
+    let mut running = Running::start(&mut command);
+    let left = Left::parse(&running.next_line());
+    await_end_of_command(&mut running);
+    assert_eq!(holders(&servers, "name"), 1);
+    left.signal(Signal::KILL);
+    assert_eq!(running.end().code, 0);
+    await_keys(&servers, &[]);
 }
 
 #[test]
@@ -80,18 +118,54 @@ fn signals_reach_them_when_the_command_has_ended() {
     // In the command's group, and in a session of its own.
     for script in [LEFT.to_owned(), format!("setsid {LEFT}")] {
         let (mut running, left) = leave(&servers, &[], &script);
-        let has_ended_command = || {
-            let children = fs::read_to_string(format!("/proc/{}/stat", left.as_raw_nonzero()));
-            // Its parent is no shell any more.
-            children.is_ok_and(|stat| stat.contains("(sleep) S 1 "))
-        };
-        assert!(eventually(LIMIT, has_ended_command));
-        assert!(running.0.try_wait().expect("a child can be asked").is_none());
+        await_end_of_command(&mut running);
         running.signal(Signal::TERM);
         assert_eq!(running.end().code, 0, "as the command did");
-        assert!(eventually(LIMIT, || has_ended(left)));
+        assert!(eventually(LIMIT, || left.has_ended()));
         await_keys(&servers, &[]);
     }
+}
+
+#[test]
+fn one_that_ignores_a_signal_keeps_the_lock() {
+    let servers = Servers::start(1);
+    let (mut running, left) = leave(&servers, &[], &format!("trap '' TERM; {LEFT}"));
+    await_end_of_command(&mut running);
+    running.signal(Signal::TERM);
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(running.0.try_wait().expect("a child can be asked").is_none());
+    assert!(!left.has_ended());
+    assert_eq!(holders(&servers, "name"), 1);
+    left.signal(Signal::KILL);
+    assert_eq!(running.end().code, 0);
+}
+
+#[test]
+fn they_stop_and_continue_with_redlatch() {
+    let servers = Servers::start(1);
+    for script in [LEFT.to_owned(), format!("setsid {LEFT}"), format!("trap '' TSTP; {LEFT}")] {
+        let (mut running, left) = leave(&servers, &[], &script);
+        await_end_of_command(&mut running);
+        let redlatch = Pid::from_child(&running.0);
+        running.signal(Signal::TSTP);
+        assert!(eventually(LIMIT, || state_of(redlatch) == Some('T')));
+        assert_eq!(state_of(left.0), Some('T'), "nobody extends the lock: {script}");
+        running.signal(Signal::CONT);
+        assert!(eventually(LIMIT, || state_of(left.0) == Some('S')), "{script}");
+        assert!(state_of(redlatch) != Some('T'));
+        running.signal(Signal::TERM);
+        assert_eq!(running.end().code, 0);
+        assert!(eventually(LIMIT, || left.has_ended()));
+    }
+}
+
+/// Waits until all nodes have the lock, and removes it.
+#[track_caller]
+fn lose(servers: &Servers) {
+    let client = all_nodes_client(servers.urls());
+    assert!(eventually(LIMIT, || holders(servers, "name") == 3));
+    let seen = client.inspect("name").expect("a majority answers");
+    assert_eq!(client.force_release(&seen), Ok(true));
 }
 
 #[test]
@@ -99,12 +173,61 @@ fn they_are_killed_when_the_lock_is_lost() {
     let servers = Servers::start(3);
     for script in [LEFT.to_owned(), format!("setsid {LEFT}"), format!("trap '' TERM; {LEFT}")] {
         let (running, left) = leave(&servers, &["--ttl", "3s", "--grace", "300ms"], &script);
-        let client = all_nodes_client(servers.urls());
-        assert!(eventually(LIMIT, || holders(&servers, "name") == 3));
-        let seen = client.inspect("name").expect("a majority answers");
-        assert_eq!(client.force_release(&seen), Ok(true));
+        lose(&servers);
         let ended = running.end();
         assert_eq!(ended.code, 75, "{}", ended.stderr);
-        assert!(eventually(LIMIT, || has_ended(left)), "{script}");
+        assert!(eventually(LIMIT, || left.has_ended()), "{script}");
     }
+}
+
+#[test]
+fn what_these_have_started_is_killed_as_well() {
+    let servers = Servers::start(3);
+    let folder = in_memory();
+    let file = folder.path().join("script");
+    // It has closed the descriptor, and what has started it has not. Both ignore TERM.
+    let script = format!(
+        "trap '' TERM; (echo $BASHPID; {CLOSE} exec sleep 1000 >/dev/null 2>&1) & \
+         exec >/dev/null 2>&1; wait"
+    );
+    fs::write(&file, script).expect("a folder");
+    let command = format!("setsid bash {} </dev/null & exit 0", file.display());
+    let (running, left) = leave(&servers, &["--ttl", "3s", "--grace", "300ms"], &command);
+    lose(&servers);
+    let ended = running.end();
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert!(eventually(LIMIT, || left.has_ended()));
+}
+
+#[test]
+fn it_runs_in_a_pid_namespace_that_knows_neither_its_group_nor_its_proc() {
+    let unshare = || {
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--fork"]);
+        command
+    };
+    if !unshare().arg("true").status().is_ok_and(|status| status.success()) {
+        eprintln!("not run: no pid namespaces here");
+        return;
+    }
+    let servers = Servers::start(1);
+    let mut command = unshare();
+    let script = format!("{LEFT} exit 7");
+    command.args([env!("CARGO_BIN_EXE_redlatch"), "--no-restart-guard"]);
+    command.args(["run", "name", "--", "sh", "-c", &script]);
+    let mut running = Running::start(command.env("REDLATCH_NODES", servers.urls().join(",")));
+    running.next_line();
+    // What is in the command's group gets signals there as well.
+    let redlatch = child_of(Pid::from_child(&running.0));
+    let command_has_ended = || {
+        let number = redlatch.as_raw_nonzero();
+        let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
+        let children = children.unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+        children.filter_map(Pid::from_raw).any(has_ended)
+    };
+    assert!(eventually(LIMIT, command_has_ended));
+    kill_process(redlatch, Signal::TERM).expect("it runs");
+    assert_eq!(running.end().code, 7);
+    await_keys(&servers, &[]);
 }

@@ -23,8 +23,8 @@ fn two_hundred_at_once_on_one_name_are_served_in_order_and_leave_nothing() {
     let mut all: Vec<Running> = Vec::new();
     for number in 0..COUNT {
         let number = number.to_string();
-        let arguments = ["--node-timeout", "5s", "run", "name", "--", "sh", "-c", &script, &number];
-        all.push(Running::start(&mut redlatch(&servers, &arguments[2..])));
+        let arguments = ["run", "name", "--", "sh", "-c", &script, &number];
+        all.push(Running::start(&mut redlatch(&servers, &arguments)));
         // One after another, so that their order is known.
         let place = all.len();
         let joined = || servers.iter().filter(|server| queued(server, "name") == place).count();

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::servers::Servers;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 /// The command, without nodes and out of reach of files of the user.
 pub(crate) fn bare() -> Command {
@@ -61,6 +61,47 @@ pub(crate) fn child_of(parent: Pid) -> Pid {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     let children = children.expect("it runs");
     Pid::from_raw(children.trim().parse().expect("one number")).expect("not zero")
+}
+
+/// The state of a process, such as `S` for one that sleeps. `None` if it is gone.
+pub(crate) fn state_of(pid: Pid) -> Option<char> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Before it is the name, in brackets.
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+}
+
+/// Has it ended? It may be left as a zombie, if nobody waits for it.
+pub(crate) fn has_ended(pid: Pid) -> bool {
+    test_kill_process(pid).is_err() || state_of(pid) == Some('Z')
+}
+
+/// A process that a command has left running, and that is killed with its test.
+pub(crate) struct Left(pub(crate) Pid);
+
+impl Left {
+    /// From the line with its number.
+    #[track_caller]
+    pub(crate) fn parse(line: &str) -> Self {
+        let pid = line.trim().parse().ok().and_then(Pid::from_raw);
+        Self(pid.expect("the number of a process"))
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        has_ended(self.0)
+    }
+
+    #[track_caller]
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.0, signal).expect("it runs");
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            let _ = kill_process(self.0, Signal::KILL);
+        }
+    }
 }
 
 /// A process that is killed with its test.

@@ -4,12 +4,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Running, child_of, end, redlatch};
+use super::program::{Left, Running, child_of, end, redlatch};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Writes the name of each signal that it gets. It ends by SIGKILL only.
 const LOOP: &str = "for s in INT TERM HUP QUIT USR1 USR2; do trap \"echo $s\" $s; done; \
@@ -130,19 +130,13 @@ fn when_it_is_killed_the_command_dies_and_the_lock_ends_with_its_ttl() {
     let servers = Servers::start(3);
     let arguments = ["run", "name", "--ttl", "8s", "--", "sh", "-c", "echo $$; exec sleep 60"];
     let mut running = Running::start(&mut redlatch(&servers, &arguments));
-    let mut number = String::new();
-    {
-        use std::io::{BufRead, BufReader};
-        let stdout = running.0.stdout.take().expect("it is piped");
-        BufReader::new(stdout).read_line(&mut number).expect("a line");
-    }
-    let child = Pid::from_raw(number.trim().parse().expect("a number")).expect("a process");
-    assert!(test_kill_process(child).is_ok());
+    let child = Left::parse(&running.next_line());
+    assert!(!child.has_ended());
     let start = Instant::now();
     running.0.kill().expect("it is our child");
     running.0.wait().expect("it was killed");
     if cfg!(target_os = "linux") {
-        assert!(eventually(LIMIT, || test_kill_process(child).is_err()), "the command lives on");
+        assert!(eventually(LIMIT, || child.has_ended()), "the command lives on");
         assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
     let ended = end(&mut redlatch(&servers, &["run", "name", "--", "true"]));

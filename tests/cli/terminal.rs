@@ -5,12 +5,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::program::{Running, child_of};
+use super::program::{Left, Running, child_of};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
 use super::support::waiters::{await_keys, await_queued};
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
@@ -79,16 +79,16 @@ fn a_key_that_interrupts_ends_what_the_command_has_left_running() {
     let servers = Servers::start(1);
     let script = "sleep 1000 >/dev/null 2>&1 </dev/null & echo $!; exit 3";
     let mut running = in_terminal(&servers, &format!("run name -- sh -c '{script}'"));
-    let line = running.next_line();
-    let left = line.trim().parse().ok().and_then(Pid::from_raw).expect("a number");
-    running.await_line(
-        "redlatch: the command has ended; the lock is kept for what it has left \
-                        running (--close would release it)\r",
-    );
-    assert!(test_kill_process(left).is_ok());
+    let left = Left::parse(&running.next_line());
+    running.await_line(&format!(
+        "redlatch: the command has ended; the lock is kept for what it has left running (process \
+         {}); ^C ends that, and --close would release the lock\r",
+        left.0
+    ));
+    assert!(!left.has_ended());
     type_in(&mut running, "\x03");
     assert_eq!(running.end().code, 3, "as the command did");
-    assert!(eventually(LIMIT, || test_kill_process(left).is_err()));
+    assert!(eventually(LIMIT, || left.has_ended()));
     await_keys(&servers, &[]);
 }
 
@@ -97,10 +97,9 @@ fn the_end_of_its_terminal_ends_the_command() {
     let servers = Servers::start(1);
     // The kernel tells only the leader of the session, which redlatch is here, as under ssh -t.
     let mut running = in_terminal(&servers, "run name -- sh -c 'echo $$; exec sleep 60'");
-    let number = running.next_line().trim().parse().expect("a number");
-    let child = Pid::from_raw(number).expect("a process");
+    let child = Left::parse(&running.next_line());
     running.0.kill().expect("it is our child");
-    assert!(eventually(LIMIT, || test_kill_process(child).is_err()), "the command runs on");
+    assert!(eventually(LIMIT, || child.has_ended()), "the command runs on");
     await_keys(&servers, &[]);
 }
 

@@ -83,6 +83,7 @@ fn every_command_uses_the_certificates() {
         (&["status"][..], 0, "rediss://127.0.0.1:"),
         (&["inspect", "name"], 0, "name: free"),
         (&["waiters", "name"], 0, "nobody waits"),
+        (&["top"], 0, "0 locks, 0 waiting"),
         (&["release", "name", "--force"], 1, "nothing was released"),
         (&["bench", "--rounds", "5", "--handovers", "2"], 0, "acquire (5 times)"),
     ] {

@@ -91,9 +91,9 @@ pub(crate) fn visible(text: &str) -> String {
 
 /// As [`note`], but waits for no reader: for a program that has something else to do meanwhile. The
 /// pipe may be full, or the terminal may be stopped.
-pub(crate) fn note_aside(text: &'static str) {
+pub(crate) fn note_aside(text: impl FnOnce() -> String + Send + 'static) {
     // Without a thread, the note is what can be missed.
-    let _ = thread::Builder::new().spawn(move || note(text));
+    let _ = thread::Builder::new().spawn(move || note(&text()));
 }
 
 /// Writes text as it is to stderr.

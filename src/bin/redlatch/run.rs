@@ -2,6 +2,7 @@
 
 mod child;
 mod descriptor;
+mod processes;
 mod signals;
 mod supervisor;
 mod waiting_line;

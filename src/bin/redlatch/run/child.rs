@@ -10,24 +10,29 @@
 //! alive any more. A process can ask for that only for itself, so this program starts itself again,
 //! which asks and then becomes the command.
 
-use super::descriptor::Descriptor;
+use super::descriptor::{Descriptor, ReadingEnd};
+use super::processes::{self, Process, with_descendants};
 use crate::exit::{self, Failure};
 use crate::output;
-use rustix::process::{Pid, Signal, getpgid, getpgrp, kill_process, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, waitid};
+use rustix::process::{kill_process, kill_process_group};
+use std::collections::HashSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
+use std::mem;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus};
-use std::thread;
-use std::time::Duration;
 
 /// The first argument of this program when it is to become the command.
 const EXEC: &str = "__exec";
+
+/// How often processes are searched for that others have started meanwhile.
+const ROUNDS_MAX: usize = 10;
 
 pub(crate) struct Child {
     process: std::process::Child,
@@ -35,6 +40,9 @@ pub(crate) struct Child {
     has_own_group: bool,
     /// What it and all that it starts inherit, unless the user does not want that.
     descriptor: Option<Descriptor>,
+    reading_end: Option<ReadingEnd>,
+    /// What the last signal to all has reached, apart from the command and its own group.
+    reached: HashSet<Process>,
 }
 
 impl Child {
@@ -47,7 +55,10 @@ impl Child {
     ) -> Result<Self, Failure> {
         let descriptor = has_descriptor.then(Descriptor::open).transpose();
         let descriptor = descriptor.map_err(|error| Failure::system("no pipe", &error))?;
-        let (descriptor, inherited) = descriptor.unzip();
+        let (descriptor, reading_end, inherited) = match descriptor {
+            Some((descriptor, end, inherited)) => (Some(descriptor), Some(end), Some(inherited)),
+            None => (None, None, None),
+        };
         let mut command = command(words);
         for (name, value) in variables {
             match value {
@@ -62,12 +73,18 @@ impl Child {
         let process = command.spawn().map_err(|error| not_started(&words[0], &error))?;
         drop(inherited);
         let pid = Pid::from_child(&process);
-        Ok(Self { process, pid, has_own_group, descriptor })
+        let reached = HashSet::new();
+        Ok(Self { process, pid, has_own_group, descriptor, reading_end, reached })
     }
 
-    /// Closes when no process has it. `None` if the command does not inherit one.
+    /// `None` if the command does not inherit one.
     pub(crate) fn descriptor(&self) -> Option<&Descriptor> {
         self.descriptor.as_ref()
+    }
+
+    /// Comes to its end when no process has the descriptor: to wait with, once.
+    pub(crate) fn take_reading_end(&mut self) -> Option<ReadingEnd> {
+        self.reading_end.take()
     }
 
     pub(crate) fn pid(&self) -> Pid {
@@ -85,7 +102,7 @@ impl Child {
         tty.is_some_and(|tty| rustix::termios::tcsetpgrp(tty, self.pid).is_ok())
     }
 
-    /// Passes a signal on. It fails only if the process has ended.
+    /// Passes a signal on. It fails if the process has ended, or is another user's.
     pub(crate) fn signal(&self, signal: Signal) {
         if self.has_own_group {
             let _ = kill_process_group(self.pid, signal);
@@ -94,35 +111,70 @@ impl Child {
         }
     }
 
-    /// Has the command, and what it has started, get this signal: each process once.
-    pub(crate) fn signal_all(&self, signal: Signal) {
+    /// Has the command, and what it has started, get these signals: each process once.
+    ///
+    /// If one of them is a `redlatch run` as well, it passes the signals on: its command, which is
+    /// found here too, may get them twice.
+    pub(crate) fn signal_all(&mut self, signals: &[Signal]) {
+        self.reach(signals, HashSet::new(), 1);
+    }
+
+    /// Stops the command and what it has started, also what that starts meanwhile.
+    pub(crate) fn stop_all(&mut self) {
+        self.reach(&[Signal::STOP], HashSet::new(), ROUNDS_MAX);
+    }
+
+    /// Continues what was stopped, even if it is not found again.
+    pub(crate) fn continue_all(&mut self) {
+        let known = mem::take(&mut self.reached);
+        self.reach(&[Signal::CONT], known, 1);
+    }
+
+    /// Kills the command and what it has started, also what that starts meanwhile.
+    pub(crate) fn kill_all(&mut self) {
+        let known = mem::take(&mut self.reached);
+        self.reach(&[Signal::KILL], known, ROUNDS_MAX);
+    }
+
+    /// Signals the command, then the known processes, and then all others that are found, which
+    /// takes time: again, up to so many times, until no new one is found.
+    fn reach(&mut self, signals: &[Signal], known: HashSet<Process>, rounds_max: usize) {
         // Before the command may end: its children then have another parent.
-        let mut others = if self.has_own_group { Vec::new() } else { descendants(self.pid) };
-        // Before the others, which take time to be found.
-        self.signal(signal);
-        others.extend(self.descriptor.iter().flat_map(Descriptor::holders));
-        others.sort_unstable_by_key(|pid| pid.as_raw_nonzero());
-        others.dedup();
-        let is_other = |pid: &Pid| {
-            let is_in_group = self.has_own_group && getpgid(Some(*pid)) == Ok(self.pid);
-            *pid != self.pid && !is_in_group
-        };
-        for pid in others.into_iter().filter(is_other) {
-            let _ = kill_process(pid, signal);
+        let below = with_descendants(Process::of(self.pid));
+        signals.iter().for_each(|signal| self.signal(*signal));
+        self.reached.clear();
+        self.signal_each(known.into_iter().chain(below), signals);
+        for _ in 0..rounds_max {
+            let holders = self.descriptor.iter().flat_map(Descriptor::holders);
+            // All of them before any ends, for the same reason.
+            if !self.signal_each(with_descendants(holders), signals) {
+                return;
+            }
         }
     }
 
-    /// Kills the command, and what it has started, also what that starts meanwhile.
-    pub(crate) fn kill_all(&self) {
-        const TIMES: usize = 10;
-        for _ in 0..TIMES {
-            self.signal_all(Signal::KILL);
-            let is_held = |descriptor: &Descriptor| !descriptor.holders().is_empty();
-            if !self.descriptor.as_ref().is_some_and(is_held) {
-                return;
+    /// Signals those that were not reached yet. Was there any?
+    fn signal_each(
+        &mut self,
+        processes: impl IntoIterator<Item = Process>,
+        signals: &[Signal],
+    ) -> bool {
+        let mut is_any_new = false;
+        for process in processes {
+            let is_itself = [self.pid, getpid()].contains(&process.pid());
+            let is_reached = self.has_own_group && process.is_in_group(self.pid);
+            if !is_itself && !is_reached && self.reached.insert(process) {
+                process.signal(signals);
+                is_any_new = true;
             }
-            thread::sleep(Duration::from_millis(1));
         }
+        is_any_new
+    }
+
+    /// Has it ended? It stays to be waited for.
+    pub(crate) fn has_ended(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        !matches!(waitid(WaitId::Pid(self.pid), options), Ok(None))
     }
 
     /// Its exit code, once it has ended.
@@ -221,24 +273,5 @@ pub(crate) fn check(program: &OsStr) -> Result<(), Failure> {
 pub(crate) fn is_in_foreground() -> bool {
     let foreground =
         File::open("/dev/tty").ok().and_then(|tty| rustix::termios::tcgetpgrp(tty).ok());
-    foreground == Some(getpgrp())
-}
-
-/// The processes that a process has started, and those that these have, as far as the system tells.
-fn descendants(pid: Pid) -> Vec<Pid> {
-    let mut found = Vec::new();
-    let mut open = vec![pid];
-    while let Some(pid) = open.pop() {
-        let Ok(tasks) = fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
-            continue;
-        };
-        for task in tasks.flatten() {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-            let children: Vec<Pid> = children.filter_map(Pid::from_raw).collect();
-            open.extend(&children);
-            found.extend(children);
-        }
-    }
-    found
+    foreground.is_some_and(processes::is_own_group)
 }

@@ -4,9 +4,9 @@
 //! It is the writing end of a pipe. The reading end is here, and comes to its end when no process
 //! has the other.
 
+use super::processes::{self, Process};
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-use rustix::process::{Pid, getpid};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -14,52 +14,52 @@ use std::os::unix::fs::MetadataExt;
 /// Scripts use the numbers up to nine, and shells some above for themselves.
 const NUMBER_MIN: i32 = 100;
 
+/// Where no number may be so high.
+const NUMBER_LOW: i32 = 10;
+
+/// Which pipe it is, as the system names it.
+#[derive(Clone)]
 pub(crate) struct Descriptor {
-    reader: File,
+    pipe: String,
+}
+
+/// The reading end.
+pub(crate) struct ReadingEnd {
+    file: File,
 }
 
 impl Descriptor {
-    /// The descriptor, and the end for the command: to be closed once that has started.
-    pub(crate) fn open() -> io::Result<(Self, OwnedFd)> {
+    /// The descriptor, its reading end, and the end for the command: to be closed once that has
+    /// started.
+    pub(crate) fn open() -> io::Result<(Self, ReadingEnd, OwnedFd)> {
         let (reader, writer) = rustix::pipe::pipe()?;
         fcntl_setfd(&reader, FdFlags::CLOEXEC)?;
-        // Where so high a number is not allowed, a lower one must do.
-        let writer = fcntl_dupfd_cloexec(&writer, NUMBER_MIN).unwrap_or(writer);
+        let moved = fcntl_dupfd_cloexec(&writer, NUMBER_MIN);
+        let moved = moved.or_else(|_| fcntl_dupfd_cloexec(&writer, NUMBER_LOW));
+        let writer = moved.unwrap_or(writer);
         fcntl_setfd(&writer, FdFlags::empty())?;
-        Ok((Self { reader: File::from(reader) }, writer))
+        let file = File::from(reader);
+        let pipe = format!("pipe:[{}]", file.metadata()?.ino());
+        Ok((Self { pipe }, ReadingEnd { file }, writer))
     }
 
-    /// Another handle, to wait with.
-    pub(crate) fn try_clone(&self) -> io::Result<Self> {
-        Ok(Self { reader: self.reader.try_clone()? })
+    /// The processes that have it, as far as the system tells.
+    pub(crate) fn holders(&self) -> Vec<Process> {
+        processes::with_descriptor(self.pipe.as_ref())
     }
+}
 
-    /// Waits until no process has it any more.
+impl ReadingEnd {
+    /// Waits until no process has the descriptor any more.
     pub(crate) fn wait(mut self) {
         // Bytes that somebody has written mean nothing.
         let mut bytes = [0; 64];
         loop {
-            match self.reader.read(&mut bytes) {
+            match self.file.read(&mut bytes) {
                 Ok(0) => return,
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return,
                 _ => {}
             }
         }
-    }
-
-    /// The processes that have it, as far as the system tells.
-    pub(crate) fn holders(&self) -> Vec<Pid> {
-        let Ok(pipe) = self.reader.metadata() else { return Vec::new() };
-        let pipe = format!("pipe:[{}]", pipe.ino());
-        let has_it = |pid: &Pid| {
-            let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
-            let mut open = open.into_iter().flatten().flatten();
-            open.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == &*pipe))
-        };
-        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
-        let number = |name: std::ffi::OsString| name.to_str()?.parse().ok();
-        let pids = processes.filter_map(|entry| number(entry.file_name()));
-        let pids = pids.filter_map(Pid::from_raw).filter(|pid| *pid != getpid());
-        pids.filter(has_it).collect()
     }
 }

@@ -2,8 +2,6 @@
 
 use crate::exit::Failure;
 use redlatch::CancelHandle;
-#[cfg(target_os = "linux")]
-use rustix::process::getsid;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{
     SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
@@ -139,7 +137,7 @@ type Source = SignalsInfo<WithOrigin>;
 fn read(origin: &signal_hook::low_level::siginfo::Origin) -> (i32, bool) {
     let is_of_kernel = origin.cause == signal_hook::low_level::siginfo::Cause::Kernel;
     // When the terminal is gone, as under `ssh -t`, the kernel tells only the session's leader.
-    let is_for_us_only = origin.signal == SIGHUP && getsid(None) == Ok(getpid());
+    let is_for_us_only = origin.signal == SIGHUP && super::processes::may_lead_session();
     (origin.signal, is_of_kernel && !is_for_us_only)
 }
 

@@ -9,7 +9,8 @@
 //! lock until then.
 
 use super::child::Child;
-use super::descriptor::Descriptor;
+use super::descriptor::ReadingEnd;
+use super::processes::Process;
 use super::signals::{CaughtSignal, Happening, Signals, named, stop_itself};
 use crate::exit::Failure;
 use crate::output;
@@ -30,6 +31,13 @@ const SETTLE: Duration = Duration::from_millis(10);
 /// the machine is suspended, and the validity does.
 const LOOK: Duration = Duration::from_secs(1);
 
+/// How long after the end of the command the user is told what it has left running, on a terminal
+/// and elsewhere: there it would be noise about what ends by itself soon.
+const TELL_AT_TERMINAL: Duration = Duration::from_millis(400);
+const TELL: Duration = Duration::from_secs(10);
+
+const LOSING: &str = "the lock is being lost: stopping the command";
+
 pub(crate) struct Supervisor<'a> {
     guard: &'a LockGuard,
     child: Child,
@@ -39,7 +47,8 @@ pub(crate) struct Supervisor<'a> {
     /// When the command, which was asked to end, is killed.
     kill_at: Option<Instant>,
     is_killed: bool,
-    has_ended: bool,
+    /// When the command had ended.
+    ended_at: Option<Instant>,
     is_closed: bool,
     /// Has the user been told that the command has left something running?
     is_told: bool,
@@ -57,7 +66,7 @@ impl<'a> Supervisor<'a> {
             least,
             kill_at: None,
             is_killed: false,
-            has_ended: false,
+            ended_at: None,
             is_closed: false,
             is_told: false,
             uses_terminal: false,
@@ -67,24 +76,28 @@ impl<'a> Supervisor<'a> {
     /// Returns the command's exit code when it and what it has left running have ended, and whether
     /// they were stopped because the lock was lost.
     pub(crate) fn run(mut self, signals: &Signals) -> Result<(u8, bool), Failure> {
-        let descriptor = self.child.descriptor().map(Descriptor::try_clone).transpose();
-        let descriptor = descriptor.map_err(|error| Failure::system("no descriptor", &error))?;
-        report_end(self.child.pid(), descriptor, signals.sender())?;
+        let reading_end = self.child.take_reading_end();
+        if let Err(failure) = report_end(self.child.pid(), reading_end, signals.sender()) {
+            // The failure releases the lock, and nothing may run on without it.
+            self.child.kill_all();
+            let _ = self.child.code();
+            return Err(failure);
+        }
         let sender = signals.sender();
         // Without a notifier the validity is still looked at.
         let _ = self.guard.on_lost(move |_| drop(sender.send(Happening::Lost)));
         loop {
-            let pause = self.look();
+            let pause = self.look().min(self.tell());
             match signals.inbox().recv_timeout(pause) {
                 Ok(Happening::Signal(signal)) => self.pass_on(signal),
-                Ok(Happening::Ended) => self.has_ended = true,
+                Ok(Happening::Ended) => self.ended_at = Some(Instant::now()),
                 Ok(Happening::Closed) => self.is_closed = true,
                 Ok(Happening::Stopped(signal)) => self.stopped(signal),
-                Ok(Happening::Lost) => {}
-                Err(_) => self.tell(),
+                // It is time to look again.
+                Ok(Happening::Lost) | Err(_) => {}
             }
-            // What was killed and does not end belongs to another user.
-            if self.has_ended && (self.is_closed || self.is_killed) {
+            // What was killed and does not end belongs to another user, or waits for a device.
+            if self.ended_at.is_some() && (self.is_closed || self.is_killed) {
                 return Ok((self.child.code()?, self.kill_at.is_some()));
             }
         }
@@ -101,9 +114,9 @@ impl<'a> Supervisor<'a> {
                 let grace = if left.is_zero() { self.grace } else { self.grace.min(before_end) };
                 self.kill_at = Some(now + grace);
                 if !grace.is_zero() {
-                    self.child.signal_all(Signal::TERM);
-                    self.child.signal_all(Signal::CONT); // a stopped process handles no SIGTERM
-                    output::note_aside("the lock is being lost: stopping the command");
+                    // A stopped process handles no SIGTERM.
+                    self.child.signal_all(&[Signal::TERM, Signal::CONT]);
+                    output::note_aside(|| LOSING.to_owned());
                 }
             }
             Some(_) => {}
@@ -116,21 +129,29 @@ impl<'a> Supervisor<'a> {
         if self.is_killed { LOOK } else { kill_at.saturating_duration_since(now).min(LOOK) }
     }
 
-    /// Tells a user at a terminal what this program waits for after the end of the command.
-    fn tell(&mut self) {
-        if self.has_ended && !self.is_told && output::stderr_is_terminal() {
-            let text = "the command has ended; the lock is kept for what it has left running \
-                        (--close would release it)";
-            output::note_aside(text);
-        }
-        self.is_told = self.has_ended;
+    /// Tells the user once what this program waits for after the end of the command. Returns when
+    /// to ask again.
+    fn tell(&mut self) -> Duration {
+        let is_terminal = output::stderr_is_terminal();
+        let pause = if is_terminal { TELL_AT_TERMINAL } else { TELL };
+        let Some(ended_at) = self.ended_at.filter(|_| !self.is_told) else { return LOOK };
+        let left = pause.saturating_sub(ended_at.elapsed());
+        // Without a descriptor nothing is waited for, and this program is about to end.
+        let Some(descriptor) = self.child.descriptor().filter(|_| left.is_zero()) else {
+            return left.max(Duration::from_millis(1));
+        };
+        let descriptor = descriptor.clone();
+        output::note_aside(move || left_text(&descriptor.holders(), is_terminal));
+        self.is_told = true;
+        LOOK
     }
 
-    fn pass_on(&self, signal: CaughtSignal) {
+    fn pass_on(&mut self, signal: CaughtSignal) {
         let Some(name) = named(signal.number) else { return };
         let is_shared = !self.child.has_own_group();
         let has_reached = is_shared && signal.has_reached_child;
-        if self.has_ended {
+        // It may have ended without that having been reported yet: then it handles no signal.
+        if self.child.has_ended() {
             return self.pass_to_rest(name, has_reached);
         }
         if has_reached {
@@ -144,14 +165,18 @@ impl<'a> Supervisor<'a> {
 
     /// Passes a signal on to what the command has left running. Shells have processes in the
     /// background ignore INT and QUIT: these get TERM instead.
-    fn pass_to_rest(&self, name: Signal, has_reached: bool) {
+    fn pass_to_rest(&mut self, name: Signal, has_reached: bool) {
         match name {
-            Signal::INT | Signal::QUIT => self.child.signal_all(Signal::TERM),
+            Signal::TSTP => {
+                // Nobody extends the lock from now on. The processes may ignore TSTP, and the
+                // kernel keeps it from those whose session no shell controls any more.
+                self.child.stop_all();
+                stop_itself();
+            }
+            Signal::CONT => self.child.continue_all(),
+            Signal::INT | Signal::QUIT => self.child.signal_all(&[Signal::TERM]),
             _ if has_reached => {}
-            _ => self.child.signal_all(name),
-        }
-        if name == Signal::TSTP {
-            stop_itself();
+            _ => self.child.signal_all(&[name]),
         }
     }
 
@@ -177,7 +202,7 @@ impl<'a> Supervisor<'a> {
 /// Then reports when no process has its descriptor any more.
 fn report_end(
     pid: Pid,
-    descriptor: Option<Descriptor>,
+    reading_end: Option<ReadingEnd>,
     sender: Sender<Happening>,
 ) -> Result<(), Failure> {
     let wait = move || {
@@ -197,11 +222,32 @@ fn report_end(
             }
         }
         let _ = sender.send(Happening::Ended);
-        descriptor.into_iter().for_each(Descriptor::wait);
+        reading_end.into_iter().for_each(ReadingEnd::wait);
         let _ = sender.send(Happening::Closed);
     };
     let thread = thread::Builder::new().spawn(wait);
     thread.map(drop).map_err(|error| Failure::system("no thread to wait for the command", &error))
+}
+
+/// What this program waits for, and what to do about it.
+fn left_text(left: &[Process], is_terminal: bool) -> String {
+    const SHOWN: usize = 5;
+    let numbers = left.iter().take(SHOWN).map(|process| process.pid().to_string());
+    let mut numbers: Vec<String> = numbers.collect();
+    if left.len() > SHOWN {
+        numbers.push(format!("{} more", left.len() - SHOWN));
+    }
+    let which = match left.len() {
+        // Those of other users cannot be found.
+        0 => String::new(),
+        1 => format!(" (process {})", numbers[0]),
+        _ => format!(" (processes {})", numbers.join(", ")),
+    };
+    let end = if is_terminal { "^C" } else { "TERM" };
+    format!(
+        "the command has ended; the lock is kept for what it has left running{which}; {end} ends \
+         that, and --close would release the lock"
+    )
 }
 
 pub(crate) fn lost_text(was_stopped: bool) -> &'static str {

@@ -1,0 +1,199 @@
+//! Other processes, as `/proc` shows them on Linux. Elsewhere none is found.
+//!
+//! A process is known by its number and the time of its start: when a signal is sent, its number
+//! alone may be that of a stranger.
+
+use rustix::process::{Pid, Signal, getpid, kill_process};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fmt::Display;
+use std::fs;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Process {
+    pid: Pid,
+    /// In ticks since the start of the system.
+    start: u64,
+}
+
+impl Process {
+    /// The process with this number, if there is one.
+    pub(crate) fn of(pid: Pid) -> Option<Self> {
+        let stat = read_stat(&pid.as_raw_nonzero()).filter(|_| has_own_proc())?;
+        Some(Self { pid, start: stat.start })
+    }
+
+    pub(crate) fn pid(self) -> Pid {
+        self.pid
+    }
+
+    /// Is it in the process group with this number?
+    pub(crate) fn is_in_group(self, group: Pid) -> bool {
+        self.stat().is_some_and(|stat| stat.group == group.as_raw_nonzero().get())
+    }
+
+    /// Sends it these signals. If it has ended, nobody gets them.
+    pub(crate) fn signal(self, signals: &[Signal]) {
+        let handle = Handle::open(self.pid);
+        // The handle stays that of the process whose start this is.
+        if self.stat().is_some() {
+            signals.iter().for_each(|signal| handle.send(*signal));
+        }
+    }
+
+    /// `None` if it has ended.
+    fn stat(self) -> Option<Stat> {
+        read_stat(&self.pid.as_raw_nonzero()).filter(|stat| stat.start == self.start)
+    }
+
+    fn children(self) -> Vec<Self> {
+        let parent = self.pid.as_raw_nonzero();
+        let mut found = Vec::new();
+        for task in fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten() {
+            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
+            for pid in children.filter_map(Pid::from_raw) {
+                let stat = read_stat(&pid.as_raw_nonzero());
+                let stat = stat.filter(|stat| stat.parent == parent.get());
+                found.extend(stat.map(|stat| Self { pid, start: stat.start }));
+            }
+        }
+        // Otherwise they are those of a stranger.
+        if self.stat().is_some() { found } else { Vec::new() }
+    }
+}
+
+/// The other processes that have this file among their descriptors.
+pub(crate) fn with_descriptor(file: &OsStr) -> Vec<Process> {
+    if !has_own_proc() {
+        return Vec::new();
+    }
+    let has_it = |pid: Pid| {
+        let open = fs::read_dir(format!("/proc/{}/fd", pid.as_raw_nonzero()));
+        let mut open = open.into_iter().flatten().flatten();
+        open.any(|entry| fs::read_link(entry.path()).is_ok_and(|to| to.as_os_str() == file))
+    };
+    let number = |name: OsString| name.to_str()?.parse().ok();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = processes.filter_map(|entry| number(entry.file_name())).filter_map(Pid::from_raw);
+    let pids = pids.filter(|pid| *pid != getpid() && has_it(*pid));
+    // The process that has it must be the one whose start is known.
+    pids.filter_map(Process::of).filter(|process| has_it(process.pid)).collect()
+}
+
+/// These processes, what they have started, and so on: each once.
+pub(crate) fn with_descendants(processes: impl IntoIterator<Item = Process>) -> Vec<Process> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    let mut open: Vec<Process> = processes.into_iter().collect();
+    while let Some(process) = open.pop() {
+        if seen.insert(process) {
+            found.push(process);
+            open.extend(process.children());
+        }
+    }
+    found
+}
+
+/// Is this the process group of this process? It has no number if its leader is in another pid
+/// namespace: rustix cannot return that.
+pub(crate) fn is_own_group(group: Pid) -> bool {
+    if cfg!(not(target_os = "linux")) {
+        return group == rustix::process::getpgrp();
+    }
+    let own = || read_stat(&"self").filter(|_| has_own_proc()).map(|stat| stat.group);
+    group == getpid() || own() == Some(group.as_raw_nonzero().get())
+}
+
+/// Does this process lead its session, as far as the system tells?
+#[cfg(target_os = "linux")]
+pub(crate) fn may_lead_session() -> bool {
+    read_stat(&"self").is_none_or(|stat| stat.session == stat.pid)
+}
+
+/// In a pid namespace, `/proc` may be that of another one: its numbers mean strangers here.
+fn has_own_proc() -> bool {
+    let own = getpid().as_raw_nonzero().to_string();
+    fs::read_link("/proc/self").is_ok_and(|to| to.as_os_str() == OsStr::new(&own))
+}
+
+/// What `/proc/PID/stat` tells of a process.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    pid: i32,
+    parent: i32,
+    /// Zero if it has no number in this pid namespace. So may be the others.
+    group: i32,
+    session: i32,
+    start: u64,
+}
+
+fn read_stat(process: &impl Display) -> Option<Stat> {
+    let bytes = fs::read(format!("/proc/{process}/stat")).ok()?;
+    parse_stat(&String::from_utf8_lossy(&bytes))
+}
+
+fn parse_stat(text: &str) -> Option<Stat> {
+    let (pid, _) = text.split_once(' ')?;
+    // The name, in brackets, may have anything in it.
+    let (_, rest) = text.rsplit_once(')')?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    // The first of them is the third of the whole line, by which proc(5) counts.
+    let number = |place: usize| fields.get(place - 3)?.parse().ok();
+    Some(Stat {
+        pid: pid.parse().ok()?,
+        parent: number(4)?,
+        group: number(5)?,
+        session: number(6)?,
+        start: fields.get(22 - 3)?.parse().ok()?,
+    })
+}
+
+/// What signals are sent to. On Linux it stays the same process, even if that ends.
+struct Handle {
+    pid: Pid,
+    #[cfg(target_os = "linux")]
+    descriptor: Option<std::os::fd::OwnedFd>,
+}
+
+#[cfg(target_os = "linux")]
+impl Handle {
+    fn open(pid: Pid) -> Self {
+        use rustix::process::{PidfdFlags, pidfd_open};
+        // Kernels before 5.3, and some sandboxes, do not have it.
+        Self { pid, descriptor: pidfd_open(pid, PidfdFlags::empty()).ok() }
+    }
+
+    fn send(&self, signal: Signal) {
+        let _ = match &self.descriptor {
+            Some(descriptor) => rustix::process::pidfd_send_signal(descriptor, signal),
+            None => kill_process(self.pid, signal),
+        };
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Handle {
+    fn open(pid: Pid) -> Self {
+        Self { pid }
+    }
+
+    fn send(&self, signal: Signal) {
+        let _ = kill_process(self.pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stat, parse_stat};
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_moves_no_field() {
+        let line = "12 (a) S 1 (b)) S 7 0 3 34816 12 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987 1 2\n";
+        let expected = Stat { pid: 12, parent: 7, group: 0, session: 3, start: 987 };
+        assert_eq!(parse_stat(line), Some(expected));
+        for end in 0..line.find("987").expect("it is there") {
+            assert_eq!(parse_stat(&line[..end]), None);
+        }
+    }
+}
