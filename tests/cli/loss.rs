@@ -5,7 +5,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Ended, Running, bare, redlatch};
+use super::program::{Ended, Running, bare, expect_signals, redlatch};
 use super::support::eventually;
 use super::support::locks::{all_nodes_client, pause, resume};
 use super::support::servers::Servers;
@@ -65,6 +65,7 @@ fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     // As much as a pipe holds.
     let script = format!("head -c 65536 /dev/zero >&2; exec {redlatch} {arguments}");
+    expect_signals();
     let mut command = Command::new("sh");
     command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
     Running::start(&mut command)

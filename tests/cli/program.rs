@@ -3,14 +3,31 @@
 use std::fs;
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::servers::Servers;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
+use signal_hook::flag;
+
+/// Whoever started this program may have had it ignore signals, as nohup does, or a shell with `&`.
+/// The command would inherit that. Signals that are caught here have their usual effect there.
+pub(crate) fn expect_signals() {
+    static CAUGHT: Once = Once::new();
+    CAUGHT.call_once(|| {
+        for signal in [SIGHUP, SIGINT, SIGQUIT] {
+            let usual = Arc::new(AtomicBool::new(true));
+            flag::register_conditional_default(signal, usual).expect("it can be caught");
+        }
+    });
+}
 
 /// The command, without nodes and out of reach of files of the user.
 pub(crate) fn bare() -> Command {
+    expect_signals();
     let mut command = Command::new(env!("CARGO_BIN_EXE_redlatch"));
     for variable in ["REDLATCH_NODES", "XDG_CONFIG_HOME", "SSL_CERT_FILE", "SSL_CERT_DIR"]
         .into_iter()

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::program::{Left, Running, child_of};
+use super::program::{Left, Running, child_of, expect_signals};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
@@ -18,6 +18,7 @@ pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
         "exec {} --no-restart-guard --node-timeout 2s {arguments}",
         env!("CARGO_BIN_EXE_redlatch")
     );
+    expect_signals();
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
     script
@@ -119,6 +120,7 @@ fn a_key_ends_the_waiting() {
 
 /// A shell with job control, and where to type.
 fn shell(servers: &Servers) -> Running {
+    expect_signals();
     let mut script = Command::new("script");
     let bash = "exec bash --norc --noprofile -i";
     script.args(["--quiet", "--return", "--command", bash, "/dev/null"]);
@@ -139,7 +141,9 @@ fn shell(servers: &Servers) -> Running {
 fn a_key_stops_both_and_the_shell_continues_them() {
     let servers = Servers::start(1);
     let mut shell = shell(&servers);
-    type_in(&mut shell, "$run name -- sh -c 'echo go; sleep 1; echo done'\n");
+    // The key must not come while the shell starts a process: between vfork and exec, the new one
+    // is stopped, and the shell, which waits for it, is not.
+    type_in(&mut shell, "$run name -- sh -c 'sleep 1 & echo go; wait; echo done'\n");
     shell.await_text("go\r\n");
     type_in(&mut shell, "\x1a");
     shell.await_text("Stopped");
