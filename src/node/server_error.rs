@@ -302,7 +302,8 @@ mod tests {
                 ServerErrorKind::NoPermission,
             ),
             (
-                "@user_script: 4: The user executing the script can't run this command or subcommand",
+                "@user_script: 4: The user executing the script can't run this command or \
+                 subcommand",
                 ServerErrorKind::NoPermission,
             ),
             (
