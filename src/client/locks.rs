@@ -11,8 +11,8 @@ use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
-/// About how many keys a server looks at in one step: it does nothing else for less than a
-/// millisecond.
+/// About how many keys a server looks at in one step: it does nothing else for about a millisecond
+/// at most.
 const STEP: u32 = 500;
 
 /// How often a node is asked for one step.

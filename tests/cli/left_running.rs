@@ -5,10 +5,10 @@ use std::io::Read;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::loss::with_short_rounds;
-use super::program::{Left, Running, child_of, end, expect_signals, has_ended, redlatch, state_of};
+use super::loss::{lose, with_short_rounds};
+use super::program::{Left, Running, child_of, end, has_ended, redlatch, shell_script, state_of};
 use super::support::eventually;
-use super::support::locks::{LIMIT, all_nodes_client, holders};
+use super::support::locks::{LIMIT, holders};
 use super::support::program::in_memory;
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
@@ -96,15 +96,12 @@ fn what_has_closed_all_descriptors_is_not_waited_for() {
 #[test]
 fn the_descriptor_has_a_lower_number_where_high_ones_are_not_allowed() {
     let servers = Servers::start(1);
-    expect_signals();
-    let mut command = Command::new("sh");
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     // The script has a file of its own with the number 9.
     let script = format!(
         "ulimit -n 60; exec {redlatch} --no-restart-guard run name -- sh -c 'exec 9>&1; {LEFT}'"
     );
-    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
-    let mut running = Running::start(&mut command);
+    let mut running = Running::start(&mut shell_script(&servers, &script));
     let left = Left::parse(&running.next_line());
     await_end_of_command(&mut running);
     assert_eq!(holders(&servers, "name"), 1);
@@ -160,15 +157,6 @@ fn they_stop_and_continue_with_redlatch() {
         assert_eq!(running.end().code, 0);
         assert!(eventually(LIMIT, || left.has_ended()));
     }
-}
-
-/// Waits until all nodes have the lock, and removes it.
-#[track_caller]
-fn lose(servers: &Servers) {
-    let client = all_nodes_client(servers.urls());
-    assert!(eventually(LIMIT, || holders(servers, "name") == 3));
-    let seen = client.inspect("name").expect("a majority answers");
-    assert_eq!(client.force_release(&seen), Ok(true));
 }
 
 #[test]

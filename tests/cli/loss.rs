@@ -5,9 +5,9 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Ended, Running, bare, expect_signals, redlatch};
+use super::program::{Ended, Running, bare, redlatch, shell_script};
 use super::support::eventually;
-use super::support::locks::{all_nodes_client, pause, resume};
+use super::support::locks::{LIMIT, all_nodes_client, holders, pause, resume};
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
 use rustix::process::{Pid, test_kill_process};
@@ -18,6 +18,15 @@ pub(crate) fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Comman
     command.env("REDLATCH_NODES", servers.urls().join(","));
     command.args(["--no-restart-guard", "--node-timeout", "300ms"]).args(arguments);
     command
+}
+
+/// Waits until all nodes have the lock, and removes it.
+#[track_caller]
+pub(crate) fn lose(servers: &Servers) {
+    let client = all_nodes_client(servers.urls());
+    assert!(eventually(LIMIT, || holders(servers, "name") == servers.len()));
+    let seen = client.inspect("name").expect("a majority answers");
+    assert_eq!(client.force_release(&seen), Ok(true));
 }
 
 /// Runs this until a majority of the servers, which stops when the command has begun, has lost the
@@ -65,10 +74,7 @@ fn with_full_stderr(servers: &Servers, arguments: &str) -> Running {
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     // As much as a pipe holds.
     let script = format!("head -c 65536 /dev/zero >&2; exec {redlatch} {arguments}");
-    expect_signals();
-    let mut command = Command::new("sh");
-    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
-    Running::start(&mut command)
+    Running::start(&mut shell_script(servers, &script))
 }
 
 #[test]
@@ -82,9 +88,7 @@ fn a_lost_lock_stops_the_command_even_if_nobody_reads_stderr() {
         );
         let number = running.next_line().trim().parse().expect("a number");
         let child = Pid::from_raw(number).expect("a process");
-        let client = all_nodes_client(servers.urls());
-        let seen = client.inspect("name").expect("the node is up");
-        assert_eq!(client.force_release(&seen), Ok(true));
+        lose(&servers);
         let has_ended = eventually(Duration::from_secs(10), || test_kill_process(child).is_err());
         assert!(has_ended, "the command runs on without the lock: {command}");
         // Its last words wait for a reader.
@@ -115,9 +119,7 @@ fn a_lock_that_is_released_by_force_stops_the_command() {
     let arguments = ["run", "name", "--ttl", "7s", "--", "sh", "-c", "echo ready; exec sleep 60"];
     let mut running = Running::start(&mut redlatch(&servers, &arguments));
     running.await_line("ready");
-    let client = all_nodes_client(servers.urls());
-    let seen = client.inspect("name").expect("all nodes are up");
-    assert_eq!(client.force_release(&seen), Ok(true));
+    lose(&servers);
     let ended = running.end();
     assert_eq!(ended.code, 75, "{}", ended.stderr);
     await_keys(&servers, &[]);

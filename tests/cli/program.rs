@@ -40,6 +40,14 @@ pub(crate) fn bare() -> Command {
     command
 }
 
+/// A script of the shell that starts the command, with these servers as its nodes.
+pub(crate) fn shell_script(servers: &Servers, script: &str) -> Command {
+    expect_signals();
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env("REDLATCH_NODES", servers.urls().join(","));
+    command
+}
+
 /// The command with these servers as its nodes.
 pub(crate) fn redlatch(servers: &Servers, arguments: &[&str]) -> Command {
     let mut command = bare();

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Left, Running, child_of, end, expect_signals, redlatch};
+use super::program::{Left, Running, child_of, end, redlatch, shell_script};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, holders, take};
 use super::support::servers::Servers;
@@ -98,14 +98,12 @@ fn a_signal_ends_the_waiting_and_leaves_nothing_in_the_queue() {
 #[test]
 fn an_ignored_hangup_stays_ignored() {
     let servers = Servers::start(1);
-    expect_signals();
-    let mut command = Command::new("sh");
     let script = format!(
         "trap '' HUP; exec {} --no-restart-guard run name -- sh -c 'echo ready; kill -HUP $$; \
          read x; exit 5'",
         env!("CARGO_BIN_EXE_redlatch")
     );
-    command.args(["-c", &script]).env("REDLATCH_NODES", servers.urls().join(","));
+    let mut command = shell_script(&servers, &script);
     let mut running = Running::start(command.stdin(Stdio::piped()));
     running.await_line("ready");
     running.signal(Signal::HUP);

@@ -18,9 +18,13 @@ pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
         "exec {} --no-restart-guard --node-timeout 2s {arguments}",
         env!("CARGO_BIN_EXE_redlatch")
     );
+    start_in_terminal(servers, &command)
+}
+
+fn start_in_terminal(servers: &Servers, command: &str) -> Running {
     expect_signals();
     let mut script = Command::new("script");
-    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    script.args(["--quiet", "--return", "--command", command, "/dev/null"]);
     script
         .env("REDLATCH_NODES", servers.urls().join(","))
         .env("SHELL", "/bin/sh")
@@ -120,15 +124,7 @@ fn a_key_ends_the_waiting() {
 
 /// A shell with job control, and where to type.
 fn shell(servers: &Servers) -> Running {
-    expect_signals();
-    let mut script = Command::new("script");
-    let bash = "exec bash --norc --noprofile -i";
-    script.args(["--quiet", "--return", "--command", bash, "/dev/null"]);
-    script
-        .env("REDLATCH_NODES", servers.urls().join(","))
-        .env("SHELL", "/bin/sh")
-        .env("TERM", "xterm");
-    let mut running = Running::start(script.stdin(Stdio::piped()));
+    let mut running = start_in_terminal(servers, "exec bash --norc --noprofile -i");
     let redlatch = env!("CARGO_BIN_EXE_redlatch");
     let options = "--no-restart-guard --node-timeout 2s";
     type_in(&mut running, "PS1='> '; stty -echo; bind 'set enable-bracketed-paste off'\n");

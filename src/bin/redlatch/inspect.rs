@@ -34,7 +34,7 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
             .collect();
         format!("{}\n", json!({ "name": exact(name.as_bytes()), "waiters": waiters }))
     } else if seen.waiters.is_empty() {
-        format!("{}: nobody waits\n", shown(name))
+        format!("{}: nobody waits\n", shown(name.as_bytes()))
     } else {
         waiter_table(&seen.waiters)
     };
@@ -43,9 +43,9 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
 }
 
 /// The name of a lock on one line. Different names look different, as those of owners do.
-pub(crate) fn shown(name: &OsStr) -> String {
+pub(crate) fn shown(name: &[u8]) -> String {
     let mut text = String::new();
-    for chunk in name.as_bytes().utf8_chunks() {
+    for chunk in name.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character {
                 '\'' | '"' => text.push(character),
@@ -70,7 +70,7 @@ pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
         1 => "1 waits".to_owned(),
         count => format!("{count} wait"),
     };
-    format!("{}: {}; {waiters}", shown(name), state_text(&seen.state))
+    format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(&seen.state))
 }
 
 /// Such as "held by host-7 for another 12 s".
@@ -205,8 +205,7 @@ mod tests {
             b"\\'",
             b"",
         ];
-        let mut texts: Vec<String> =
-            names.into_iter().map(|name| shown(OsStr::from_bytes(name))).collect();
+        let mut texts: Vec<String> = names.into_iter().map(shown).collect();
         assert_eq!(texts[0], "a\\xff");
         texts.sort();
         texts.dedup();

@@ -34,13 +34,12 @@ pub(crate) fn watch(
         return Ok(code);
     };
     let is_screen = is_for_people && stdout_is_terminal();
-    let clear = if is_screen { CLEAR } else { "" };
     loop {
         match look() {
-            Ok((text, _)) if is_screen => print(&format!("{clear}{}", first_screen(&text)))?,
+            Ok((text, _)) if is_screen => print(&format!("{CLEAR}{}", first_screen(&text)))?,
             Ok((text, _)) => print(&text)?,
             Err(failure) => {
-                print(clear)?;
+                print(if is_screen { CLEAR } else { "" })?;
                 note(&failure.text);
             }
         }

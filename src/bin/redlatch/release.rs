@@ -19,8 +19,8 @@ pub(crate) fn release(nodes: &NodeArguments, arguments: &ReleaseArguments) -> Re
         (true, _) => {
             json!({ "name": inspect::exact(name.as_bytes()), "released": is_released }).to_string()
         }
-        (false, true) => format!("{}: released", inspect::shown(name)),
-        (false, false) => format!("{}: nothing was released", inspect::shown(name)),
+        (false, true) => format!("{}: released", inspect::shown(name.as_bytes())),
+        (false, false) => format!("{}: nothing was released", inspect::shown(name.as_bytes())),
     };
     output::print(&format!("{text}\n"))?;
     Ok(if is_released { exit::SUCCESS } else { exit::HELD })

@@ -35,7 +35,7 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         // Then this is no failure: on all machines but one, a job of cron has nothing to report.
         Ok(None) if arguments.conflict_exit_code == exit::SUCCESS => return Ok(exit::SUCCESS),
         Ok(None) => {
-            let name = inspect::shown(&arguments.name);
+            let name = inspect::shown(arguments.name.as_bytes());
             let text = format!("{name}: another client holds the lock");
             return Err(Failure::new(arguments.conflict_exit_code, &text));
         }

@@ -8,7 +8,6 @@ use super::{duration, output, settings};
 use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -96,10 +95,6 @@ fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, InspectErro
     client.inspect(lock)
 }
 
-fn name(row: &Row) -> &OsStr {
-    OsStr::from_bytes(row.lock.resource().as_bytes())
-}
-
 /// For how long somebody waits. Zero by the clock of another machine that is ahead of this one.
 fn longest(row: &Row) -> Option<Duration> {
     row.since.map(|since| since.elapsed().unwrap_or_default())
@@ -116,7 +111,7 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
     }
     let line = |row: &Row| {
         vec![
-            shown(name(row)),
+            shown(row.lock.as_ref()),
             row.seen.waiters.len().to_string(),
             table::cell(longest(row).map(duration::show)),
             state_text(&row.seen.state),
@@ -130,7 +125,7 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
 fn to_json(row: &Row) -> Value {
     let (state, holders) = state_json(&row.seen.state);
     json!({
-        "name": exact(row.lock.resource().as_bytes()),
+        "name": exact(row.lock.as_ref()),
         "state": state,
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
         "waiters": row.seen.waiters.len(),

@@ -146,7 +146,7 @@ impl<W> Entry<W> {
         // Of two nodes that are one server, only one has a snapshot.
         let counts = answer.vote == Vote::Granted;
         self.snapshots[node.index()] = answer.snapshot.filter(|_| counts);
-        self.page = answer.page.filter(|_| counts).or_else(|| self.page.take());
+        self.page = answer.page.filter(|_| counts);
         true
     }
 

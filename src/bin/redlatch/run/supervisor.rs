@@ -132,9 +132,9 @@ impl<'a> Supervisor<'a> {
     /// Tells the user once what this program waits for after the end of the command. Returns when
     /// to ask again.
     fn tell(&mut self) -> Duration {
+        let Some(ended_at) = self.ended_at.filter(|_| !self.is_told) else { return LOOK };
         let is_terminal = output::stderr_is_terminal();
         let pause = if is_terminal { TELL_AT_TERMINAL } else { TELL };
-        let Some(ended_at) = self.ended_at.filter(|_| !self.is_told) else { return LOOK };
         let left = pause.saturating_sub(ended_at.elapsed());
         // Without a descriptor nothing is waited for, and this program is about to end.
         let Some(descriptor) = self.child.descriptor().filter(|_| left.is_zero()) else {
