@@ -10,10 +10,11 @@ mod support;
 
 use redlatch::error::{NodeAnswer, NodeError, Phase};
 use redlatch::{Builder, LockClient, LockError, LockGuard, LockLost, Released};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, getpid, kill_process};
 use rustix::thread::gettid;
 use std::env;
 use std::fs;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +33,7 @@ use support::shim::Shim;
 /// Held by tests with an I/O thread in this process, because they count these threads.
 static ALONE: Mutex<()> = Mutex::new(());
 const URLS: &str = "REDLATCH_TEST_STOP_URLS";
-/// For how many milliseconds the handler stops its thread.
+/// Names the file that says which thread the handler stops, and for how long.
 const STOP: &str = "REDLATCH_STOP";
 const STOPPED_FOR: Duration = Duration::from_millis(2_500);
 const NODE_TIMEOUT: Duration = Duration::from_millis(200);
@@ -43,8 +44,7 @@ const KEPT: Duration = Duration::from_millis(1_500);
 fn run(program: &str) -> Servers {
     let (servers, shim) = (Servers::start(2), Shim::stop());
     let mut command = test_process(program);
-    let millis = STOPPED_FOR.as_millis().to_string();
-    command.envs([shim.preload()]).env(STOP, millis).env(URLS, servers.urls().join(" "));
+    command.envs(shim.environment(STOP)).env(URLS, servers.urls().join(" "));
     succeed(&mut command);
     servers
 }
@@ -94,7 +94,6 @@ fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLos
         thread::sleep(NODE_TIMEOUT / 4);
         let stopped = Instant::now();
         stop(number);
-        thread::sleep(Duration::from_millis(20));
         let start = Instant::now();
         let lock = client.try_lock("beside", LONG);
         let took = start.elapsed();
@@ -140,7 +139,6 @@ fn program_with_the_io_thread_stopped() {
     let kept = kept(&client);
     let start = Instant::now();
     stop(io_threads()[0]);
-    thread::sleep(Duration::from_millis(20));
     expect_timeouts(&client, left, dropped);
     let lost = kept.wait_lost(LIMIT);
     assert_eq!(lost, Some(LockLost::Expired));
@@ -237,9 +235,14 @@ fn kept(client: &LockClient) -> LockGuard {
     kept.expect("the nodes answer")
 }
 
-/// Sends the signal whose handler sleeps to one thread of this process.
+/// Stops one thread of this process by the signal whose handler sleeps, and returns once it has
+/// stopped.
 fn stop(thread: Pid) {
-    kill_process(thread, Signal::USR2).expect("the thread is there");
+    let orders = PathBuf::from(env::var_os(STOP).expect("it is given"));
+    let text = format!("{} {}", thread.as_raw_nonzero(), STOPPED_FOR.as_millis());
+    fs::write(&orders, text).expect("the file can be written");
+    kill_process(getpid(), Signal::USR2).expect("it is this process");
+    assert!(eventually(LIMIT, || !orders.exists()), "the thread has not stopped");
 }
 
 /// The I/O threads in this process.

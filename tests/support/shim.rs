@@ -60,7 +60,7 @@ impl Shim {
     }
 
     /// The environment variable that loads this into a program.
-    pub fn preload(&self) -> (String, String) {
+    fn preload(&self) -> (String, String) {
         let library = self.library();
         let library = library.to_str().expect("temporary paths are text");
         ("LD_PRELOAD".to_owned(), library.to_owned())
