@@ -3,12 +3,12 @@
 
 use crate::support;
 
-use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::status::{CrashLoss, Fsync, Role};
 use redlatch::{LockClient, NodeError, NodeStatus, NodeWarning, Released};
+use support::cluster_node::ClusterNode;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take, with_long_timeout};
 use support::peer::Peer;
@@ -112,9 +112,9 @@ fn replicas_and_their_masters_are_warned_about() {
 
 #[test]
 fn a_node_of_a_cluster_is_warned_about() {
-    support::needs!(Setting("cluster-port"));
-    let bus = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let seen = status_of(&["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()]);
+    support::needs!(Cluster);
+    let server = ClusterNode::start();
+    let seen = status(&guarded([server.url()]));
     assert_eq!((seen.is_cluster, seen.warnings()), (Some(true), &[NodeWarning::Cluster][..]));
     assert_eq!(status_of(&[]).is_cluster, Some(false));
 }

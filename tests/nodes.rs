@@ -3,7 +3,6 @@
 use crate::support;
 
 use std::fs;
-use std::net::TcpListener;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released};
 use support::capability::Capability;
 use support::cli::{Value, encode};
+use support::cluster_node::ClusterNode;
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, report_texts, take, with_long_timeout,
@@ -21,10 +21,10 @@ use support::redis::Server;
 use support::server_program::ServerProgram;
 use support::servers::Servers;
 
-/// The error that a client of this one node gets for `try_lock`.
+/// The error that a client gets for `try_lock`.
 #[track_caller]
-fn asked(url: &str) -> NoQuorum {
-    match all_nodes_client([url]).try_lock("lock:asked", LONG) {
+fn no_quorum(client: &LockClient) -> NoQuorum {
+    match client.try_lock("lock:asked", LONG) {
         Err(LockError::NoQuorum(error)) => error,
         other => panic!("{other:?}"),
     }
@@ -33,7 +33,7 @@ fn asked(url: &str) -> NoQuorum {
 /// The kind of the error of this one node, whose text must begin with `text`.
 #[track_caller]
 fn answered(url: &str, text: &str) -> ServerErrorKind {
-    let error = asked(url);
+    let error = no_quorum(&all_nodes_client([url]));
     match &error.reports()[0].answer {
         NodeAnswer::Failed(NodeError::Server(error)) if error.text.starts_with(text) => error.kind,
         other => panic!("{other:?}"),
@@ -53,7 +53,7 @@ fn a_wrong_missing_or_unwanted_password_is_reported() {
     // Before Redis 6: `ERR invalid password`.
     assert_eq!(answered(&wrong, ""), ServerErrorKind::WrongPassword);
     assert!(is_given_up(&wrong));
-    assert!(!asked(&wrong).to_string().contains("wr0ng-one"));
+    assert!(!no_quorum(&all_nodes_client([&wrong])).to_string().contains("wr0ng-one"));
     let missing = server.url().replace(":secret@", "");
     assert_eq!(answered(&missing, "NOAUTH"), ServerErrorKind::AuthenticationRequired);
     assert!(is_given_up(&missing));
@@ -117,19 +117,10 @@ fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     assert!(eventually(LIMIT, || client.try_lock("lock:after", LONG).is_ok_and(|it| it.is_some())));
 }
 
-#[track_caller]
-fn no_quorum(client: &LockClient) -> NoQuorum {
-    match client.try_lock("lock:asked", LONG) {
-        Err(LockError::NoQuorum(error)) => error,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn a_node_of_a_cluster_is_reported() {
-    support::needs!(Setting("cluster-port"));
-    let bus = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-    let server = Server::start(&["--cluster-enabled", "yes", "--cluster-port", &bus.to_string()]);
+    support::needs!(Cluster);
+    let server = ClusterNode::start();
     assert_eq!(answered(&server.url(), "CLUSTERDOWN"), ServerErrorKind::ClusterDown);
     assert!(is_given_up(&server.url()));
 }
@@ -218,7 +209,10 @@ fn errors_that_are_hard_to_provoke_are_reported_as_well() {
             }
         });
         assert_eq!(answered(&peer.url(), text), kind);
-        assert_eq!(is_permanent, asked(&peer.url()).reports().iter().all(is_hopeless));
+        assert_eq!(
+            is_permanent,
+            no_quorum(&all_nodes_client([peer.url()])).reports().iter().all(is_hopeless)
+        );
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{LockClient, LockError, LockGuard, NodeError, NodeStatus, Released};
+use support::cluster_node::ClusterNode;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, value, with_long_timeout};
 use support::servers::Servers;
@@ -95,8 +96,8 @@ fn a_node_that_resumes_late_keeps_no_key() {
 #[test]
 fn nodes_of_a_cluster_are_reported() {
     support::needs!(Cluster);
-    let servers = Servers::start_with(1, &["--cluster-enabled", "yes"]);
-    let client = with_long_timeout(servers.urls()).build().unwrap();
+    let server = ClusterNode::start();
+    let client = with_long_timeout([server.url()]).build().unwrap();
     let start = Instant::now();
     // It would wait without a limit, but this error is permanent.
     let error = client.request_all(["a", "b"]).lock().unwrap_err();

@@ -2,13 +2,15 @@
 
 use std::fs;
 use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Once};
+use std::time::Duration;
 
 use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::servers::Servers;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
@@ -129,6 +131,13 @@ impl Drop for Left {
     }
 }
 
+/// Waits until there is something to read in this pipe, or its end.
+fn is_readable(pipe: &ChildStdout, limit: Duration) -> bool {
+    let limit = Timespec::try_from(limit).expect("a few seconds");
+    // Signals, which end the wait early, are for the commands under test.
+    matches!(poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&limit)), Ok(1))
+}
+
 /// A process that is killed with its test.
 pub(crate) struct Running(pub(crate) Child);
 
@@ -163,6 +172,8 @@ impl Running {
         let mut seen = Vec::new();
         while !seen.ends_with(text.as_bytes()) {
             let mut byte = [0];
+            let is_ready = is_readable(stdout, LIMIT);
+            assert!(is_ready, "it says nothing after {:?}", String::from_utf8_lossy(&seen));
             let count = stdout.read(&mut byte).expect("a pipe can be read");
             assert_eq!(count, 1, "it ended after {:?}", String::from_utf8_lossy(&seen));
             seen.push(byte[0]);

@@ -9,11 +9,13 @@ pub mod capability;
 #[cfg(target_os = "linux")]
 pub mod certificates;
 pub mod cli;
+pub mod cluster_node;
 pub mod deaf_port;
 pub mod fencing;
 pub mod journal;
 pub mod locks;
 pub mod peer;
+pub mod port;
 mod process;
 pub mod program;
 pub mod proxy;

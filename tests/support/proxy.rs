@@ -15,6 +15,7 @@ use std::time::Instant;
 pub use super::proxy_mode::Mode;
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
+use super::port::Port;
 use super::redis::Server;
 #[cfg(target_os = "linux")]
 use super::terminator::Terminator;
@@ -22,7 +23,7 @@ use super::transport::{Front, scheme};
 use Direction::{ToClient, ToServer};
 
 pub struct Proxy {
-    port: u16,
+    port: Port,
     front: Front,
     acceptor: Mutex<Option<Acceptor>>,
     shared: Arc<Shared>,
@@ -71,13 +72,14 @@ impl Proxy {
             accepted: AtomicUsize::new(0),
             forwarded: AtomicUsize::new(0),
         });
-        let acceptor = accept(0, &shared);
-        let (port, front) = (acceptor.port(), front(acceptor.port()));
-        Self { port, front, acceptor: Mutex::new(Some(acceptor)), shared }
+        let port = Port::choose();
+        let acceptor = Mutex::new(Some(accept(&port, &shared)));
+        let front = front(port.number());
+        Self { port, front, acceptor, shared }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// `redis://127.0.0.1:PORT` of the proxy, or `rediss` and the port of a terminator before it.
@@ -119,7 +121,7 @@ impl Proxy {
             _ => {}
         }
         if mode != Mode::Refuse && acceptor.is_none() {
-            *acceptor = Some(accept(self.port, &self.shared));
+            *acceptor = Some(accept(&self.port, &self.shared));
             self.front.accept();
         }
     }
@@ -148,13 +150,15 @@ impl Drop for Proxy {
 }
 
 #[track_caller]
-fn accept(port: u16, shared: &Arc<Shared>) -> Acceptor {
+fn accept(port: &Port, shared: &Arc<Shared>) -> Acceptor {
     let shared = Arc::clone(shared);
-    let acceptor = Acceptor::start(port, move |stream| {
+    let acceptor = Acceptor::start(port.number(), move |stream| {
         shared.accepted.fetch_add(1, Ordering::SeqCst);
         connect_through(&shared, stream);
     });
-    acceptor.unwrap_or_else(|error| panic!("the proxy cannot listen on port {port}: {error}"))
+    acceptor.unwrap_or_else(|error| {
+        panic!("the proxy cannot listen on port {}: {error}", port.number())
+    })
 }
 
 /// Connects to the server. On the loopback that succeeds or fails at once.

@@ -20,8 +20,9 @@ use tempfile::TempDir;
 use super::certificates::Identity;
 use super::cli::{Client, Value, redis_cli};
 use super::eventually;
+use super::port::Port;
 use super::process;
-use super::secure_port::{SecurePort, free_port};
+use super::secure_port::SecurePort;
 use super::server_program::ServerProgram;
 
 /// A server normally starts in milliseconds; this is for a very busy machine.
@@ -34,7 +35,7 @@ const PORT_ATTEMPTS: usize = 20;
 pub struct Server {
     program: ServerProgram,
     directory: TempDir,
-    pub(super) port: u16,
+    port: Port,
     pub(super) secure: Option<SecurePort>,
     pub(super) args: Vec<String>,
     environment: Vec<(String, String)>,
@@ -87,14 +88,12 @@ impl Server {
     }
 
     fn prepare(program: &ServerProgram, environment: &[(String, String)], args: &[&str]) -> Self {
-        let directory = tempfile::Builder::new()
-            .prefix("redlatch-redis-")
-            .tempdir()
-            .expect("a temporary directory can be made");
+        let directory = tempfile::Builder::new().prefix("redlatch-redis-").tempdir();
+        let directory = directory.expect("a temporary directory can be made");
         let args = args.iter().map(|arg| (*arg).to_owned()).collect();
         let (program, environment) = (program.clone(), environment.to_vec());
         let secure = SecurePort::if_used(directory.path());
-        let port = free_port();
+        let port = Port::choose();
         Self { program, directory, port, secure, args, environment, process: None }
     }
 
@@ -106,7 +105,7 @@ impl Server {
             match self.await_ready() {
                 Ok(()) => return,
                 Err(Failure::PortTaken) => {
-                    self.port = free_port();
+                    self.port = Port::choose();
                     self.secure.iter_mut().for_each(SecurePort::change);
                     self.spawn();
                 }
@@ -125,7 +124,7 @@ impl Server {
     fn spawn(&mut self) {
         let log = File::options().create(true).append(true).open(self.log_path());
         let log = log.expect("the log file can be opened");
-        let port = self.port.to_string();
+        let port = self.port().to_string();
         let socket = self.unix_socket().display().to_string();
         let directory = self.directory.path().display().to_string();
         let defaults = [
@@ -174,7 +173,7 @@ impl Server {
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// The path of the Unix socket on which the server listens as well.
@@ -257,7 +256,7 @@ impl Server {
     #[track_caller]
     pub fn restart(&mut self) {
         self.kill();
-        // Another process may use the port for a moment, such as a test that looks for a free one.
+        // Where the port is not kept, another process may use it for a moment.
         let up = eventually(START_LIMIT, || {
             self.spawn();
             match self.await_ready() {
@@ -266,13 +265,13 @@ impl Server {
                 Err(Failure::Other(why)) => self.give_up(&why),
             }
         });
-        assert!(up, "port {} was taken while its server was down", self.port);
+        assert!(up, "port {} was taken while its server was down", self.port());
     }
 
     /// A connection of its own, authenticated if the server asks for it.
     #[track_caller]
     pub fn client(&self) -> Client {
-        let mut client = Client::connect(self.port).expect("a running server accepts");
+        let mut client = Client::connect(self.port()).expect("a running server accepts");
         if let Some(password) = self.password() {
             assert_eq!(client.command(&["AUTH", password]), Value::ok());
         }
@@ -285,10 +284,10 @@ impl Server {
         self.client().command(args)
     }
 
-    /// The output of the real redis-cli for these arguments, without the last line break.
+    /// What the real redis-cli prints for these arguments, without the last line break.
     #[track_caller]
     pub fn redis_cli(&self, args: &[&str]) -> String {
-        redis_cli(self.port, self.password(), args)
+        redis_cli(self.port(), self.password(), args)
     }
 }
 

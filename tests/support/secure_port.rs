@@ -1,13 +1,13 @@
 //! The port of a redis-server process for TLS, beside its plain one.
 
-use std::net::TcpListener;
 use std::path::Path;
 
+use super::port::Port;
 use super::transport::is_tls;
 
 /// A port of 127.0.0.1, and the server's settings for it.
 pub struct SecurePort {
-    port: u16,
+    port: Port,
     settings: Vec<String>,
 }
 
@@ -44,16 +44,16 @@ impl SecurePort {
             ["--tls-ca-cert-file", &authority],
         ];
         let settings = files.iter().flatten().chain(settings);
-        Self { port: free_port(), settings: settings.map(|word| (*word).to_owned()).collect() }
+        Self { port: Port::choose(), settings: settings.map(|word| (*word).to_owned()).collect() }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Uses another port, because another process has this one.
     pub fn change(&mut self) {
-        self.port = free_port();
+        self.port = Port::choose();
     }
 
     /// The arguments of redis-server.
@@ -63,12 +63,6 @@ impl SecurePort {
 
     /// Those for the port.
     pub fn port_args(&self) -> [String; 2] {
-        ["--tls-port".to_owned(), self.port.to_string()]
+        ["--tls-port".to_owned(), self.port().to_string()]
     }
-}
-
-/// A port that was free a moment ago.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback has a free port");
-    listener.local_addr().expect("a bound socket has an address").port()
 }

@@ -13,6 +13,7 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
 use super::acceptor::{Acceptor, Streams, finish_sending, mark_for_reset};
 use super::certificates::{Authority, Identity, Purpose};
+use super::port::Port;
 use super::wire::{has_delivered_all, has_read_all, lock};
 
 /// How connections end whose plain side has ended in order.
@@ -33,7 +34,7 @@ struct Shared {
 }
 
 pub struct Terminator {
-    port: u16,
+    port: Port,
     acceptor: Mutex<Option<Acceptor>>,
     shared: Arc<Shared>,
 }
@@ -63,12 +64,13 @@ impl Terminator {
             links: Mutex::default(),
             ending: Mutex::new(Ending::CloseNotify),
         });
-        let acceptor = accept(0, &shared);
-        Self { port: acceptor.port(), acceptor: Mutex::new(Some(acceptor)), shared }
+        let port = Port::choose();
+        let acceptor = Mutex::new(Some(accept(&port, &shared)));
+        Self { port, acceptor, shared }
     }
 
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Closes all connections and refuses new ones.
@@ -82,7 +84,7 @@ impl Terminator {
     pub fn accept(&self) {
         let mut acceptor = lock(&self.acceptor);
         if acceptor.is_none() {
-            *acceptor = Some(accept(self.port, &self.shared));
+            *acceptor = Some(accept(&self.port, &self.shared));
         }
     }
 
@@ -145,10 +147,10 @@ impl Drop for Terminator {
 }
 
 #[track_caller]
-fn accept(port: u16, shared: &Arc<Shared>) -> Acceptor {
+fn accept(port: &Port, shared: &Arc<Shared>) -> Acceptor {
     let shared = Arc::clone(shared);
-    let acceptor = Acceptor::start(port, move |client| connect_through(&shared, client));
-    acceptor.unwrap_or_else(|error| panic!("no TLS on port {port}: {error}"))
+    let acceptor = Acceptor::start(port.number(), move |client| connect_through(&shared, client));
+    acceptor.unwrap_or_else(|error| panic!("no TLS on port {}: {error}", port.number()))
 }
 
 /// Connects to the plain port. If that is down, the client's connection is closed by dropping it.

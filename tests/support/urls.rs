@@ -7,13 +7,13 @@ impl Server {
     /// The arguments for a server on the same ports of another address.
     pub fn port_args(&self) -> Vec<String> {
         let secure = self.secure.as_ref().map(SecurePort::port_args);
-        let plain = ["--port".to_owned(), self.port.to_string()];
+        let plain = ["--port".to_owned(), self.port().to_string()];
         plain.into_iter().chain(secure.into_iter().flatten()).collect()
     }
 
     /// The port in its URL.
     pub fn client_port(&self) -> u16 {
-        self.secure.as_ref().map_or(self.port, SecurePort::port)
+        self.secure.as_ref().map_or(self.port(), SecurePort::port)
     }
 
     /// The port for TLS.
@@ -28,7 +28,7 @@ impl Server {
         let password = self.password().map(|password| format!(":{password}@")).unwrap_or_default();
         match &self.secure {
             Some(secure) => format!("rediss://{password}127.0.0.1:{}", secure.port()),
-            None => format!("redis://{password}127.0.0.1:{}", self.port),
+            None => format!("redis://{password}127.0.0.1:{}", self.port()),
         }
     }
 
