@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     }
     let code = parse().and_then(carry_out).unwrap_or_else(|failure| {
         if !failure.text.is_empty() {
-            output::note(&without_urls(failure.text));
+            output::note(&without(is_url, failure.text));
         }
         failure.code
     });
@@ -66,18 +66,28 @@ fn parse() -> Result<Arguments, Failure> {
         output::print(&text)?;
         return Err(Failure::silent(exit::SUCCESS));
     }
-    let text = without_urls(error.render().to_string());
+    let text = without(is_url_or_its_rest, error.render().to_string());
     output::write_to_stderr(&output::visible(&text));
     Err(Failure::silent(exit::USAGE))
 }
 
-/// The text without arguments that may have a password in them: a URL in the wrong place.
-fn without_urls(mut text: String) -> String {
+/// The text without those arguments of the program. A URL in the wrong place may have a password.
+fn without(is_secret: fn(&str) -> bool, mut text: String) -> String {
     for argument in env::args_os() {
         let argument = argument.to_string_lossy();
-        if argument.contains("://") && argument.contains('@') {
+        if is_secret(&argument) {
             text = text.replace(&*argument, "<a URL>");
         }
     }
     text
+}
+
+fn is_url(argument: &str) -> bool {
+    argument.contains("://") && argument.contains('@')
+}
+
+/// Is it a URL, perhaps without its scheme? A lock's name may look like that, but names are not what
+/// errors of usage are about.
+fn is_url_or_its_rest(argument: &str) -> bool {
+    argument.split_once(':').is_some_and(|(_, rest)| rest.contains('@'))
 }
