@@ -83,7 +83,7 @@ fn a_paused_node_runs_pending_commands_when_it_resumes() {
     for (stream, key) in [(&mut before, "a"), (&mut during, "b")] {
         stream.write_all(&encode(&["SET", key, "v"])).unwrap();
         stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
-        let silence = stream.read(&mut [0]).unwrap_err().kind();
+        let silence = stream.read_exact(&mut [0]).unwrap_err().kind();
         assert!(matches!(silence, ErrorKind::WouldBlock | ErrorKind::TimedOut));
     }
     // Commands that were sent are run, although their connection was closed.

@@ -11,6 +11,7 @@ use super::support::eventually;
 use super::support::locks::LIMIT;
 use super::support::servers::Servers;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT};
 use signal_hook::flag;
@@ -134,8 +135,12 @@ impl Drop for Left {
 /// Waits until there is something to read in this pipe, or its end.
 fn is_readable(pipe: &ChildStdout, limit: Duration) -> bool {
     let limit = Timespec::try_from(limit).expect("a few seconds");
-    // Signals, which end the wait early, are for the commands under test.
-    matches!(poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&limit)), Ok(1))
+    loop {
+        match poll(&mut [PollFd::new(pipe, PollFlags::IN)], Some(&limit)) {
+            Err(Errno::INTR) => {}
+            ready => return ready == Ok(1),
+        }
+    }
 }
 
 /// A process that is killed with its test.

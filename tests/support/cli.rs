@@ -1,7 +1,7 @@
 //! A small blocking client with its own RESP parser, so that the crate's decoder is not tested with
 //! itself. It trusts the server, and panics without a reply.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -128,9 +128,13 @@ impl Client {
             if let Some((_, used)) = parse(&self.received) {
                 return Ok(self.received.drain(..used).collect());
             }
-            match self.stream.read(&mut chunk)? {
-                0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-                read => self.received.extend_from_slice(&chunk[..read]),
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(read) => self.received.extend_from_slice(&chunk[..read]),
+                // As when another thread's child ends while that thread starts the next one. The
+                // kernel does not go on by itself with a wait that has a limit.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }
