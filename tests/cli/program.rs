@@ -93,9 +93,20 @@ pub(crate) fn child_of(parent: Pid) -> Pid {
 
 /// The state of a process, such as `S` for one that sleeps. `None` if it is gone.
 pub(crate) fn state_of(pid: Pid) -> Option<char> {
+    stat_of(pid)?.first()?.chars().next()
+}
+
+/// Is this process in the group that the terminal is for at the moment?
+pub(crate) fn has_terminal(pid: Pid) -> bool {
+    stat_of(pid).is_some_and(|stat| stat[2] == stat[5])
+}
+
+/// What proc_pid_stat(5) tells of a process from its state on.
+fn stat_of(pid: Pid) -> Option<Vec<String>> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // Before it is the name, in brackets.
-    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    let (_, rest) = stat.rsplit_once(") ")?;
+    Some(rest.split(' ').map(str::to_owned).collect())
 }
 
 /// Has it ended? It may be left as a zombie, if nobody waits for it.
@@ -131,6 +142,9 @@ impl Drop for Left {
         }
     }
 }
+
+/// A program that says nothing for so long hangs. Some work for long on a busy machine.
+const SILENCE: Duration = Duration::from_secs(180);
 
 /// Waits until there is something to read in this pipe, or its end.
 fn is_readable(pipe: &ChildStdout, limit: Duration) -> bool {
@@ -177,7 +191,7 @@ impl Running {
         let mut seen = Vec::new();
         while !seen.ends_with(text.as_bytes()) {
             let mut byte = [0];
-            let is_ready = is_readable(stdout, LIMIT);
+            let is_ready = is_readable(stdout, SILENCE);
             assert!(is_ready, "it says nothing after {:?}", String::from_utf8_lossy(&seen));
             let count = stdout.read(&mut byte).expect("a pipe can be read");
             assert_eq!(count, 1, "it ended after {:?}", String::from_utf8_lossy(&seen));

@@ -88,7 +88,7 @@ fn a_signal_ends_the_waiting_and_leaves_nothing_in_the_queue() {
     let running = Running::start(&mut redlatch(&servers, &arguments));
     await_queued(&servers, "name", 1);
     running.signal(Signal::USR1);
-    thread::sleep(Duration::from_millis(500)); // later it is for the command
+    thread::sleep(Duration::from_secs(2)); // later it is for the command
     drop(held);
     let ended = running.end();
     assert_eq!((ended.code, &*ended.stdout), (0, "served\n"), "{}", ended.stderr);

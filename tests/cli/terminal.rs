@@ -2,10 +2,8 @@
 
 use std::io::Write;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
 
-use super::program::{Left, Running, child_of, expect_signals};
+use super::program::{Left, Running, child_of, expect_signals, has_terminal, state_of};
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
@@ -42,17 +40,19 @@ fn a_terminal_gets_a_line_while_it_waits_which_is_cleared() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let held = client.request("name").owner("host-7").ttl(LONG).lock().expect("it is free");
-    let first = in_terminal(&servers, "run name -- echo one");
+    let mut first = in_terminal(&servers, "run name -- echo one");
     await_queued(&servers, "name", 1);
-    let second = in_terminal(&servers, "run name -- echo two");
+    let mut second = in_terminal(&servers, "run name -- echo two");
     await_queued(&servers, "name", 2);
-    thread::sleep(Duration::from_millis(2_500));
+    for (running, place) in [(&mut first, "first"), (&mut second, "second")] {
+        let line = format!("\r\x1b[Kredlatch: {place} in line, held by host-7; waiting for ");
+        running.await_text(&line);
+        running.await_text("1 s");
+    }
     drop(held);
-    for (running, place, text) in [(first, "first", "one"), (second, "second", "two")] {
+    for (running, text) in [(first, "one"), (second, "two")] {
         let ended = running.end();
         assert_eq!(ended.code, 0);
-        let line = format!("\r\x1b[Kredlatch: {place} in line, held by host-7; waiting for 1 s");
-        assert!(ended.stdout.contains(&line), "{:?}", ended.stdout);
         assert!(ended.stdout.ends_with(&format!("\r\x1b[K{text}\r\n")), "{:?}", ended.stdout);
     }
 }
@@ -166,13 +166,23 @@ fn the_lock_of_a_command_that_ignores_the_key_that_stops_is_extended() {
 fn a_command_in_the_background_that_reads_the_terminal_stops_until_it_has_it() {
     let servers = Servers::start(1);
     let mut shell = shell(&servers);
-    type_in(&mut shell, "$run name -- sh -c 'echo go; read x; echo got $x' &\n");
-    shell.await_text("go\r\n");
-    thread::sleep(Duration::from_secs(1));
-    type_in(&mut shell, "jobs\n");
-    shell.await_text("Stopped");
+    let script = "echo $PPID $$ processes; read x; echo got $x";
+    type_in(&mut shell, &format!("$run name -- sh -c '{script}' &\n"));
+    let text = shell.await_text("processes\r\n");
+    // Before them may be a prompt.
+    let numbers = text.split_whitespace().rev().skip(1);
+    let [command, redlatch] = &numbers.take(2).map(Left::parse).collect::<Vec<_>>()[..] else {
+        panic!("{text:?}");
+    };
+    assert!(eventually(LIMIT, || state_of(redlatch.0) == Some('T')));
+    let shell_knows = || {
+        type_in(&mut shell, "jobs; echo the''se\n");
+        shell.await_text("these\r\n").contains("Stopped")
+    };
+    assert!(eventually(LIMIT, shell_knows));
     type_in(&mut shell, "fg\n");
-    thread::sleep(Duration::from_secs(1)); // what is typed earlier may be the shell's
+    // What is typed earlier is the shell's.
+    assert!(eventually(LIMIT, || has_terminal(command.0)));
     type_in(&mut shell, "hello\n");
     shell.await_text("got hello\r\n");
     type_in(&mut shell, "exit\n");
