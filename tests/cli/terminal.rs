@@ -7,13 +7,19 @@ use super::program::{Left, Running, child_of, expect_signals, has_terminal, stat
 use super::support::eventually;
 use super::support::locks::{LIMIT, LONG, all_nodes_client, take};
 use super::support::servers::Servers;
+use super::support::shim::Shim;
 use super::support::waiters::{await_keys, await_queued};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Runs the command in a terminal of its own. What is written to its stdin is typed there.
 pub(crate) fn in_terminal(servers: &Servers, arguments: &str) -> Running {
+    in_terminal_with("", servers, arguments)
+}
+
+/// The same with a library that is loaded before the command's.
+fn in_terminal_with(library: &str, servers: &Servers, arguments: &str) -> Running {
     let command = format!(
-        "exec {} --no-restart-guard --node-timeout 2s {arguments}",
+        "exec env LD_PRELOAD={library} {} --no-restart-guard --node-timeout 2s {arguments}",
         env!("CARGO_BIN_EXE_redlatch")
     );
     start_in_terminal(servers, &command)
@@ -155,11 +161,16 @@ fn the_lock_of_a_command_that_ignores_the_key_that_stops_is_extended() {
     let servers = Servers::start(1);
     let script = "trap \"\" TSTP; echo ready; sleep 8; echo done";
     let arguments = format!("run name --ttl 7s -- sh -c '{script}'");
-    let mut running = in_terminal(&servers, &arguments);
-    running.await_line("ready\r");
-    type_in(&mut running, "\x1a");
-    running.await_line("done\r");
-    assert_eq!(running.end().code, 0);
+    // Also if the key comes before redlatch knows that the command runs.
+    let shim = Shim::spawn();
+    let (_, slowly) = shim.preload();
+    for library in ["", &slowly] {
+        let mut running = in_terminal_with(library, &servers, &arguments);
+        running.await_line("ready\r");
+        type_in(&mut running, "\x1a");
+        running.await_line("done\r");
+        assert_eq!(running.end().code, 0);
+    }
 }
 
 #[test]

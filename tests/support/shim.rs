@@ -37,6 +37,11 @@ impl Shim {
         Self::build(include_str!("stop.c"))
     }
 
+    /// Delays parents: see `spawn.c`.
+    pub fn spawn() -> Self {
+        Self::build(include_str!("spawn.c"))
+    }
+
     fn build(source: &str) -> Self {
         let folder = tempfile::Builder::new().prefix("redlatch-shim-").tempdir();
         let shim = Self { folder: folder.expect("a temporary directory can be made") };
@@ -60,7 +65,7 @@ impl Shim {
     }
 
     /// The environment variable that loads this into a program.
-    fn preload(&self) -> (String, String) {
+    pub fn preload(&self) -> (String, String) {
         let library = self.library();
         let library = library.to_str().expect("temporary paths are text");
         ("LD_PRELOAD".to_owned(), library.to_owned())

@@ -46,15 +46,15 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
         give_up(&client, arguments, guard);
         return Err(ended_by(Some(signal)));
     }
-    let child =
-        match Child::spawn(&arguments.command, &variables(arguments, &guard), !arguments.close) {
-            Ok(child) => child,
-            Err(failure) => {
-                give_up(&client, arguments, guard);
-                return Err(failure);
-            }
-        };
-    signals.child_runs();
+    let variables = variables(arguments, &guard);
+    let start = || Child::spawn(&arguments.command, &variables, !arguments.close);
+    let child = match signals.start(start) {
+        Ok(child) => child,
+        Err(failure) => {
+            give_up(&client, arguments, guard);
+            return Err(failure);
+        }
+    };
     let supervisor = Supervisor::new(&guard, child, arguments.ttl, arguments.grace);
     let (code, is_lost) = supervisor.run(&signals)?;
     let released = guard.release();

@@ -1,5 +1,6 @@
 //! Signals to this program: which came, and whether the terminal sent them.
 
+use super::child::Child;
 use crate::exit::Failure;
 use redlatch::CancelHandle;
 use rustix::process::{Signal, getpid, kill_process};
@@ -8,10 +9,10 @@ use signal_hook::consts::{
 };
 use signal_hook::flag;
 use std::fs;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 /// These end a program that does not expect them.
 const ENDING: [i32; 4] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT];
@@ -19,6 +20,9 @@ const PASSED_ON: [i32; 2] = [SIGUSR1, SIGUSR2];
 /// This program stops when its command does, and not before: nobody would keep the lock of a
 /// command that ignores SIGTSTP.
 const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
+
+/// Nothing starts for so long but a process that was stopped meanwhile.
+const START_MAX: Duration = Duration::from_secs(1);
 
 /// What this program waits for while the command runs.
 pub(crate) enum Happening {
@@ -40,10 +44,25 @@ pub(crate) struct CaughtSignal {
     pub(crate) has_reached_child: bool,
 }
 
+/// How far the command is. The lock is waited for first.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Phase {
+    Waiting,
+    /// It may have been started already.
+    Starting,
+    Running,
+}
+
+#[derive(Debug)]
+struct Progress {
+    phase: Mutex<Phase>,
+    changed: Condvar,
+}
+
 pub(crate) struct Signals {
     sender: Sender<Happening>,
     inbox: Receiver<Happening>,
-    child_runs: Arc<AtomicBool>,
+    progress: Arc<Progress>,
 }
 
 impl Signals {
@@ -51,7 +70,8 @@ impl Signals {
     /// waiting for the lock.
     pub(crate) fn catch(cancel: CancelHandle) -> Result<Self, Failure> {
         let (sender, inbox) = channel();
-        let child_runs = Arc::new(AtomicBool::new(false));
+        let progress =
+            Arc::new(Progress { phase: Mutex::new(Phase::Waiting), changed: Condvar::new() });
         let all = ENDING.into_iter().chain(PASSED_ON).chain(JOB_CONTROL);
         let mut caught: Vec<i32> = all.collect();
         // A signal that was ignored when this program started, by nohup for instance, stays so, and
@@ -62,15 +82,12 @@ impl Signals {
         // If SIGCHLD is ignored, the exit code of a command cannot be had. Any handler ends that.
         let _ = flag::register(SIGCHLD, Arc::default()).map_err(failure)?;
         let mut source = Source::new(&caught).map_err(failure)?;
-        let (to, is_running) = (sender.clone(), Arc::clone(&child_runs));
+        let (to, seen) = (sender.clone(), Arc::clone(&progress));
         thread::spawn(move || {
             for origin in source.forever() {
                 let (number, is_of_terminal) = read(&origin);
-                let is_running = is_running.load(Ordering::SeqCst);
-                if !is_running && number == SIGTSTP {
-                    // Not for a command that starts meanwhile: the terminal has stopped it as well,
-                    // and it would stop once more when it is continued.
-                    stop_itself();
+                let is_running = seen.phase() == Phase::Running;
+                if number == SIGTSTP && seen.stop_unless_running() {
                     continue;
                 }
                 let has_reached_child = is_running && is_of_terminal;
@@ -84,12 +101,18 @@ impl Signals {
                 }
             }
         });
-        Ok(Self { sender, inbox, child_runs })
+        Ok(Self { sender, inbox, progress })
     }
 
-    /// From now on, signals are for the command.
-    pub(crate) fn child_runs(&self) {
-        self.child_runs.store(true, Ordering::SeqCst);
+    /// Starts the command. Once it runs, signals are for the command.
+    pub(crate) fn start(
+        &self,
+        spawn: impl FnOnce() -> Result<Child, Failure>,
+    ) -> Result<Child, Failure> {
+        self.progress.set(Phase::Starting);
+        let child = spawn();
+        self.progress.set(if child.is_ok() { Phase::Running } else { Phase::Waiting });
+        child
     }
 
     pub(crate) fn sender(&self) -> Sender<Happening> {
@@ -106,6 +129,33 @@ impl Signals {
             Happening::Signal(signal) if ENDING.contains(&signal.number) => Some(signal),
             _ => None,
         })
+    }
+}
+
+impl Progress {
+    fn phase(&self) -> Phase {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops this program, unless the command runs: then it depends on the command, which may ignore
+    /// SIGTSTP. So a command that starts runs first, but for one that the terminal stops as it starts.
+    ///
+    /// No command starts while this program stops: nobody would keep its lock.
+    fn stop_unless_running(&self) -> bool {
+        let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
+        let starts = |phase: &mut Phase| *phase == Phase::Starting;
+        let waited = self.changed.wait_timeout_while(phase, START_MAX, starts);
+        let (phase, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let stops = *phase != Phase::Running;
+        if stops {
+            stop_itself();
+        }
+        stops
+    }
+
+    fn set(&self, phase: Phase) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        self.changed.notify_all();
     }
 }
 
