@@ -105,6 +105,8 @@ fn guarded(servers: &Servers, lease: Duration, max_ttl: Duration) -> Vec<LockCli
 const TTL: Duration = Duration::from_millis(1_900);
 
 fn wait_guarded(line: &mut Line, servers: &Servers, clients: Vec<LockClient>) {
+    // The holder has queued as well, while the servers had just been started.
+    await_queued(servers, "name", 0);
     for client in clients {
         line.join_with(servers, move |work| {
             let guard = client.lock("name", TTL).expect("it is served in the end");
