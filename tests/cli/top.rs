@@ -8,7 +8,7 @@ use super::support::waiters::await_queued;
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn top(servers: &Servers, more: &[&str]) -> Ended {
     end(&mut redlatch(servers, &[&["top"], more].concat()))
@@ -91,6 +91,22 @@ fn nodes_that_are_slow_now_and_then_do_not_end_it() {
     drop(watching.0.stdout.take());
     let ended = watching.end();
     assert_eq!((ended.code, &*ended.stderr), (141, ""));
+    drop(held);
+}
+
+#[test]
+fn a_node_that_hangs_does_not_hold_up_each_lock() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let held: Vec<_> = (0..256).map(|number| take(&client, number.to_string(), LONG)).collect();
+    pause(&servers, 1);
+    let start = Instant::now();
+    let ended = top(&servers, &["--node-timeout", "1s"]);
+    let took = start.elapsed();
+    resume(&servers, 1);
+    assert_eq!((ended.code, &*ended.stderr), (0, ""));
+    assert!(ended.stdout.starts_with("256 locks, 0 waiting\n"), "{}", ended.stdout);
+    assert!(took < Duration::from_secs(30), "eight at a time would take 32 s, not {took:?}");
     drop(held);
 }
 

@@ -5,16 +5,21 @@ use super::exit::{self, Failure};
 use super::inspect::{exact, holder_json, millis, shown, state_json, state_text};
 use super::table;
 use super::{duration, output, settings};
-use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks};
+use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks, NodeError};
 use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
 use std::time::{Duration, SystemTime};
 
-/// How many locks are looked at at the same time. A client sends what its threads ask together.
+/// How many locks are looked at at the same time. A client sends what its threads ask together, and
+/// on the nodes that is in the way of others' commands.
 const THREADS: usize = 8;
+
+/// How many while a node hangs. Each look then takes the node timeout, so they come more slowly.
+const THREADS_MAX: usize = 64;
 
 const WATCH: Duration = Duration::from_secs(2);
 
@@ -47,42 +52,75 @@ pub(crate) fn top(nodes: &NodeArguments, arguments: &TopArguments) -> Result<u8,
 
 /// The locks that somebody holds or waits for: those for which somebody waits longest come first.
 fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
-    let found = Mutex::new(client.locks(pattern));
-    let (mut rows, mut failed) = (Vec::new(), None);
+    let search = Search {
+        client,
+        found: Mutex::new(client.locks(pattern)),
+        rows: Mutex::default(),
+        failed: Mutex::default(),
+        threads: AtomicUsize::new(THREADS),
+    };
     thread::scope(|scope| {
-        let threads: Vec<_> =
-            (0..THREADS).map(|_| scope.spawn(|| inspect(client, &found))).collect();
-        for thread in threads {
-            match thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
-                Ok(more) => rows.extend(more),
-                Err(error) => failed = Some(error),
-            }
+        for _ in 0..THREADS {
+            scope.spawn(|| search.look_at_all(scope));
         }
     });
-    if let Some(error) = failed {
+    if let Some(error) = into_inner(search.failed) {
         return Err(error.into());
     }
+    let mut rows = into_inner(search.rows);
     rows.sort_by_cached_key(|row: &Row| {
         (row.since.is_none(), row.since, Reverse(row.seen.waiters.len()), row.lock.clone())
     });
     Ok(rows)
 }
 
-/// Looks at one found lock after another until there are no more.
-fn inspect(client: &LockClient, found: &Mutex<Locks<'_>>) -> Result<Vec<Row>, InspectError> {
-    let mut rows = Vec::new();
-    let next = || found.lock().unwrap_or_else(PoisonError::into_inner).next();
-    while let Some(lock) = next() {
-        let lock = lock?;
-        let seen = look(client, &lock)?;
-        // A key that only a minority has is what a failed attempt left, or no lock.
-        if seen.state == LockState::Free && seen.waiters.is_empty() {
-            continue;
+/// What the threads share that look at the locks.
+struct Search<'a> {
+    client: &'a LockClient,
+    found: Mutex<Locks<'a>>,
+    rows: Mutex<Vec<Row>>,
+    failed: Mutex<Option<InspectError>>,
+    threads: AtomicUsize,
+}
+
+impl Search<'_> {
+    fn look_at_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        if let Err(error) = self.try_all(scope) {
+            *lock(&self.failed) = Some(error);
         }
-        let since = seen.waiters.iter().map(|it| it.since).min();
-        rows.push(Row { lock, seen, since });
     }
-    Ok(rows)
+
+    /// Looks at one found lock after another until there are no more.
+    fn try_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) -> Result<(), InspectError> {
+        let next = || lock(&self.found).next();
+        while let Some(found) = next() {
+            let found = found?;
+            let seen = look(self.client, &found)?;
+            if has_hung(&seen) && self.threads.fetch_add(1, Ordering::Relaxed) < THREADS_MAX {
+                scope.spawn(|| self.look_at_all(scope));
+            }
+            // A key that only a minority has is what a failed attempt left, or no lock.
+            if seen.state == LockState::Free && seen.waiters.is_empty() {
+                continue;
+            }
+            let since = seen.waiters.iter().map(|it| it.since).min();
+            lock(&self.rows).push(Row { lock: found, seen, since });
+        }
+        Ok(())
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn into_inner<T>(mutex: Mutex<T>) -> T {
+    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has a node kept this look waiting until it was given up?
+fn has_hung(seen: &Inspection) -> bool {
+    seen.nodes.iter().any(|node| matches!(node.holder, Err(NodeError::TimedOut(_))))
 }
 
 fn look(client: &LockClient, lock: &FoundLock) -> Result<Inspection, InspectError> {
