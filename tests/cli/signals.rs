@@ -112,6 +112,21 @@ fn an_ignored_hangup_stays_ignored() {
 }
 
 #[test]
+fn the_command_blocks_the_signals_that_were_blocked_and_no_others() {
+    const TSTP: u64 = 1 << (20 - 1);
+    let servers = Servers::start(1);
+    for (option, expected) in [("--block-signal=INT", 0), ("--block-signal=TSTP", TSTP)] {
+        let mut command = Command::new("env");
+        command.args([option, env!("CARGO_BIN_EXE_redlatch"), "--no-restart-guard"]);
+        command.args(["run", "name", "--", "cat", "/proc/self/status"]);
+        let ended = end(command.env("REDLATCH_NODES", servers.urls().join(",")));
+        let line = ended.stdout.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let blocked = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
+        assert_eq!(blocked.map(|blocked| blocked & TSTP), Some(expected), "{ended:?}");
+    }
+}
+
+#[test]
 fn the_exit_code_is_the_commands_even_if_children_were_ignored() {
     let servers = Servers::start(1);
     // The first process of a container may start it so.

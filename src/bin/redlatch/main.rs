@@ -86,8 +86,8 @@ fn is_url(argument: &str) -> bool {
     argument.contains("://") && argument.contains('@')
 }
 
-/// Is it a URL, perhaps without its scheme? A lock's name may look like that, but names are not what
-/// errors of usage are about.
+/// Is it a URL, perhaps without its scheme? A lock's name may look like that, but errors of usage
+/// are not about names.
 fn is_url_or_its_rest(argument: &str) -> bool {
     argument.split_once(':').is_some_and(|(_, rest)| rest.contains('@'))
 }

@@ -2,12 +2,13 @@
 
 mod child;
 mod descriptor;
+mod exec;
 mod processes;
 mod signals;
 mod supervisor;
 mod waiting_line;
 
-pub(crate) use child::exec_if_asked;
+pub(crate) use exec::exec_if_asked;
 
 use super::arguments::{NodeArguments, RunArguments};
 use super::exit::{self, Failure};

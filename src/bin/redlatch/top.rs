@@ -60,9 +60,8 @@ fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
         threads: AtomicUsize::new(THREADS),
     };
     thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| search.look_at_all(scope));
-        }
+        (1..THREADS).for_each(|_| search.add_thread(scope));
+        search.look_at_all(scope);
     });
     if let Some(error) = into_inner(search.failed) {
         return Err(error.into());
@@ -84,6 +83,12 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// It takes longer without one, if the system gives none.
+    fn add_thread<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
+        let thread = thread::Builder::new();
+        let _ = thread.spawn_scoped(scope, || self.look_at_all(scope));
+    }
+
     fn look_at_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         if let Err(error) = self.try_all(scope) {
             *lock(&self.failed) = Some(error);
@@ -97,7 +102,7 @@ impl Search<'_> {
             let found = found?;
             let seen = look(self.client, &found)?;
             if has_hung(&seen) && self.threads.fetch_add(1, Ordering::Relaxed) < THREADS_MAX {
-                scope.spawn(|| self.look_at_all(scope));
+                self.add_thread(scope);
             }
             // A key that only a minority has is what a failed attempt left, or no lock.
             if seen.state == LockState::Free && seen.waiters.is_empty() {

@@ -7,13 +7,12 @@
 //! command has started gets it as well.
 //!
 //! **Death.** On Linux the command is killed when this program dies, since nobody keeps its lock
-//! alive any more. A process can ask for that only for itself, so this program starts itself again,
-//! which asks and then becomes the command.
+//! alive any more.
 
 use super::descriptor::{Descriptor, ReadingEnd};
+use super::exec;
 use super::processes::{self, Process, with_descendants};
 use crate::exit::{self, Failure};
-use crate::output;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, waitid};
 use rustix::process::{kill_process, kill_process_group};
 use std::collections::HashSet;
@@ -26,10 +25,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
-use std::process::{Command, ExitStatus};
-
-/// The first argument of this program when it is to become the command.
-const EXEC: &str = "__exec";
+use std::process::ExitStatus;
 
 /// How often processes are searched for that others have started meanwhile.
 const ROUNDS_MAX: usize = 10;
@@ -59,7 +55,7 @@ impl Child {
             Some((descriptor, end, inherited)) => (Some(descriptor), Some(end), Some(inherited)),
             None => (None, None, None),
         };
-        let mut command = command(words);
+        let (mut command, held_stop) = exec::command(words);
         for (name, value) in variables {
             match value {
                 Some(value) => command.env(name, OsString::from_vec(value.clone())),
@@ -70,8 +66,9 @@ impl Child {
         if has_own_group {
             command.process_group(0);
         }
-        let process = command.spawn().map_err(|error| not_started(&words[0], &error))?;
-        drop(inherited);
+        let process = command.spawn();
+        drop((held_stop, inherited));
+        let process = process.map_err(|error| not_started(&words[0], &error))?;
         let pid = Pid::from_child(&process);
         let reached = HashSet::new();
         Ok(Self { process, pid, has_own_group, descriptor, reading_end, reached })
@@ -189,51 +186,7 @@ fn code_of(status: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(exit::FAILED)
 }
 
-fn command(words: &[OsString]) -> Command {
-    let itself = Path::new("/proc/self/exe");
-    if cfg!(target_os = "linux") && itself.exists() {
-        let mut command = Command::new(itself);
-        command.arg0("redlatch").arg(EXEC).arg(std::process::id().to_string()).args(words);
-        return command;
-    }
-    let mut command = Command::new(&words[0]);
-    command.args(&words[1..]);
-    command
-}
-
-/// Becomes the command, if this process was started for that. The exit code if that fails.
-pub(crate) fn exec_if_asked() -> Option<u8> {
-    let mut arguments = env::args_os().skip(1);
-    if arguments.next()? != EXEC {
-        return None;
-    }
-    let parent = arguments.next()?;
-    let program = arguments.next()?;
-    if !bind_to(&parent) {
-        return Some(exit::LOST);
-    }
-    let error = Command::new(&program).args(arguments).exec();
-    let failure = not_started(&program, &error);
-    output::note(&failure.text);
-    Some(failure.code)
-}
-
-/// Asks to be killed when the parent dies. `false` if it has died already.
-#[cfg(target_os = "linux")]
-fn bind_to(parent: &OsStr) -> bool {
-    use rustix::process::{getppid, set_parent_process_death_signal};
-    // It fails for no signal that there is.
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    let is_parent = |pid: Pid| parent == OsStr::new(&pid.as_raw_nonzero().to_string());
-    getppid().is_some_and(is_parent)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn bind_to(_parent: &OsStr) -> bool {
-    true
-}
-
-fn not_started(program: &OsStr, error: &io::Error) -> Failure {
+pub(super) fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let code = match error.kind() {
         ErrorKind::NotFound => exit::NOT_FOUND,
         _ => exit::NOT_EXECUTABLE,

@@ -137,8 +137,8 @@ impl Progress {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops this program, unless the command runs: then it depends on the command, which may ignore
-    /// SIGTSTP. So a command that starts runs first, but for one that the terminal stops as it starts.
+    /// Stops this program, unless the command runs: then it depends on the command, which may
+    /// ignore SIGTSTP. So a command that starts is waited for.
     ///
     /// No command starts while this program stops: nobody would keep its lock.
     fn stop_unless_running(&self) -> bool {
