@@ -6,7 +6,9 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::loss::{lose, with_short_rounds};
-use super::program::{Left, Running, child_of, end, has_ended, redlatch, shell_script, state_of};
+use super::program::{
+    Left, Running, child_of, children_of, end, has_ended, redlatch, shell_script, state_of,
+};
 use super::support::eventually;
 use super::support::locks::{LIMIT, holders};
 use super::support::program::in_memory;
@@ -210,13 +212,7 @@ fn it_runs_in_a_pid_namespace_that_knows_neither_its_group_nor_its_proc() {
     running.next_line();
     // What is in the command's group gets signals there as well.
     let redlatch = child_of(Pid::from_child(&running.0));
-    let command_has_ended = || {
-        let number = redlatch.as_raw_nonzero();
-        let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children"));
-        let children = children.unwrap_or_default();
-        let children = children.split_whitespace().filter_map(|pid| pid.parse().ok());
-        children.filter_map(Pid::from_raw).any(has_ended)
-    };
+    let command_has_ended = || children_of(redlatch).into_iter().any(has_ended);
     assert!(eventually(LIMIT, command_has_ended));
     kill_process(redlatch, Signal::TERM).expect("it runs");
     assert_eq!(running.end().code, 7);

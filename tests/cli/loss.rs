@@ -5,12 +5,12 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::program::{Ended, Running, bare, redlatch, shell_script};
+use super::program::{Ended, Left, Running, bare, redlatch, shell_script};
 use super::support::eventually;
 use super::support::locks::{LIMIT, all_nodes_client, holders, pause, resume};
 use super::support::servers::Servers;
 use super::support::waiters::await_keys;
-use rustix::process::{Pid, test_kill_process};
+use rustix::process::test_kill_process;
 
 /// As [`redlatch`], with rounds that fit into a short ttl.
 pub(crate) fn with_short_rounds(servers: &Servers, arguments: &[&str]) -> Command {
@@ -86,10 +86,9 @@ fn a_lost_lock_stops_the_command_even_if_nobody_reads_stderr() {
             &servers,
             &format!("{options} -- sh -c 'echo $$; exec \"$@\"' - {command}"),
         );
-        let number = running.next_line().trim().parse().expect("a number");
-        let child = Pid::from_raw(number).expect("a process");
+        let child = Left::parse(&running.next_line());
         lose(&servers);
-        let has_ended = eventually(Duration::from_secs(10), || test_kill_process(child).is_err());
+        let has_ended = eventually(Duration::from_secs(10), || test_kill_process(child.0).is_err());
         assert!(has_ended, "the command runs on without the lock: {command}");
         // Its last words wait for a reader.
         let mut stderr = running.0.stderr.take().expect("it is piped");

@@ -85,10 +85,20 @@ pub(crate) fn end(command: &mut Command) -> Ended {
 /// The only child of a process, which its main thread has started. Linux tells.
 #[track_caller]
 pub(crate) fn child_of(parent: Pid) -> Pid {
-    let parent = parent.as_raw_nonzero();
+    let [child] = children_of(parent)[..] else { panic!("it runs, and has one child") };
+    child
+}
+
+/// The children of a process, which its main thread has started: none if it is gone.
+pub(crate) fn children_of(parent: Pid) -> Vec<Pid> {
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
-    let children = children.expect("it runs");
-    Pid::from_raw(children.trim().parse().expect("one number")).expect("not zero")
+    let children = children.unwrap_or_default();
+    children.split_whitespace().map(pid_of).collect()
+}
+
+#[track_caller]
+fn pid_of(number: &str) -> Pid {
+    number.parse().ok().and_then(Pid::from_raw).expect("the number of a process")
 }
 
 /// The state of a process, such as `S` for one that sleeps. `None` if it is gone.
@@ -121,8 +131,7 @@ impl Left {
     /// From the line with its number.
     #[track_caller]
     pub(crate) fn parse(line: &str) -> Self {
-        let pid = line.trim().parse().ok().and_then(Pid::from_raw);
-        Self(pid.expect("the number of a process"))
+        Self(pid_of(line.trim()))
     }
 
     pub(crate) fn has_ended(&self) -> bool {

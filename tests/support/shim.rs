@@ -1,5 +1,5 @@
 //! Small libraries in C that are preloaded into a program and replace functions of the C library:
-//! for the time, names, forks and signals. They are built when needed, with the compiler driver
+//! for the time, names, processes and signals. They are built when needed, with the compiler driver
 //! with which Rust links programs.
 
 use std::fs::{self, File};

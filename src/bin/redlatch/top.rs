@@ -55,18 +55,14 @@ fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
     let search = Search {
         client,
         found: Mutex::new(client.locks(pattern)),
-        rows: Mutex::default(),
-        failed: Mutex::default(),
+        rows: Mutex::new(Ok(Vec::new())),
         threads: AtomicUsize::new(THREADS),
     };
     thread::scope(|scope| {
         (1..THREADS).for_each(|_| search.add_thread(scope));
         search.look_at_all(scope);
     });
-    if let Some(error) = into_inner(search.failed) {
-        return Err(error.into());
-    }
-    let mut rows = into_inner(search.rows);
+    let mut rows = search.rows.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     rows.sort_by_cached_key(|row: &Row| {
         (row.since.is_none(), row.since, Reverse(row.seen.waiters.len()), row.lock.clone())
     });
@@ -77,8 +73,7 @@ fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
 struct Search<'a> {
     client: &'a LockClient,
     found: Mutex<Locks<'a>>,
-    rows: Mutex<Vec<Row>>,
-    failed: Mutex<Option<InspectError>>,
+    rows: Mutex<Result<Vec<Row>, InspectError>>,
     threads: AtomicUsize,
 }
 
@@ -91,7 +86,7 @@ impl Search<'_> {
 
     fn look_at_all<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         if let Err(error) = self.try_all(scope) {
-            *lock(&self.failed) = Some(error);
+            *lock(&self.rows) = Err(error);
         }
     }
 
@@ -109,7 +104,9 @@ impl Search<'_> {
                 continue;
             }
             let since = seen.waiters.iter().map(|it| it.since).min();
-            lock(&self.rows).push(Row { lock: found, seen, since });
+            if let Ok(rows) = &mut *lock(&self.rows) {
+                rows.push(Row { lock: found, seen, since });
+            }
         }
         Ok(())
     }
@@ -117,10 +114,6 @@ impl Search<'_> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn into_inner<T>(mutex: Mutex<T>) -> T {
-    mutex.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Has a node kept this look waiting until it was given up?

@@ -10,7 +10,7 @@ use signal_hook::consts::{
 use signal_hook::flag;
 use std::fs;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ impl Signals {
         thread::spawn(move || {
             for origin in source.forever() {
                 let (number, is_of_terminal) = read(&origin);
-                let is_running = seen.phase() == Phase::Running;
+                let is_running = *seen.phase() == Phase::Running;
                 if number == SIGTSTP && seen.stop_unless_running() {
                     continue;
                 }
@@ -133,8 +133,8 @@ impl Signals {
 }
 
 impl Progress {
-    fn phase(&self) -> Phase {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops this program, unless the command runs: then it depends on the command, which may
@@ -142,9 +142,8 @@ impl Progress {
     ///
     /// No command starts while this program stops: nobody would keep its lock.
     fn stop_unless_running(&self) -> bool {
-        let phase = self.phase.lock().unwrap_or_else(PoisonError::into_inner);
         let starts = |phase: &mut Phase| *phase == Phase::Starting;
-        let waited = self.changed.wait_timeout_while(phase, START_MAX, starts);
+        let waited = self.changed.wait_timeout_while(self.phase(), START_MAX, starts);
         let (phase, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let stops = *phase != Phase::Running;
         if stops {
@@ -154,7 +153,7 @@ impl Progress {
     }
 
     fn set(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        *self.phase() = phase;
         self.changed.notify_all();
     }
 }
