@@ -7,9 +7,10 @@
 //!
 //! Without arguments it starts five Redis-like nodes inside this process.
 //!
-//! Readers hold the lock together, with `shared`; who refreshes the cache takes the whole lock, so
-//! nobody reads a catalog that is half written. A process that finds the catalog out of date gives
-//! its share back, waits for the whole lock, and looks again: another one may have been faster.
+//! Readers hold the lock together, with `shared`; who refreshes the cache takes the exclusive lock,
+//! so nobody reads a catalog that is half written. A process that finds the catalog out of date
+//! gives its share back, waits for the exclusive lock, and looks again: another one may have been
+//! faster.
 
 use redlatch::LockClient;
 use redlatch::embedded::Nodes;

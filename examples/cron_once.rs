@@ -12,7 +12,7 @@
 //! the lock is held for longer than the machines' clocks differ, however quick the job was.
 
 use redlatch::embedded::Nodes;
-use redlatch::{LockClient, LockError};
+use redlatch::{LockClient, LockError, WithLockError};
 use std::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -74,14 +74,18 @@ pub(crate) fn story(urls: &[String]) -> Result<(), Box<dyn Error>> {
 ///
 /// It asks for a while, and not once: machines that ask at the same moment can get some nodes
 /// each and a majority none of them.
-fn run_once(client: &LockClient, resource: &str, work: impl FnOnce()) -> Result<bool, LockError> {
+fn run_once(
+    client: &LockClient,
+    resource: &str,
+    work: impl FnOnce(),
+) -> Result<bool, redlatch::Error> {
     let request = client.request(resource).hold_at_least(HOLD_AT_LEAST);
     let ran = request.try_with_lock_for(WAIT, |_lock| {
         work();
         Ok(())
     });
     match ran {
-        Err(LockError::NoQuorum(error)) => {
+        Err(WithLockError::NotAcquired(LockError::NoQuorum(error))) => {
             // Too few nodes answered to know who holds the lock. Not running
             // is better than running twice.
             say(&format!("   not run: {error}"));

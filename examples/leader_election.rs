@@ -13,7 +13,7 @@
 //! passed.
 
 use redlatch::embedded::Nodes;
-use redlatch::{ExtendError, LockClient, LockGuard, LockLost};
+use redlatch::{ExtendError, LockClient, LockGuard, LockLost, ReleaseError};
 use std::error::Error;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -97,7 +97,8 @@ fn lead(name: &str, mut lock: LockGuard, terms: &Terms) -> Result<(), Failure> {
     }
     *terms.resigned.lock().expect("nobody panics with it") = Some(Instant::now());
     match lock.release() {
-        Ok(released) => say(&format!("{name} resigns: {released:?}.")),
+        Ok(()) => say(&format!("{name} resigns.")),
+        Err(ReleaseError::Lost(lost)) => return step_down(name, &lost),
         Err(error) => say(&format!("{name} resigns, and the ttl ends the lock: {error}.")),
     }
     Ok(())

@@ -69,7 +69,7 @@ fn program(
     uses: &Uses,
 ) -> Result<(), Failure> {
     for _ in 0..JOBS {
-        let request = client.request(pool).ttl(TTL).permits(LICENCES.len() as u32).owner(name);
+        let request = client.request(pool).ttl(TTL).one_of(LICENCES.len() as u32).owner(name);
         request.with_lock(|lock| work(name, lock, uses))?;
     }
     Ok(())
@@ -93,17 +93,17 @@ fn work(name: &'static str, lock: &LockGuard, uses: &Uses) -> Result<(), Failure
 
 /// The index of the licence that belongs to this permit.
 fn number(lock: &LockGuard) -> Result<usize, Failure> {
-    let permit = lock.permit().ok_or("the request was for a permit")?;
+    let permit = lock.slot().ok_or("the request was for a permit")?;
     Ok(usize::try_from(permit)?)
 }
 
 /// A program dies with a licence. The others are not affected, and get it when its ttl has passed.
 fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
     let request =
-        |owner: &str| client.request(pool).ttl(TTL).permits(LICENCES.len() as u32).owner(owner);
+        |owner: &str| client.request(pool).ttl(TTL).one_of(LICENCES.len() as u32).owner(owner);
     let start = Instant::now();
     let dead = request("dead").lock()?;
-    let its_number = dead.permit();
+    let its_number = dead.slot();
     // The guard of a program that was killed is not dropped, and nothing gives its permit back.
     std::mem::forget(dead);
     let alive = [request("amber").keep_alive().lock()?, request("beryl").keep_alive().lock()?];
@@ -114,7 +114,7 @@ fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
     }
     let last = request("coral").lock()?;
     let after = start.elapsed();
-    if last.permit() != its_number && alive.iter().all(|lock| lock.ensure_held().is_ok()) {
+    if last.slot() != its_number && alive.iter().all(|lock| lock.ensure_held().is_ok()) {
         return Err("only the dead program's licence could be free".into());
     }
     say(&format!("Its licence is free again {after:.1?} after the dead program acquired it."));
@@ -124,7 +124,7 @@ fn die(client: &LockClient, pool: &str) -> Result<(), Failure> {
 /// Which licence it has.
 fn show(holder: &Holder) {
     let owner = holder.owner().map(|name| name.to_string());
-    let licence = holder.permit.and_then(|number| LICENCES.get(number as usize));
+    let licence = holder.slot.and_then(|number| LICENCES.get(number as usize));
     say(&format!("   {} is used by {}.", licence.unwrap_or(&"?"), owner.unwrap_or_default()));
 }
 

@@ -79,7 +79,8 @@ fn story(urls: &[String], resource: &str) -> Result<(), Box<dyn Error>> {
     waiting.recv()?;
     say("Bob asks again, and this time he waits.");
     thread::sleep(Duration::from_millis(200));
-    say(&format!("Alice is done and releases the lock: {:?}.", lock.release()?));
+    lock.release()?;
+    say("Alice is done and has released the lock, which she held to the end.");
     let waited = bob.join().map_err(|_| "Bob panicked")??;
     say(&format!(
         "Bob got the lock after waiting {:.0} ms, and has released it.",
@@ -115,7 +116,7 @@ fn wait_for_young_nodes(client: &LockClient, resource: &str) -> Result<(), Box<d
              Until then, `try_lock` returns an error that says so; `lock` waits, as now.\n\
              (For nodes that write every change to disk at once, turn this off: `restart_guard`.)"
         ));
-        let _ = client.lock(resource, TTL)?.release()?;
+        client.lock(resource, TTL)?.release()?;
     }
     Ok(())
 }
@@ -129,7 +130,7 @@ fn failures(nodes: &Nodes, resource: &str) -> Result<(), Box<dyn Error>> {
     say("Two of the five nodes are stopped now.");
     let lock = expect_lock(carol.try_lock(resource, TTL)?);
     say("Carol gets the lock all the same: three of five are a majority.");
-    let _ = lock.release()?;
+    lock.release()?;
 
     nodes.stop(2);
     say("A third node is stopped. Two of five are no majority.");

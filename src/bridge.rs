@@ -23,7 +23,7 @@ mod words {
 
     #[cfg(feature = "metrics")]
     use crate::error::LockError;
-    use crate::error::LockLost;
+    use crate::error::LossReason;
     use crate::released::Released;
 
     /// Whether a lock was held to the end.
@@ -35,11 +35,11 @@ mod words {
         }
     }
 
-    pub(super) fn lost(lost: LockLost) -> &'static str {
-        match lost {
-            LockLost::Expired => "expired",
-            LockLost::Gone => "gone",
-            LockLost::OtherProcess => "other_process",
+    pub(super) fn lost(reason: LossReason) -> &'static str {
+        match reason {
+            LossReason::Expired => "expired",
+            LossReason::Gone => "gone",
+            LossReason::OtherProcess => "other_process",
         }
     }
 

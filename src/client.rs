@@ -13,14 +13,13 @@ mod request;
 mod shares;
 mod verbs;
 
-pub use cancel::CancelHandle;
 pub use locks::{FoundLock, Locks};
 pub use request::LockRequest;
 
 #[cfg(doc)]
 use crate::config::Builder;
 use crate::core::Core;
-use crate::error::LockError;
+use crate::error::{LockError, WithLockError};
 use crate::guard::LockGuard;
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ use std::time::{Duration, Instant};
 /// Acquires locks. Cheap to clone: all clones share one connection to each node, however many
 /// threads use them.
 ///
-/// | method | waits for the lock | if another client or thread holds it |
+/// | method | waits for the lock | if others hold it or wait for it |
 /// |---|---|---|
 /// | [`try_lock`](Self::try_lock) | no | `Ok(None)` |
 /// | [`try_lock_for`](Self::try_lock_for) | for a while | `Ok(None)` at the end of it |
@@ -39,16 +38,18 @@ use std::time::{Duration, Instant};
 ///
 /// [`request`](Self::request) has the same methods and more settings.
 ///
-/// `Ok(None)` means that a majority of the nodes *answered* and another client holds the lock, or
-/// that another thread of this client holds it. If too few nodes answered to know, the result is
-/// [`LockError::NoQuorum`], with a report from each node.
+/// `Ok(None)` means that a majority of the nodes *answered* and other clients hold the lock or wait
+/// for it, or that another thread of this client holds it; [`inspect`](Self::inspect) tells which.
+/// If too few nodes answered to know, or too many are in
+/// [quarantine](Builder::restart_guard), the result is [`LockError::NoQuorum`], with a report from
+/// each node.
 ///
 /// Calls that wait are served in the order in which their clients came, and a release wakes the
 /// next one: they stand in a queue that the nodes keep. `try_lock` overtakes no call that waits.
 /// [The guarantees](crate::guide::guarantees#the-nodes-queue) say what this assumes.
 ///
 /// A resource's name is any non-empty string of bytes. The lock's key on the nodes is the name with
-/// the [prefix](Builder::key_prefix) before it: 64 KiB at most, without `:redlatch:` in it, since
+/// the [prefix](Builder::key_prefix) before it: 63 KiB at most, without `:redlatch:` in it, since
 /// such keys are fencing counters and queues of other locks. A ttl is rounded down to whole
 /// milliseconds. It must leave some validity after [drift](Builder::drift_factor) and 2 ms, and is
 /// at most [`max_ttl`](Builder::max_ttl).
@@ -102,7 +103,7 @@ impl LockClient {
     ///
     /// The resource's name or the ttl cannot be used, too few nodes gave an answer that counts,
     /// they took too long, two of them are one server, there are no random numbers, or the client
-    /// was [cancelled](Self::cancel_handle).
+    /// was [cancelled](Self::cancel_token).
     pub fn try_lock(
         &self,
         resource: impl AsRef<[u8]>,
@@ -191,7 +192,7 @@ impl LockClient {
     ///
     /// The lock is [not re-entrant](LockClient): a thread that has a guard of it and waits for it
     /// again waits until the validity of its own lock has passed. A
-    /// [`cancel_handle`](Self::cancel_handle) ends the wait.
+    /// [token](crate::CancelToken) ends the wait.
     ///
     /// # Errors
     ///
@@ -225,14 +226,32 @@ impl LockClient {
     /// # }
     /// ```
     ///
-    /// The error type is the body's own: any that a [`LockError`] converts into, such as
-    /// [`Error`](crate::Error), `Box<dyn std::error::Error>` or an enum of the application.
+    /// The error type is the body's own: any that a [`WithLockError`] converts into, such as
+    /// [`Error`](crate::Error), `Box<dyn std::error::Error>`, an enum of the application, or
+    /// `WithLockError` itself, which says what happened and has the value of a `body` that came too
+    /// late:
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError, WithLockError};
+    /// # use std::time::Duration;
+    /// # fn book() -> u32 { 1 }
+    /// # fn unbook(number: u32) {}
+    /// # fn example(client: &LockClient) -> Result<(), LockError> {
+    /// match client.with_lock("seats", Duration::from_secs(10), |_lock| Ok(book())) {
+    ///     Ok(_number) => {}
+    ///     Err(WithLockError::LostDuring { value: number, .. }) => unbook(number),
+    ///     Err(WithLockError::NotAcquired(error)) => return Err(error), // nothing was booked
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
-    /// The error of `body`. Or, converted, a [`LockError`] as [`lock`](Self::lock) and
-    /// [`keep_alive`](LockRequest::keep_alive) have; then `body` was not called.
-    pub fn with_lock<T, E: From<LockError>>(
+    /// The error of `body`. Or, converted, a [`WithLockError`]: the lock was not acquired, as
+    /// [`lock`](Self::lock) and [`keep_alive`](LockRequest::keep_alive) have it, and `body` was not
+    /// called; or the lock was lost before `body` had ended.
+    pub fn with_lock<T, E: From<WithLockError<T>>>(
         &self,
         resource: impl AsRef<[u8]>,
         ttl: Duration,

@@ -17,7 +17,7 @@ use crate::node_url::NodeUrl;
 use crate::wait_queue::HandoffLimit;
 use connections::ConnectionSettings;
 use events::EventSettings;
-pub(crate) use names::{KEY_MAX, is_reserved};
+pub(crate) use names::is_reserved;
 use nodes::NodeSource;
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,9 +108,9 @@ impl Builder {
         }
     }
 
-    /// How long one round over all nodes may take, connecting included: 1 ms to 60 s, by default 50
-    /// ms. A connection that takes longer is finished in later rounds: see
-    /// [`connect_timeout`](Self::connect_timeout).
+    /// How long one round over all nodes may take: 1 ms to 60 s, by default 50 ms. Only the first
+    /// rounds of a client may take longer, until a majority of the nodes has answered for the first
+    /// time: see [`connect_timeout`](Self::connect_timeout).
     ///
     /// A node that has not answered by then counts as unreachable for that round. It should be a
     /// small part of the ttl and several times the round trip to the farthest node; 50 ms suits
@@ -173,8 +173,7 @@ impl Builder {
     /// a ttl that leaves some validity after drift and the least validity (3 ms by default).
     ///
     /// It catches a ttl in the wrong unit, and limits how long a resource is blocked by a client
-    /// that died holding it. It also limits [`hold_at_least`](crate::LockRequest::hold_at_least),
-    /// and is how long the grants of a restarted node do not count (see
+    /// that died holding it. It is also how long the grants of a restarted node do not count (see
     /// [`restart_guard`](Self::restart_guard)). A good value is little more than the longest ttl in
     /// use. All clients that share locks must set the same: one with a shorter `max_ttl` would
     /// trust a restarted node while a longer lock of another client, which the node has forgotten,

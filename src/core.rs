@@ -10,6 +10,7 @@ mod events;
 mod keep_alive;
 mod process;
 
+use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::config::Settings;
 use crate::engine::{Entropy, Input, Operation, Request, Rules, Step, Ttl, Verb};
@@ -21,7 +22,7 @@ use crate::node_url::NodeUrl;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
 use crate::watchdog::Watchdog;
-pub(crate) use cancellation::Cancellation;
+pub(crate) use cancellation::{Call, Cancellation};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,12 +72,13 @@ impl Core {
         let net = Arc::new(net.map_err(ConfigError::System)?);
         let prefix = settings.key_prefix.len();
         let emit = listener.clone().map(|listener| events::emit_background(listener, prefix));
-        let wait_queues =
-            || Arc::new(WaitQueues::new(settings.handoff_limit, Arc::clone(&owner_process)));
+        let token = CancelToken::new();
+        let (limit, process) = (settings.handoff_limit, &owner_process);
+        let wait_queues = || Arc::new(WaitQueues::new(limit, token.clone(), Arc::clone(process)));
         let (wait_queues, set_wait_queues) = (wait_queues(), wait_queues());
         let queues = [Arc::clone(&wait_queues), Arc::clone(&set_wait_queues)];
         let waits = (Arc::downgrade(&net), Arc::clone(&settings.rules));
-        let cancellation = Arc::new(Cancellation::new(queues, waits, Arc::clone(&owner_process)));
+        let cancellation = Cancellation::new(token.clone(), queues, waits, Arc::clone(process));
         Ok(Self {
             watchdog: Watchdog::new(&net, &settings.rules, &owner_process, emit),
             net,
@@ -98,8 +100,9 @@ impl Core {
         self.run_paused(operation, |_, _, _| unreachable!("it makes no attempts"))
     }
 
-    /// The main loop: every operation, of every thread, runs through here. The operation says what
-    /// to do next and takes in the result; this adds the time and the random numbers. `pause` lets
+    /// The main loop: the acquisitions, extensions and releases that a thread calls run through
+    /// here. The extensions of kept locks and the inspections do not. The operation says what to do
+    /// next and takes in the result; this adds the time and the random numbers. `pause` lets
     /// a time come before the next attempt; it is also called, without a time, before a request
     /// about the nodes' queue and after a wait there. It returns whether the operation goes on as
     /// it was; if not, it has changed the operation, which is polled again.

@@ -4,9 +4,10 @@
 //! |---|---|---|
 //! | [`ConfigError`] | building a client | the author of the configuration |
 //! | [`LockError`] | acquiring a lock | its variants say |
+//! | [`WithLockError`] | running something under a lock | its variants say |
 //! | [`LockLost`] | holding a lock | the lock is lost: stop the work |
 //! | [`ExtendError`] | extending a lock | its variants say |
-//! | [`ReleaseError`] | releasing a lock | the operator of the nodes |
+//! | [`ReleaseError`] | releasing a lock | its variants say |
 //! | [`InspectError`] | inspecting a lock | its variants say |
 //! | [`ForceReleaseError`] | releasing a lock by force | its variants say |
 //! | [`SpawnError`] | starting a thread | the operator of this machine |
@@ -18,12 +19,18 @@
 //! The text of an error includes the text of the error inside it. So `source()` returns the cause
 //! of that inner error and not the inner error itself, and a chain of errors, printed from end to
 //! end, repeats nothing. Match on the error to get at the one inside it.
+//!
+//! `Debug` of the errors in the table is the same text with its causes below it, because that is
+//! what is printed if `main` returns an error.
 
 mod cause;
 mod combined;
 mod config;
 mod inspect;
+mod lost;
 mod node_list;
+mod readable;
+mod with_lock;
 
 pub use crate::fencing::FencingTokenError;
 pub use crate::node::{
@@ -32,11 +39,13 @@ pub use crate::node::{
 };
 pub use crate::node_url::{NodeUrlError, NodeUrlErrorKind};
 pub use crate::resp::ProtocolError;
-pub use cause::{LockLost, NoQuorum, ResourceError, SpawnError, TtlError};
+pub use cause::{NoQuorum, ResourceError, SpawnError, TtlError};
 pub use combined::Error;
 pub use config::{ConfigError, TlsSettingsError};
 pub use inspect::{ForceReleaseError, InspectError};
+pub use lost::{LockLost, LossReason};
 pub use node_list::NodeListError;
+pub use with_lock::WithLockError;
 
 pub(crate) use crate::node::OTHER_PROCESS;
 
@@ -45,14 +54,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Why a lock could not be acquired. That another client holds it is no error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LockError {
     /// The resource's name cannot be used.
     Resource(ResourceError),
     /// The ttl cannot be used.
     Ttl(TtlError),
-    /// Too few nodes answered to know whether the lock is free.
+    /// Too few nodes answered to know whether the lock is free, or too many are in
+    /// [quarantine](NoQuorum::quarantine) to grant it.
     NoQuorum(NoQuorum),
     /// A majority granted the lock, but too little of its validity was left by then. It was
     /// released again. The nodes are slow, or the ttl is too short for them.
@@ -62,8 +72,9 @@ pub enum LockError {
         /// The ttl that was asked for.
         ttl: Duration,
     },
-    /// Two nodes are the same server (equal `run_id`), so there is no majority of independent
-    /// nodes. No lock is granted until the configuration is fixed.
+    /// Two nodes are the same server (equal `run_id`), which has one vote and counts as two in the
+    /// majority that is needed. From when both are connected, no lock is granted until the
+    /// configuration is fixed.
     SameServer {
         /// The URL of the node that comes first in the configuration.
         first: Arc<str>,
@@ -75,7 +86,7 @@ pub enum LockError {
     /// released only when that body ends. A lock is not re-entrant.
     ///
     /// Only this case is detected, and only within one client, and not for a body that runs as a
-    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::permits); see
+    /// [reader](crate::LockRequest::shared) or with a [permit](crate::LockRequest::one_of); see
     /// [`LockClient::lock`](crate::LockClient::lock). It is reported until the keys have expired on
     /// the nodes, which is up to the drift allowance later than the lock counts as lost. It is not
     /// detected if the lock was acquired without the wait queue, as
@@ -98,7 +109,7 @@ pub enum LockError {
         /// How long a round takes at present.
         round: Duration,
     },
-    /// The client's [`CancelHandle`](crate::CancelHandle) was used: it acquires no more locks.
+    /// A [`CancelToken`](crate::CancelToken) of the call, or of the client, was cancelled.
     Cancelled,
     /// This is a forked child of the process that built the client, which works only there.
     OtherProcess,
@@ -129,7 +140,7 @@ impl fmt::Display for LockError {
                 "too many locks are kept alive: {kept}; with a ttl of {ttl:?} and rounds of \
                  {round:.1?} at most {most} can be extended in time"
             ),
-            Self::Cancelled => f.write_str("the client was cancelled and acquires no more locks"),
+            Self::Cancelled => f.write_str("the call was cancelled"),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
     }
@@ -148,7 +159,7 @@ impl std::error::Error for LockError {
 }
 
 /// Why a lock could not be extended. Unless it is [`Lost`](Self::Lost), the lock is held as before.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ExtendError {
     /// The ttl cannot be used.
@@ -195,10 +206,13 @@ impl std::error::Error for ExtendError {
     }
 }
 
-/// Why it is not known whether a lock was released.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a release did not confirm that the lock was held to the end.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReleaseError {
+    /// The lock was lost before it was released: its validity had passed, or no majority of the
+    /// nodes still had its key. Another client may have held it while this one still worked.
+    Lost(LockLost),
     /// Too few nodes confirmed the release. It is sent to the others as soon as they can be reached
     /// again, and in any case their key expires with its ttl.
     NoQuorum(NoQuorum),
@@ -210,6 +224,7 @@ pub enum ReleaseError {
 impl fmt::Display for ReleaseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Lost(error) => error.fmt(f),
             Self::NoQuorum(error) => error.fmt(f),
             Self::OtherProcess => f.write_str(OTHER_PROCESS),
         }
@@ -219,6 +234,7 @@ impl fmt::Display for ReleaseError {
 impl std::error::Error for ReleaseError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
+            Self::Lost(error) => error.source(),
             Self::NoQuorum(error) => error.source(),
             Self::OtherProcess => None,
         }

@@ -23,7 +23,7 @@ mod text;
 pub use attempt_outcome::AttemptOutcome;
 pub(crate) use listener::{Callback, Listener};
 
-use crate::error::{ExtendError, LockError, LockLost};
+use crate::error::{ExtendError, LockError, LossReason};
 use crate::name::Name;
 use crate::node::{NodeError, NodeReport, QueueSupport};
 use crate::released::Released;
@@ -71,10 +71,10 @@ pub enum Event<'a> {
     Queued {
         /// The resource to be locked.
         resource: Name<'a>,
-        /// How many waiters are before it. A client has one waiter for the whole lock, and one for
-        /// each call that wants to be a [reader](crate::LockRequest::shared) or a
-        /// [permit](crate::LockRequest::permits); such calls may be served together with others
-        /// that are before them.
+        /// How many waiters are before it. A client has one waiter for the exclusive lock, and one
+        /// for each call that wants to be a [reader](crate::LockRequest::shared) or a
+        /// [permit](crate::LockRequest::one_of); such calls may be served together with others that
+        /// are before them.
         place: u64,
     },
     /// It is the turn of a call that has queued, which now acquires the lock: a majority of the
@@ -111,7 +111,7 @@ pub enum Event<'a> {
         waited: Duration,
     },
     /// A call has failed because of the nodes or the system, or was
-    /// [cancelled](crate::CancelHandle) while it waited. Calls that are refused at once, because
+    /// [cancelled](crate::CancelToken) while it waited. Calls that are refused at once, because
     /// the ttl is too long for instance, are not reported.
     #[non_exhaustive]
     Failed {
@@ -150,7 +150,10 @@ pub enum Event<'a> {
         /// The error that the call returns, or would return.
         error: &'a ExtendError,
         /// Whether this was an automatic extension, because the lock is
-        /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again.
+        /// [kept alive](crate::LockRequest::keep_alive), and not a call. Then it is tried again. Of
+        /// automatic extensions that fail one after another, the first is reported, and then one
+        /// every tenth of the ttl at most, until the lock is [`Extended`](Self::Extended) or
+        /// [`Lost`](Self::Lost).
         is_automatic: bool,
     },
     /// A lock was lost while its guard still existed. Reported once for each guard: when it happens
@@ -163,7 +166,7 @@ pub enum Event<'a> {
         /// From the request for it to now, so more than it was really held.
         held: Duration,
         /// How it was lost.
-        lost: LockLost,
+        reason: LossReason,
     },
     /// A lock was released, by a call or because its guard was dropped: on the nodes, or by a
     /// handoff to another thread of this client that waited for it.
@@ -181,7 +184,7 @@ pub enum Event<'a> {
         /// time has passed, or if the lock was lost.
         remaining: Duration,
     },
-    /// A lock was [left](crate::LockGuard::leave) to its ttl.
+    /// A lock was [left](crate::LockGuard::let_expire) to its ttl.
     #[non_exhaustive]
     Left {
         /// The resource.
@@ -197,8 +200,9 @@ pub enum Event<'a> {
         /// The node's URL.
         url: &'a str,
     },
-    /// The connection to a node was lost, or the first one could not be made. Reported once until
-    /// the node is up again, and not for each attempt to connect that fails.
+    /// The connection to a node was lost, or the first one could not be made, or it is the same
+    /// server as another node, so that its answers do not count. Reported once until the node is up
+    /// again, and not for each attempt to connect that fails.
     #[non_exhaustive]
     NodeDown {
         /// The node's URL.

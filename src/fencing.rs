@@ -61,9 +61,9 @@ use std::fmt;
 ///
 /// # Readers and permits
 ///
-/// A [permit](crate::LockRequest::permits) gets a token like the whole lock, larger than those of
-/// all grants that were made before it was requested. Two permits that are granted at the same time
-/// may have the same token: compare tokens for each permit's number by itself.
+/// A [permit](crate::LockRequest::one_of) gets a token like the exclusive lock, larger than those
+/// of all grants that were made before it was requested. Two permits that are granted at the same
+/// time may have the same token: compare tokens for each permit's number by itself.
 ///
 /// A [reader's](crate::LockRequest::shared) token is at least that of the last writer before it,
 /// and less than that of the next. Several readers may have the same one.

@@ -10,7 +10,7 @@ mod reused_lease;
 use crate::clock::{self, Time};
 use crate::core::Core;
 use crate::engine::Lease;
-use crate::error::LockLost;
+use crate::error::{LockLost, LossReason};
 use crate::fencing::FencingToken;
 use crate::name::Name;
 use crate::wait_queue::QueueHead;
@@ -32,7 +32,7 @@ use std::time::Duration;
 /// automatically, with its [`max_hold`](crate::LockRequest::max_hold).
 ///
 /// A guard belongs to the process that took the lock. A forked child has a copy, which
-/// [does not hold](LockLost::OtherProcess) the lock; dropping that copy does nothing.
+/// [does not hold](LossReason::OtherProcess) the lock; dropping that copy does nothing.
 ///
 /// A lock whose request sets [`hold_at_least`](crate::LockRequest::hold_at_least) stays taken for
 /// that time, even if it is released or its guard is dropped earlier.
@@ -118,21 +118,21 @@ impl LockGuard {
         self.lease.granted().fence.map(FencingToken::new)
     }
 
-    /// Which [permit](crate::LockRequest::permits) this is, from 0 to one below their count. No
-    /// other holder has this number as long as [`remaining`](Self::remaining) is above zero, and
-    /// extending the lock keeps it. `None` for a reader and for the whole lock.
+    /// Which of the [permits](crate::LockRequest::one_of) it is: a number from 0 to one below their
+    /// count. No other holder has this slot as long as [`remaining`](Self::remaining) is above
+    /// zero, and extending the lock keeps it. `None` for a reader and for the exclusive lock.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
     /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let licence = client.request("licence").permits(3).lock()?;
-    /// assert!(licence.permit().is_some_and(|number| number < 3));
+    /// let licence = client.request("licence").one_of(3).lock()?;
+    /// assert!(licence.slot().is_some_and(|slot| slot < 3));
     /// # drop(licence);
     /// # Ok(())
     /// # }
     /// ```
     #[must_use]
-    pub fn permit(&self) -> Option<u32> {
+    pub fn slot(&self) -> Option<u32> {
         self.lease.granted().attributes.as_ref()?.share?.permit()
     }
 
@@ -181,9 +181,14 @@ impl LockGuard {
     /// How it was lost. A lock that was lost does not come back.
     pub fn ensure_held(&self) -> Result<(), LockLost> {
         if self.core.is_forked() {
-            return Err(LockLost::OtherProcess);
+            return Err(self.loss(LossReason::OtherProcess));
         }
-        self.lease.check(clock::now()).map(|_| ())
+        self.lease.check(clock::now()).map(drop).map_err(|reason| self.loss(reason))
+    }
+
+    /// The loss of this lock.
+    fn loss(&self, reason: LossReason) -> LockLost {
+        LockLost::new(self.resource().as_bytes(), reason)
     }
 
     /// How long ago the lock was asked for.

@@ -1,14 +1,17 @@
 //! What the nodes hold for a resource, read without locking it.
 
+mod not_a_lock;
 mod shares;
+mod state;
 mod waiters;
 
+pub use not_a_lock::NotALock;
+pub use state::LockState;
 pub use waiters::QueuedWaiter;
 
-use crate::engine::{Token, quorum};
+use crate::engine::{Token, quorum, until_quorum};
 use crate::name::Name;
 use crate::node::command::{SHARED, is_reservation};
-use crate::node::script::SHOWN_MAX;
 use crate::node::{KeySnapshot, NodeAnswer, NodeError, NodeReport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -27,10 +30,20 @@ pub struct Inspection {
     pub state: LockState,
     /// What each node holds, in the order of the configuration.
     pub nodes: Vec<NodeView>,
+    /// For how long the nodes that answered are no majority that can grant the lock, because too
+    /// many were started less than [`max_ttl`](crate::Builder::max_ttl) ago, whatever the state is:
+    /// see [`restart_guard`](crate::Builder::restart_guard). `None` if that is not so.
+    pub quarantine: Option<Duration>,
+    /// How many hold the lock: more than [`LockState::Shared`] has if a node has more than a
+    /// hundred holders. Then some of them may have expired.
+    pub holder_count: usize,
+    /// How many wait for the lock: more than [`waiters`](Self::waiters) has if a node has more than
+    /// a hundred in its queue. Then some of them may have gone.
+    pub waiter_count: usize,
     /// Who waits for the lock in the nodes' queue, from the first to the last. Each node reports
     /// the first hundred, if the user may read the queue.
     ///
-    /// There is one waiter for each client that wants the whole lock, since its threads have a
+    /// There is one waiter for each client that wants the exclusive lock, since its threads have a
     /// queue of their own, and one for each call that wants a share of it. Waiters that a majority
     /// of the nodes has come first, in the order in which they are served. Those that fewer nodes
     /// have follow: they are just arriving, or have gone and could not reach each node. Calls that
@@ -72,58 +85,20 @@ impl Seen {
                 Some(snapshot) if shares::is_shared(snapshot) => {
                     locks.extend(shares::members(snapshot));
                 }
-                Some(snapshot) if is_lock(snapshot) => locks.extend(snapshot.value.clone()),
-                Some(KeySnapshot { value: Some(_), .. }) => others.push(Arc::clone(&report.url)),
-                _ => {}
+                Some(snapshot) if NotALock::of(snapshot).is_some() => {
+                    others.push(Arc::clone(&report.url));
+                }
+                Some(snapshot) => locks.extend(snapshot.value.clone()),
+                None => {}
             }
         }
         Self { key, locks: locks.into_iter().collect(), others }
     }
 }
 
-/// Is it a string with a ttl, and no longer than a lock's value? Anything else is other data under
-/// the key of a lock.
-fn is_lock(snapshot: &KeySnapshot) -> bool {
-    let is_text = |value: &Vec<u8>| !value.is_empty() && value.len() < SHOWN_MAX;
-    snapshot.left >= 0 && snapshot.value.as_ref().is_some_and(is_text)
-}
-
 /// Does the node keep the lock for a waiter? Then nobody holds it there.
 fn is_reserved(snapshot: &KeySnapshot) -> bool {
     snapshot.value.as_ref().is_some_and(|value| is_reservation(value))
-}
-
-/// Whether a lock is free or held, as a majority of the nodes reports it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LockState {
-    /// A majority has no key for it: an attempt would have been granted.
-    Free,
-    /// A majority holds the same value.
-    Held(Holder),
-    /// A majority has it shared, by [readers](crate::LockRequest::shared) or
-    /// [permits](crate::LockRequest::permits): those that a majority has, readers first and then
-    /// permits by their numbers. Each node reports a hundred holders at most, those that end first.
-    ///
-    /// ```no_run
-    /// # use redlatch::{LockClient, LockState};
-    /// # fn example(client: &LockClient) -> Result<(), redlatch::Error> {
-    /// if let LockState::Shared(holders) = client.inspect("licences")?.state {
-    ///     for holder in holders {
-    ///         eprintln!("{:?} has permit {:?}", holder.owner(), holder.permit);
-    ///     }
-    /// }
-    /// # Ok(())
-    /// # }
-    /// ```
-    Shared(Vec<Holder>),
-    /// No client holds it, and nodes reserve it for a waiter in their queue: a majority has a
-    /// reservation or no key, and no majority is without a key. As long as the first waiter is
-    /// alive, it acquires the lock within about a round; other attempts are refused.
-    Reserved,
-    /// Neither: it is just being acquired or released, or keys of a failed attempt have yet to be
-    /// removed or to expire.
-    Undecided,
 }
 
 /// The holder of a lock, on one node or on a majority of them.
@@ -132,12 +107,12 @@ pub enum LockState {
 pub struct Holder {
     owner: Option<Label>,
     /// How long until the key expires, and with it the lock unless it is extended; for a majority,
-    /// how long until fewer nodes than a majority have the key. `None` if the key has no ttl; every
-    /// lock of this library has one.
+    /// how long until fewer nodes than a majority have the key. `None` on a node where the ttl of a
+    /// lock's key was removed.
     pub remaining: Option<Duration>,
-    /// The number of its [permit](crate::LockRequest::permits). `None` for a reader, and for the
-    /// holder of the whole lock.
-    pub permit: Option<u32>,
+    /// The slot of its [permit](crate::LockRequest::one_of). `None` for a reader, and for the
+    /// holder of the exclusive lock.
+    pub slot: Option<u32>,
 }
 
 impl Holder {
@@ -183,14 +158,21 @@ impl fmt::Debug for Label {
 pub struct NodeView {
     /// The node's URL, without the password.
     pub url: Arc<str>,
-    /// The holder of the whole lock on this node, if there is one, or why that is not known.
+    /// The holder of the exclusive lock on this node, if there is one, or why that is not known.
     pub holder: Result<Option<Holder>, NodeError>,
     /// Who has a share of the lock on this node, as a [reader](crate::LockRequest::shared) or with
-    /// a [permit](crate::LockRequest::permits): a hundred at most, those that end first. If there
+    /// a [permit](crate::LockRequest::one_of): a hundred at most, those that end first. If there
     /// are any, [`holder`](Self::holder) is `Ok(None)`.
     pub shares: Vec<Holder>,
     /// Whether it reserves the lock for a waiter in its queue. Then it has no holder.
     pub is_reserved: bool,
+    /// Why the data that it has under the lock's key is no lock, if it has such data. Then it has
+    /// no holder.
+    pub not_a_lock: Option<NotALock>,
+    /// For how long its grants do not count, because it was started recently: see
+    /// [`restart_guard`](crate::Builder::restart_guard). `None` if they count, or it did not
+    /// answer.
+    pub quarantine: Option<Duration>,
     /// Whether it has the value that a majority has. If a majority has the lock shared: whether it
     /// is shared on this node too, whoever has the [shares](Self::shares) there.
     pub agrees: bool,
@@ -208,30 +190,58 @@ impl Inspection {
             return Err(reports);
         }
         let mut values: BTreeMap<&[u8], Vec<&KeySnapshot>> = BTreeMap::new();
-        for snapshot in snapshots.iter().flatten().filter(|snapshot| !is_reserved(snapshot)) {
+        let may_be_held = |snapshot: &&KeySnapshot| {
+            let kind = NotALock::of(snapshot);
+            !is_reserved(snapshot) && matches!(kind, None | Some(NotALock::NoTtl))
+        };
+        for snapshot in snapshots.iter().flatten().filter(may_be_held) {
             if let Some(value) = &snapshot.value {
                 values.entry(value).or_default().push(snapshot);
             }
         }
-        let most = values.into_iter().find(|(_, holders)| holders.len() >= needed);
+        // A lock whose key has lost its ttl on a minority is one all the same.
+        let is_lock = |value: &[u8], holders: &[&KeySnapshot]| {
+            value == SHARED || remaining_of_majority(holders, needed).is_some()
+        };
+        let most = values
+            .iter()
+            .find(|(value, holders)| holders.len() >= needed && is_lock(value, holders));
         let free = snapshots.iter().flatten().filter(|snapshot| snapshot.value.is_none()).count();
         let reserved = snapshots.iter().flatten().filter(|snapshot| is_reserved(snapshot)).count();
-        let state = match &most {
+        let left = snapshots.iter().filter_map(|snapshot| match snapshot {
+            Some(snapshot) => snapshot.quarantine,
+            None => Some(Duration::MAX), // It may be down for ever.
+        });
+        let quarantine = until_quorum(snapshots.len(), left);
+        // Those that have no key may have forgotten a lock that is held.
+        let is_doubtful = quarantine.is_some() && !values.is_empty();
+        let others: Vec<NotALock> = snapshots.iter().flatten().filter_map(NotALock::of).collect();
+        let state = match most {
             Some((value, _)) if *value == SHARED => shares::state(snapshots, needed),
             Some((value, holders)) => LockState::Held(Holder {
                 owner: label(value),
                 remaining: remaining_of_majority(holders, needed),
-                permit: None,
+                slot: None,
             }),
-            None if free >= needed => LockState::Free,
-            None if free + reserved >= needed => LockState::Reserved,
+            None if free >= needed && !is_doubtful => LockState::Free,
+            None if others.len() > snapshots.len() - needed => LockState::NotALock(others[0]),
+            None if free + reserved >= needed && !is_doubtful => LockState::Reserved,
             None => LockState::Undecided,
         };
         let value = most.map(|(value, _)| value.to_vec());
         let seen = Seen::of(key, snapshots, &reports);
         let views = reports.into_iter().zip(snapshots);
         let nodes = views.map(|(report, snapshot)| view(report, snapshot.as_ref(), &value));
-        Ok(Self { nodes: nodes.collect(), state, waiters: waiters::of(snapshots), seen })
+        let waiters = waiters::of(snapshots);
+        Ok(Self {
+            nodes: nodes.collect(),
+            quarantine,
+            holder_count: shares::count(snapshots, &state),
+            waiter_count: waiters::count(snapshots).max(waiters.len()),
+            state,
+            waiters,
+            seen,
+        })
     }
 }
 
@@ -242,15 +252,23 @@ fn view(report: NodeReport, snapshot: Option<&KeySnapshot>, value: &Option<Vec<u
         (None, _) => Err(NodeError::TimedOut(crate::node::Phase::Answering)),
     };
     let agrees = value.is_some() && snapshot.is_some_and(|snapshot| snapshot.value == *value);
-    let is_reserved = snapshot.is_some_and(is_reserved);
-    let shares = snapshot.map(shares::on_node).unwrap_or_default();
-    NodeView { url: report.url, holder, shares, is_reserved, agrees }
+    // What agrees with a lock is one, even without a ttl.
+    let not_a_lock = snapshot.and_then(NotALock::of).filter(|_| !agrees);
+    NodeView {
+        url: report.url,
+        holder: holder.map(|holder| holder.filter(|_| not_a_lock.is_none())),
+        shares: snapshot.map(shares::on_node).unwrap_or_default(),
+        is_reserved: snapshot.is_some_and(is_reserved),
+        not_a_lock,
+        quarantine: snapshot.and_then(|snapshot| snapshot.quarantine),
+        agrees,
+    }
 }
 
 fn holder(snapshot: &KeySnapshot) -> Option<Holder> {
     let is_single = !is_reserved(snapshot) && !shares::is_shared(snapshot);
     let value = snapshot.value.as_ref().filter(|_| is_single)?;
-    Some(Holder { owner: label(value), remaining: remaining(snapshot), permit: None })
+    Some(Holder { owner: label(value), remaining: remaining(snapshot), slot: None })
 }
 
 /// The bytes that follow the token in a value.

@@ -12,7 +12,7 @@
 //!     println!("charging the card");
 //!     lock.ensure_held()?; // before the step that must not run twice
 //!     println!("marking the order as paid");
-//!     drop(lock); // or `lock.release()?`, whose result says whether the lock was held to the end
+//!     drop(lock); // or `lock.release()?`, which fails if the lock was lost before
 //!     Ok(())
 //! }
 //! ```
@@ -36,9 +36,9 @@
 //! | reject a stale writer | [`LockRequest::fenced`], [`FencingToken`] |
 //! | lock several resources at once, without deadlocks | [`LockClient::request_all`] |
 //! | many readers at a time, or one writer | [`LockRequest::shared`] |
-//! | at most `n` holders at a time, each with a number | [`LockRequest::permits`] |
-//! | run a job on one of several machines | [`LockGuard::leave`], [`LockRequest::hold_at_least`] |
-//! | stop waiting when the program shuts down | [`LockClient::cancel_handle`] |
+//! | at most `n` holders at a time, each with a number | [`LockRequest::one_of`] |
+//! | run a job on one machine only | [`LockGuard::let_expire`], [`LockRequest::hold_at_least`] |
+//! | stop waiting, in one call or at shutdown | [`CancelToken`], [`LockClient::cancel_token`] |
 //! | collect metrics, write logs | [`guide::monitoring`], [`Builder::on_event`] |
 //! | see who holds a lock, and who waits for it | [`LockClient::inspect`] |
 //! | list the locks whose names match a pattern | [`LockClient::locks`] |
@@ -56,14 +56,14 @@
 //! * **Mutual exclusion.** While [`LockGuard::remaining`] is above zero, no other client holds the
 //!   lock. Assumptions: the nodes keep their keys while they are up, clocks drift apart by no more
 //!   than [`Builder::drift_factor`], and all clients name the same nodes. For readers and permits:
-//!   no other client holds the whole lock, nor the same permit.
+//!   no other client holds the exclusive lock, nor the same permit.
 //! * **Liveness.** A lock whose holder died can be acquired again when its ttl has passed, if a
 //!   majority of the nodes is up. Keys set by a failed attempt are removed.
 //! * **Order.** Calls that wait for a lock are served in the order in which their clients came, and
 //!   a release wakes the next one. A fault can disturb the order, never the mutual exclusion.
-//! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do.
-//!   A node that is down, frozen or being looked up does not delay a caller whose majority has
-//!   answered.
+//! * **Deadlines.** A round takes no longer than [`Builder::node_timeout`], whatever the nodes do;
+//!   the first of a client no longer than [`Builder::connect_timeout`]. A node that is down, frozen
+//!   or being looked up does not delay a caller whose majority has answered.
 //! * **Clear results.** "Others hold the lock" is `Ok(None)`. "Too few nodes answered to know" is
 //!   an error with a report from each node ([`NoQuorum`]).
 //! * **Bounded resources.** One connection to each node for all threads of a client; no background
@@ -94,7 +94,7 @@
 //!
 //! | feature | what it adds | default |
 //! |---|---|---|
-//! | `embedded` | `redlatch::embedded`: Redis-like nodes inside the process, for tests | off |
+//! | `embedded` | `redlatch::embedded`: Redis-like nodes for tests; needs a C compiler | off |
 //! | `cli` | the command `redlatch`, for Unix: [`guide::command`] | off |
 //! | `tls` | `rediss://` URLs: TLS by rustls; [its page](guide::settings#tls) | off |
 //! | `tls-bundled-roots` | Mozilla's root certificates inside the program | off |
@@ -123,6 +123,7 @@
 #[cfg(any(feature = "tracing", feature = "metrics"))]
 mod bridge;
 mod callback;
+mod cancel_token;
 mod client;
 mod clock;
 mod config;
@@ -146,7 +147,8 @@ mod resp;
 mod wait_queue;
 mod watchdog;
 
-pub use client::{CancelHandle, FoundLock, LockClient, LockRequest, Locks};
+pub use cancel_token::CancelToken;
+pub use client::{FoundLock, LockClient, LockRequest, Locks};
 pub use config::Builder;
 #[cfg(feature = "tls")]
 #[cfg_attr(docsrs, doc(cfg(feature = "tls")))]
@@ -154,13 +156,13 @@ pub use config::TlsSettings;
 #[doc(inline)]
 pub use error::{
     ConfigError, Error, ExtendError, ForceReleaseError, InspectError, LockError, LockLost,
-    NoQuorum, NodeError, ReleaseError, SpawnError,
+    LossReason, NoQuorum, NodeError, ReleaseError, SpawnError, WithLockError,
 };
 #[doc(inline)]
 pub use event::Event;
 pub use fencing::FencingToken;
 pub use guard::LockGuard;
-pub use inspect::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
+pub use inspect::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
 pub use name::Name;
 pub use node::{NodeStatus, NodeWarning, QueueSupport};
 pub use released::Released;

@@ -1,8 +1,7 @@
 //! How a lock was released.
 
-/// How a lock was released.
+/// How a lock was released, as [events](crate::Event::Released) say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "`Released` says whether the lock was held to the end"]
 #[expect(clippy::exhaustive_enums, reason = "it was in time or it was not")]
 pub enum Released {
     /// The lock was held to the end: a majority of nodes still had its key, or, if it passed to

@@ -3,7 +3,7 @@
 //! Threads of one client that want the same lock wait in a queue. Only its head asks the nodes; the
 //! others would only compete with it. A release hands the lock to the next waiter together with the
 //! lease, and that waiter replaces the token on the nodes in one round
-//! ([`Acquire::succeeding`](crate::engine::Acquire::succeeding)).
+//! ([`Acquire::taking_over`](crate::engine::Acquire::taking_over)).
 //!
 //! ```text
 //!         queue is empty                    granted                hand_off
@@ -16,20 +16,22 @@
 //! that a head which never comes back (a leaked guard, a thread that hangs) delays others only
 //! until its key has expired. Tokens still make the lock safe; the queue only saves requests.
 
-mod cancel;
 mod handoff_limit;
 mod head_handle;
 mod joined;
+mod queue_head;
 mod waiter;
 
+use crate::cancel_token::CancelToken;
 use crate::clock::{self, Time};
 use crate::engine::{Lease, Wait};
 use crate::owner_process::OwnerProcess;
 pub(crate) use handoff_limit::HandoffLimit;
 pub(crate) use head_handle::HeadHandle;
 pub(crate) use joined::Joined;
+pub(crate) use queue_head::QueueHead;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -39,7 +41,8 @@ use waiter::{Promotion, Waiter};
 pub(crate) struct WaitQueues {
     queues: Mutex<HashMap<Arc<[u8]>, WaitQueue>>,
     limit: HandoffLimit,
-    is_cancelled: AtomicBool,
+    /// The token that all waits have.
+    token: CancelToken,
     owner_process: Arc<OwnerProcess>,
 }
 
@@ -68,22 +71,24 @@ struct HeadEntry {
     bound_to: Option<ThreadId>,
 }
 
-/// The place at the head of a queue. Dropping it promotes the next waiter.
-#[derive(Debug)]
-pub(crate) struct QueueHead {
-    handle: HeadHandle,
-    is_after_limit: bool,
-}
-
 impl WaitQueues {
-    pub(crate) fn new(limit: HandoffLimit, owner_process: Arc<OwnerProcess>) -> Self {
-        let (queues, is_cancelled) = (Mutex::new(HashMap::new()), AtomicBool::new(false));
-        Self { queues, limit, is_cancelled, owner_process }
+    pub(crate) fn new(
+        limit: HandoffLimit,
+        token: CancelToken,
+        owner_process: Arc<OwnerProcess>,
+    ) -> Self {
+        Self { queues: Mutex::new(HashMap::new()), limit, token, owner_process }
     }
 
     /// Waits in the queue until the caller is its head. `round` is how long it takes at most to ask
-    /// the nodes.
-    pub(crate) fn join(self: &Arc<Self>, key: &Arc<[u8]>, wait: Wait, round: Duration) -> Joined {
+    /// the nodes, and `own` a token that cancels this wait.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        key: &Arc<[u8]>,
+        wait: Wait,
+        round: Duration,
+        own: Option<&CancelToken>,
+    ) -> Joined {
         let deadline = wait.deadline();
         let mut queues = self.lock();
         let queue = queues.entry(Arc::clone(key)).or_default();
@@ -99,7 +104,7 @@ impl WaitQueues {
         // A caller that leaves the queue to ask the nodes needs time for that: a round, or a
         // quarter of a short wait.
         let left = deadline.map_or(Duration::MAX, |deadline| deadline.since(clock::now()));
-        let waiter = Arc::new(Waiter::default());
+        let waiter = Arc::new(Waiter::new(own));
         queue.waiters.push_back(Arc::clone(&waiter));
         let latest = deadline.map(|deadline| deadline.before(round.min(left / 4)));
         self.wait_for_promotion(queues, key, &waiter, (deadline, latest), round)
@@ -131,7 +136,7 @@ impl WaitQueues {
             let expiry = queue.head.as_ref().and_then(|head| head.key_expiry);
             let elsewhere = queue.head.as_ref().and_then(|head| head.held_elsewhere_until);
             let is_held = expiry.is_some() || elsewhere.is_some_and(|until| until > now);
-            if self.is_cancelled() {
+            if self.token.is_cancelled() || waiter.is_cancelled() {
                 queue.remove(waiter);
                 return Joined::Cancelled;
             }
@@ -159,6 +164,14 @@ impl WaitQueues {
             let wake_at = [leave_at, early, own_expiry].into_iter().flatten().min();
             queues = waiter.sleep(queues, wake_at.map(|time| time.since(now)));
         }
+    }
+
+    /// Wakes the waits that are cancelled. A token is cancelled before this takes the mutex: a
+    /// waiter asks for its tokens under that, so it sees it or is woken.
+    pub(crate) fn wake_cancelled(&self) {
+        let (queues, are_all) = (self.lock(), self.token.is_cancelled());
+        let waiters = queues.values().flat_map(|queue| &queue.waiters);
+        waiters.filter(|it| are_all || it.is_cancelled()).for_each(|waiter| waiter.wake());
     }
 
     fn head(self: &Arc<Self>, key: &Arc<[u8]>, number: usize, is_after_limit: bool) -> QueueHead {
@@ -237,62 +250,6 @@ impl WaitQueue {
     fn wake_first(&self) {
         if let Some(first) = self.waiters.front() {
             first.wake();
-        }
-    }
-}
-
-impl QueueHead {
-    /// Was the handoff limit reached, so that other processes should get a chance first?
-    pub(crate) fn is_after_limit(&self) -> bool {
-        self.is_after_limit
-    }
-
-    /// The lock is held, and its key will have expired at `expiry`.
-    pub(crate) fn set_key_expiry(&self, expiry: Time) {
-        self.handle.set_key_expiry(expiry);
-    }
-
-    pub(crate) fn handle(&self) -> &HeadHandle {
-        &self.handle
-    }
-
-    /// Hands the lock to the next waiter. Returns the lease, to be released on the nodes, if there
-    /// is none, if the handoff limit is reached, or if this is not the head any more.
-    #[expect(clippy::result_large_err, reason = "the lease is given back, and it is no error")]
-    pub(crate) fn hand_off(&self, lease: Lease) -> Result<(), Lease> {
-        let HeadHandle { queues, key, number } = &self.handle;
-        let (limit, mut queues) = (queues.limit, queues.lock());
-        let Some(queue) = queues.get_mut(key).filter(|queue| queue.is_head(*number)) else {
-            return Err(lease);
-        };
-        let now = clock::now();
-        // The nodes reserve the lock for that client when it is released.
-        let is_over = queue.is_limit_reached(limit, now)
-            || now >= lease.valid_until
-            || lease.is_awaited && now.since(queue.granted_at) >= limit.awaited;
-        if queue.waiters.is_empty() || is_over {
-            return Err(lease);
-        }
-        queue.handoffs += 1;
-        queue.promote_next(Some(lease), false);
-        Ok(())
-    }
-}
-
-impl Drop for QueueHead {
-    fn drop(&mut self) {
-        let HeadHandle { queues, key, number } = &self.handle;
-        if queues.owner_process.is_known_forked() {
-            return; // A thread that does not exist in this forked child may hold the mutex.
-        }
-        let (limit, mut queues) = (queues.limit, queues.lock());
-        let Some(queue) = queues.get_mut(key) else { return };
-        if queue.is_head(*number) {
-            let is_after_limit = queue.was_granted() && queue.is_limit_reached(limit, clock::now());
-            queue.promote_next(None, is_after_limit);
-        }
-        if queue.is_empty() {
-            queues.remove(key);
         }
     }
 }

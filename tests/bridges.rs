@@ -48,7 +48,7 @@ fn use_client(mut servers: Servers, builder: Builder) -> LockClient {
     let client = builder.build().expect("the settings are good");
     let guard = take(&client, "orders:42", LONG);
     assert!(client.try_lock("orders:42", LONG).expect("a majority answers").is_none());
-    let _ = guard.release().expect("a majority answers");
+    guard.release().expect("a majority answers");
     drop(take(&client, "dropped", LONG));
     servers[..2].iter_mut().for_each(support::redis::Server::kill);
     client.try_lock("orders:42", LONG).expect_err("a majority is down");

@@ -5,7 +5,7 @@ use crate::support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{CancelHandle, LockClient, LockError, Released};
+use redlatch::{CancelToken, LockClient, LockError, WithLockError};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{
@@ -32,7 +32,7 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     let waits: [Wait; 5] = [
         |client| client.lock("held", LONG).map(|_| true),
         |client| client.try_lock_for("held", LONG, LONG).map(|lock| lock.is_some()),
-        |client| client.with_lock("held", LONG, |_| Ok(true)),
+        |client| client.with_lock("held", LONG, |_| Ok(true)).or_else(WithLockError::into_value),
         |client| client.request("held").ttl(LONG).fenced().keep_alive().lock().map(|_| true),
         |client| client.request_all(["b", "a"]).lock().map(|_| true),
     ];
@@ -41,7 +41,7 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
         spawn_waiter(move || wait(&client))
     });
     let start = Instant::now();
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     for waiter in waiting {
         assert_cancelled(finish(waiter));
     }
@@ -49,7 +49,7 @@ fn waiters_in_the_queue_return_at_once_and_the_holder_keeps_the_lock() {
     // Locks that are held are extended and released as ever.
     assert_eq!(holders(&servers, "held"), 3);
     held.extend(LONG).unwrap();
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     drop(both);
     assert!(["held", "a", "b"].iter().all(|name| gone(&servers, name)));
 }
@@ -69,12 +69,12 @@ fn a_thread_that_pauses_between_attempts_returns_at_once() {
     thread::sleep(Duration::from_millis(300));
     assert!(!waiting.is_finished());
     let start = Instant::now();
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     assert!(eventually(LIMIT, || waiting.is_finished()), "it goes on pausing");
     assert_cancelled(waiting.join().unwrap());
     assert!(start.elapsed() < PROMPT, "{:?}", start.elapsed());
     assert_eq!(holders(&servers, "held"), 3, "another client's lock is not touched");
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     assert!(gone(&servers, "held"));
 }
 
@@ -88,7 +88,7 @@ fn a_lock_that_is_granted_after_the_cancellation_is_released_again() {
         thread::spawn(move || client.lock("granted", LONG))
     };
     thread::sleep(Duration::from_millis(200));
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     assert!(!waiting.is_finished(), "the round is under way, and ends first");
     resume(&servers, 3);
     assert_cancelled(waiting.join().unwrap());
@@ -99,30 +99,29 @@ fn a_lock_that_is_granted_after_the_cancellation_is_released_again() {
 fn after_the_cancellation_nothing_is_acquired_by_any_clone() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
-    let handle = client.cancel_handle();
+    let handle = client.cancel_token();
     assert!(!handle.is_cancelled());
     // From another thread, by a clone, and more than once.
-    let clone: CancelHandle = handle.clone();
+    let clone: CancelToken = handle.clone();
     thread::spawn(move || clone.cancel()).join().unwrap();
     handle.cancel();
-    assert!(handle.is_cancelled() && client.cancel_handle().is_cancelled());
+    assert!(handle.is_cancelled() && client.cancel_token().is_cancelled());
     for client in [&client, &client.clone()] {
         assert_cancelled(client.lock("free", LONG));
         assert_cancelled(client.try_lock("free", LONG));
         assert_cancelled(client.try_lock_for("free", LONG, LIMIT));
         assert_cancelled(client.try_lock_until("free", LONG, Instant::now()));
-        assert_cancelled(client.with_lock("free", LONG, |_| Ok(())));
-        assert_cancelled(client.request("free").try_with_lock(|_| Ok(())));
+        let ran = client.with_lock("free", LONG, |_| Ok(()));
+        assert_cancelled(ran.or_else(WithLockError::into_value));
+        let ran = client.request("free").try_with_lock(|_| Ok(()));
+        assert!(matches!(ran, Err(WithLockError::NotAcquired(LockError::Cancelled))), "{ran:?}");
         assert_cancelled(client.request_all(["free", "other"]).lock());
     }
     assert_eq!(holders(&servers, "free"), 0);
     // Looking is no acquisition, and another client is not cancelled.
     assert!(client.inspect("free").is_ok());
     assert!(client.nodes().iter().all(|node| node.is_connected));
-    assert_eq!(
-        take(&all_nodes_client(servers.urls()), "free", LONG).release(),
-        Ok(Released::InTime)
-    );
+    assert_eq!(take(&all_nodes_client(servers.urls()), "free", LONG).release(), Ok(()));
 }
 
 #[test]
@@ -130,7 +129,7 @@ fn a_handle_may_outlive_its_client_and_keeps_no_connection() {
     let servers = Servers::start(1);
     let settings = with_long_timeout(servers.urls()).client_name("cancelled");
     let client = support::locks::connected(settings.build().unwrap());
-    let handle = client.cancel_handle();
+    let handle = client.cancel_token();
     assert_eq!(support::locks::connections(&servers[0], "cancelled"), 1);
     drop(client);
     assert!(eventually(LIMIT, || support::locks::connections(&servers[0], "cancelled") == 0));
@@ -143,10 +142,10 @@ fn a_body_that_runs_under_a_lock_is_not_interrupted() {
     let servers = Servers::start(3);
     let client = all_nodes_client(servers.urls());
     let value = client.with_lock("work", LONG, |lock| {
-        client.cancel_handle().cancel();
+        client.cancel_token().cancel();
         assert_cancelled(client.try_lock("other", LONG));
         assert_eq!(lock.ensure_held(), Ok(()));
-        Ok::<_, LockError>(42)
+        Ok::<_, WithLockError<_>>(42)
     });
     assert_eq!(value, Ok(42));
     assert!(gone(&servers, "work"));
@@ -165,7 +164,7 @@ fn a_wait_that_is_cancelled_is_reported_as_failed() {
     };
     let has_asked = || journal.entries().iter().any(|entry| entry.name == "attempt");
     assert!(eventually(LIMIT, has_asked));
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     assert_cancelled(waiting.join().unwrap());
     let events = journal.take_lock_events();
     assert_eq!(names(&events).last(), Some(&"failed"));

@@ -104,7 +104,7 @@ fn as_one_of_several_processes() {
                 for _ in 0..ROUNDS {
                     let guard = client.lock("counter", LONG).unwrap();
                     count_up(file.as_ref());
-                    let _ = guard.release().unwrap();
+                    guard.release().unwrap();
                 }
             });
         }
@@ -171,7 +171,7 @@ fn with_an_even_number_of_nodes_one_client_gets_the_lock() {
             scope.spawn(|| {
                 let client = eager(servers.urls());
                 for _ in 0..5 {
-                    let _ = client.lock("even", LONG).unwrap().release().unwrap();
+                    client.lock("even", LONG).unwrap().release().unwrap();
                     turns.fetch_add(1, Ordering::SeqCst);
                 }
             });

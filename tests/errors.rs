@@ -215,13 +215,13 @@ fn empty_and_huge_names_are_refused() {
     let name = |length: usize| vec![b'n'; length];
     let error = client.lock("", LONG).unwrap_err();
     assert_eq!(error, LockError::Resource(ResourceError::Empty));
-    for length in [64 * 1024 - 4, 64 * 1024, 64 * 1024 * 1024] {
-        let too_long = ResourceError::TooLong { length: length + 5, most: 64 * 1024 };
+    for length in [63 * 1024 - 4, 64 * 1024, 64 * 1024 * 1024] {
+        let too_long = ResourceError::TooLong { length: length + 5, most: 63 * 1024 };
         let error = client.lock(name(length), LONG).unwrap_err();
         assert_eq!(error, LockError::Resource(too_long));
         assert!(shown(&error).len() < 200);
     }
-    let error = client.try_lock(name(64 * 1024 - 5), LONG).unwrap_err();
+    let error = client.try_lock(name(63 * 1024 - 5), LONG).unwrap_err();
     assert!(matches!(error, LockError::NoQuorum(_)), "{error}");
 }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{Builder, Event, LockClient, Released};
+use redlatch::{Builder, Event, LockClient};
 use support::eventually;
 use support::journal::{Entry, Journal, names};
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, with_long_timeout};
@@ -45,7 +45,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
         write(event);
         let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
         // Another lock, and the same lock: without a time limit if it is free.
-        let _ = client.lock("other", LONG).unwrap().release().unwrap();
+        client.lock("other", LONG).unwrap().release().unwrap();
         client.lock("another", LONG).unwrap().extend(LONG).unwrap();
         assert_eq!(client.nodes().len(), 3);
         if event.resource().is_some_and(|resource| resource == "same") {
@@ -66,7 +66,7 @@ fn a_callback_may_use_the_client_that_calls_it() {
         give_back(guard);
         assert_eq!(*gots.lock().unwrap(), [("released", true)]);
     }
-    let _ = take(client, "same", LONG).release().unwrap();
+    take(client, "same", LONG).release().unwrap();
     let events = [("attempt", false), ("acquired", false), ("released", true)];
     assert_eq!(gots.lock().unwrap()[1..], events);
     assert!(
@@ -88,7 +88,7 @@ fn waits_in_a_callback(kind: &'static str, builder: impl Fn(&Servers) -> Builder
         // Called by a thread that waits for this lock, at the head of its wait queue.
         if event.name() == kind && held.lock().unwrap().take().is_some() {
             let Some(client) = inner.upgrade().and_then(|cell| cell.get().cloned()) else { return };
-            let _ = client.lock("same", LONG).unwrap().release().unwrap();
+            client.lock("same", LONG).unwrap().release().unwrap();
         }
     });
     let client = cell.get_or_init(|| client.build().unwrap()).clone();
@@ -162,7 +162,7 @@ fn a_panic_between_two_attempts_leaves_nothing_behind() {
     let (client, _) = panicking(&servers, "attempt");
     let taking = catch_unwind(AssertUnwindSafe(|| client.lock("panic", LONG)));
     assert!(taking.is_err());
-    let _ = held.release().unwrap();
+    held.release().unwrap();
     assert!(gone(&servers, "panic"));
 }
 
@@ -173,13 +173,13 @@ fn a_panic_while_a_lock_is_held_reaches_the_caller_and_changes_nothing() {
     let mut guard = take(&client, "panic", LONG / 2);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.extend(LONG))).is_err());
     assert!(guard.remaining() > LONG / 2, "it was extended all the same");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 
     let (client, _) = panicking(&servers, "released");
     let guard = take(&client, "panic", LONG);
     assert!(catch_unwind(AssertUnwindSafe(|| guard.release())).is_err());
     assert_eq!(holders(&servers, "panic"), 0, "it was released before");
-    let _ = take(&all_nodes_client(servers.urls()), "panic", LONG).release().unwrap();
+    take(&all_nodes_client(servers.urls()), "panic", LONG).release().unwrap();
 }
 
 #[test]

@@ -5,13 +5,14 @@ use crate::support;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockGuard, LockLost, Released};
+use redlatch::{ExtendError, LossReason, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, pttl, report_texts, resume, take,
     value, with_long_timeout,
 };
+use support::loss::{loss, loss_in};
 use support::redis::Server;
 use support::servers::Servers;
 
@@ -20,13 +21,6 @@ const HALF: Duration = Duration::from_secs(25);
 /// The shortest remaining time to live of the key on any of the servers, in milliseconds.
 fn shortest(servers: &[Server], key: &str) -> i64 {
     servers.iter().map(|server| pttl(server, key)).min().expect("there are servers")
-}
-
-fn lost(guard: &mut LockGuard, ttl: Duration) -> LockLost {
-    match guard.extend(ttl) {
-        Err(ExtendError::Lost(lost)) => lost,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]
@@ -39,7 +33,7 @@ fn an_extension_lengthens_the_ttl_of_the_key_on_all_nodes() {
     assert!(guard.remaining() > Duration::from_secs(25) && guard.remaining() < LONG);
     assert!(shortest(&servers, "long") > 25_000);
     assert_eq!(value(&servers[4], "long"), token, "it is the same lock");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "long"));
 }
 
@@ -62,7 +56,7 @@ fn repeated_extensions_keep_a_lock_beyond_its_first_ttl() {
             .unwrap()
             .is_none()
     );
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
@@ -101,17 +95,17 @@ fn an_expired_lock_is_not_extended_and_nothing_is_sent() {
     let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "over", Duration::from_millis(200));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
+    assert_eq!(loss(&guard), Some(LossReason::Expired));
     let scripts = |server| ["evalsha", "eval"].map(|name| calls(server, name));
     let before: Vec<_> = servers.iter().map(scripts).collect();
-    assert_eq!(lost(&mut guard, LONG), LockLost::Expired);
+    assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Expired));
     // The replies to anything sent before would come before this one.
     assert!(client.nodes().iter().all(|node| node.is_connected));
     for (server, before) in servers.iter().zip(before) {
         assert_eq!(scripts(server), before);
         assert_eq!(calls(server, "set"), 1);
     }
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
 }
 
 #[test]
@@ -122,7 +116,7 @@ fn an_invalid_ttl_changes_nothing() {
     for ttl in [Duration::ZERO, Duration::from_millis(1), Duration::from_secs(61), Duration::MAX] {
         assert!(matches!(guard.extend(ttl), Err(ExtendError::Ttl(_))), "{ttl:?}");
     }
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
@@ -152,7 +146,7 @@ fn without_a_majority_the_old_validity_stands_and_nothing_is_released() {
     }
     assert!(eventually(LIMIT, || guard.extend(LONG).is_ok()));
     assert!(guard.remaining() > HALF);
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
@@ -163,13 +157,13 @@ fn a_lock_whose_key_a_majority_no_longer_has_is_lost() {
     for server in &servers[..3] {
         server.command(&["DEL", "gone"]);
     }
-    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
+    assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     // At once, although there was time left, and for good.
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
-    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
+    assert_eq!(loss(&guard), Some(LossReason::Gone));
+    assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     assert_eq!(holders(&servers[..3], "gone"), 0, "without a majority no key is restored");
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(gone(&servers, "gone"));
 }
 
@@ -189,7 +183,7 @@ fn a_key_that_a_minority_lost_is_restored() {
     }
     let left = shortest(&servers, "again");
     assert!(left > 26_000 && left <= 50_000, "{left}");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "again"));
 }
 
@@ -203,7 +197,7 @@ fn a_foreign_key_on_a_minority_is_not_changed() {
     servers[1].command(&["LPUSH", "foreign", "no lock at all"]);
     guard.extend(LONG).unwrap();
     guard.extend(LONG).unwrap();
-    let _ = guard.release().unwrap();
+    guard.release().unwrap();
     assert!(gone(&servers[2..], "foreign"));
     assert_eq!(value(&servers[0], "foreign").as_deref(), Some(&b"another's"[..]));
     assert_eq!(servers[1].command(&["LLEN", "foreign"]), Value::Integer(1));
@@ -221,13 +215,13 @@ fn a_lock_that_another_client_acquired_meanwhile_is_not_extended() {
     }
     let mut theirs = take(&other, "between", LONG);
     let token = value(&servers[0], "between");
-    assert_eq!(lost(&mut guard, LONG), LockLost::Gone);
+    assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
     drop(guard);
     theirs.extend(LONG).unwrap();
     for server in servers.iter() {
         assert_eq!(value(server, "between"), token);
     }
-    assert_eq!(theirs.release(), Ok(Released::InTime));
+    assert_eq!(theirs.release(), Ok(()));
 }
 
 #[test]
@@ -245,7 +239,7 @@ fn max_hold_limits_the_total_time() {
     }
     assert!(guard.ensure_held().is_ok());
     guard.extend(HALF).unwrap();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockError, Released};
+use redlatch::{LockClient, WithLockError};
 use support::eventually;
 use support::fencing::{AHEAD, counter, fenced, scripts, set_counter, token};
 use support::journal::{Journal, names};
@@ -25,7 +25,7 @@ fn scripts_of_a_grant(servers: &[Server], client: &LockClient, expected: u64) ->
     let before: Vec<_> = servers.iter().map(scripts).collect();
     let guard = fenced(client, "name");
     let token = token(&guard);
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     for (server, before) in servers.iter().zip(before) {
         assert_eq!(scripts(server) - before, expected);
     }
@@ -53,7 +53,7 @@ fn tokens_grow_after_a_release_a_drop_and_an_expiry() {
         } else if grant % 3 == 0 {
             drop(guard);
         } else {
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         }
     }
 }
@@ -91,7 +91,7 @@ fn a_token_needs_no_additional_round_where_the_nodes_agree() {
     let clients = [0; 2].map(|_| with_long_timeout(servers.urls()).build().unwrap());
     for grant in 0..GRANTS {
         let guard = fenced(&clients[grant as usize % 2], "name");
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     }
     // Acquiring sets the key and the counter, releasing deletes the key, and confirming a token
     // sets the counter.
@@ -165,7 +165,7 @@ fn a_minority_paused_in_turn_delays_no_token() {
             let guard = fenced(client, "name");
             assert!(token(&guard) > last, "turn {turn}");
             last = token(&guard);
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         }
         resume(&servers, 1);
     }
@@ -188,7 +188,7 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
         spawn_waiter(move || fenced(&client, "name"))
     };
     let before = scripts(&servers[0]);
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     let next = finish(waiting);
     assert!(token(&next) > first);
     assert_eq!(scripts(&servers[0]) - before, 1, "one round for both of them");
@@ -205,10 +205,10 @@ fn an_extension_keeps_the_token_and_a_handoff_gives_a_new_one() {
     assert!(servers.iter().all(|server| counter(server, "name") == Some(second)));
     let waiting = spawn_waiter(move || fenced(&client, "name"));
     let key = value(&servers[0], "name");
-    assert_eq!(plain.release().unwrap(), Released::InTime);
+    assert_eq!(plain.release(), Ok(()));
     let third = finish(waiting);
     assert!(token(&third) > second && value(&servers[0], "name") != key);
-    assert_eq!(third.release().unwrap(), Released::InTime);
+    assert_eq!(third.release(), Ok(()));
 }
 
 #[test]
@@ -220,7 +220,8 @@ fn a_lock_without_a_token_does_not_touch_counters() {
     assert_eq!(servers[0].command(&["DBSIZE"]).integer(), 1, "the lock's key and nothing else");
     drop(guard);
     let first = scripts_of_a_grant(&servers, &client, 2);
-    let token = client.with_lock("name", LONG, |held| Ok::<_, LockError>(held.fencing_token()));
+    let token =
+        client.with_lock("name", LONG, |held| Ok::<_, WithLockError<_>>(held.fencing_token()));
     assert_eq!(token, Ok(None));
     drop(take(&client, "name", LONG));
     assert!(servers.iter().all(|server| counter(server, "name") == Some(first)));
@@ -255,6 +256,6 @@ fn automatic_extensions_keep_the_token() {
     assert_eq!((guard.ensure_held(), token(&guard)), (Ok(()), first));
     let agreeing = servers.iter().filter(|server| counter(server, "name") == Some(first)).count();
     assert!(agreeing >= 2, "extensions do not count");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(token(&fenced(&client, "name")) > first);
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::error::ConfigError;
 use redlatch::error::{NodeAnswer, NodeError, ServerErrorKind};
-use redlatch::{LockClient, LockError, LockRequest, Released};
+use redlatch::{LockClient, LockError, LockRequest};
 use support::fencing::{AHEAD, counter, counter_key, fenced, scripts, set_counter, token};
 use support::locks::{LIMIT, LONG, all_nodes_client, gone, pttl, take, value, with_long_timeout};
 use support::queue::{finish, spawn_waiter};
@@ -62,7 +62,7 @@ fn counters_live_for_the_configured_time_after_the_latest_grant() {
         server.command(&["PEXPIRE", &counter_key("name"), "3600000"]);
     });
     guard.extend(LONG).unwrap();
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release(), Ok(()));
     lives(HOUR);
     set_counter(&servers[0], "name", &AHEAD);
     servers[0].command(&["PEXPIRE", &counter_key("name"), "3600000"]);
@@ -107,7 +107,7 @@ fn an_invalid_counter_is_an_error_on_a_majority_and_no_problem_on_a_minority() {
         let guard = fenced(&client, "name");
         assert!(token(&guard) > last, "on a minority it changes nothing");
         last = token(&guard);
-        assert_eq!(guard.release().unwrap(), Released::InTime);
+        assert_eq!(guard.release(), Ok(()));
         servers[1].command(&["DEL", &key]);
         servers[1].command(junk);
         let request = client.request("name").ttl(LONG);
@@ -117,7 +117,7 @@ fn an_invalid_counter_is_an_error_on_a_majority_and_no_problem_on_a_minority() {
         assert!(gone(&servers, "name"), "removed from the node that granted it");
         // A request without a token gets the lock, so the wait queue is free.
         let plain = request.try_lock().unwrap().expect("it is free");
-        assert_eq!(plain.release().unwrap(), Released::InTime);
+        assert_eq!(plain.release(), Ok(()));
     }
     assert!(client.nodes().iter().all(|node| node.is_connected), "no connection was lost");
     servers[..2].iter().for_each(|server| drop(server.command(&["DEL", &key])));
@@ -135,10 +135,10 @@ fn a_waiter_that_cannot_get_a_token_leaves_no_key_of_the_former_lock() {
         let client = client.clone();
         spawn_waiter(move || refused(client.request("name").ttl(LONG).fenced(), true))
     };
-    assert_eq!(held.release().unwrap(), Released::InTime);
+    assert_eq!(held.release(), Ok(()));
     assert_eq!(finish(waiting), [true; 3]);
     assert!(gone(&servers, "name"));
-    assert_eq!(take(&client, "name", LONG).release().unwrap(), Released::InTime);
+    assert_eq!(take(&client, "name", LONG).release(), Ok(()));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn the_largest_token_is_given_and_none_after_it() {
     for expected in [MOST - 1, MOST] {
         let guard = fenced(&client, "all");
         assert_eq!(token(&guard), expected);
-        assert_eq!(guard.release().unwrap(), Released::InTime);
+        assert_eq!(guard.release(), Ok(()));
     }
     assert_eq!(refused(client.request("all").fenced(), true), [true; 3]);
     assert!(servers.iter().all(|server| counter(server, "all") == Some(MOST)), "not changed");
@@ -159,7 +159,7 @@ fn the_largest_token_is_given_and_none_after_it() {
     let guard = fenced(&client, "one");
     assert_eq!(token(&guard), MOST);
     assert!(servers.iter().all(|server| counter(server, "one") == Some(MOST)));
-    assert_eq!(guard.release().unwrap(), Released::InTime);
+    assert_eq!(guard.release(), Ok(()));
     assert_eq!(refused(client.request("one").fenced(), true), [true; 3]);
 
     // A counter at or near the maximum, which no client can have reached, does not raise the
@@ -170,7 +170,7 @@ fn the_largest_token_is_given_and_none_after_it() {
         set_counter(&servers[1], name, &end);
         let guard = fenced(&client, name);
         assert!(token(&guard) < AHEAD);
-        assert_eq!(guard.release().unwrap(), Released::InTime);
+        assert_eq!(guard.release(), Ok(()));
         assert_eq!(value(&servers[1], counter_key(name)), Some(end.into_bytes()));
     }
 }
@@ -181,11 +181,13 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
     let client = all_nodes_client(servers.urls());
     let both = || {
         let guard = client.request_all(["a", "b"]).ttl(LONG).fenced().lock().unwrap();
-        (token(&guard), guard.release().unwrap())
+        let token = token(&guard);
+        guard.release().unwrap();
+        token
     };
     let alone = |name| token(&fenced(&client, name));
     let (a, b) = (alone("a"), alone("b"));
-    let (first, _) = both();
+    let first = both();
     assert!(first > a && first > b);
     for server in &servers[..] {
         assert_eq!((counter(server, "a"), counter(server, "b")), (Some(first), Some(first)));
@@ -194,11 +196,11 @@ fn a_set_has_one_token_above_those_of_each_of_its_resources() {
     // One counter is far ahead, on all nodes and then on one: the other follows.
     servers.iter().for_each(|server| set_counter(server, "b", &AHEAD));
     let before = scripts(&servers[0]);
-    assert_eq!(both(), (AHEAD + 1, Released::InTime));
+    assert_eq!(both(), AHEAD + 1);
     assert_eq!(scripts(&servers[0]) - before, 2, "they agree");
     assert_eq!(alone("a"), AHEAD + 2);
     set_counter(&servers[2], "b", &FURTHER);
-    let (second, _) = both();
+    let second = both();
     assert_eq!(second, FURTHER + 1);
     for server in &servers[..] {
         assert_eq!((counter(server, "a"), counter(server, "b")), (Some(second), Some(second)));

@@ -5,15 +5,14 @@ use crate::support;
 
 use std::time::Duration;
 
-use redlatch::{
-    ExtendError, ForceReleaseError, InspectError, Inspection, LockClient, LockLost, Released,
-};
+use redlatch::{ForceReleaseError, InspectError, Inspection, LockClient, LossReason, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, connected, gone, holders, pttl, take, value,
     without_restart_guard,
 };
+use support::loss::loss_in;
 use support::relay::{Relay, limited_urls, reconnect, relayed, urls};
 use support::servers::Servers;
 
@@ -45,7 +44,7 @@ fn an_inspected_lock_is_removed_once() {
     guard.extend(LONG).expect("it is the same lock for that");
     assert_eq!(other.force_release(&seen), Ok(true));
     assert_eq!(holders(&servers, "job"), 0);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert_eq!(other.force_release(&seen), Ok(false), "it is gone");
 }
 
@@ -74,7 +73,7 @@ fn a_lock_acquired_after_the_inspection_stays() {
         assert_eq!(other.force_release(&seen), Ok(false), "the inspected lock is gone");
         assert!(servers.iter().all(|server| value(server, "job") == token));
         next.extend(LONG).expect("it was not removed");
-        assert_eq!(next.release(), Ok(Released::InTime));
+        assert_eq!(next.release(), Ok(()));
     }
 }
 
@@ -114,7 +113,7 @@ fn a_value_that_changed_after_the_inspection_stays() {
         let forced = other.force_release(&seen);
         assert!(!matches!(forced, Ok(true)), "{thing}: {forced:?}");
         assert!(servers.iter().all(|server| pttl(server, "job") == -1), "{thing}: it stays");
-        assert_eq!(guard.release(), Ok(Released::TooLate));
+        assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
         run_on_each(&servers, "DEL job");
     }
 }
@@ -144,7 +143,7 @@ fn removal_comes_late(urls_of: impl Fn(&Servers, &[Relay]) -> Vec<String>) {
     let next = take(&holder, "job", LONG);
     relays.iter().for_each(Relay::deliver);
     assert_eq!(holders(&servers, "job"), 3);
-    assert_eq!(next.release(), Ok(Released::InTime));
+    assert_eq!(next.release(), Ok(()));
 }
 
 #[test]
@@ -168,9 +167,9 @@ fn the_former_holder_learns_of_the_loss_and_does_not_affect_the_next_lock() {
     assert_eq!(holders(&servers, "job") + holders(&servers, "more"), 0);
     let next = take(&other, "job", LONG);
     // The former holder learns of it when it asks, and does not affect the next lock.
-    assert_eq!(released.release().unwrap(), Released::TooLate);
-    assert_eq!(extended.extend(LONG).unwrap_err(), ExtendError::Lost(LockLost::Gone));
-    assert_eq!(next.release().unwrap(), Released::InTime);
+    assert!(matches!(released.release(), Err(ReleaseError::Lost(_))));
+    assert_eq!(loss_in(extended.extend(LONG)), Some(LossReason::Gone));
+    assert_eq!(next.release(), Ok(()));
 
     // A key on one node suffices to report that there was a lock; any string may be another
     // program's.
@@ -221,5 +220,5 @@ fn a_forced_release_keeps_the_fencing_counter() {
         next.fencing_token() > first.fencing_token(),
         "the resource can refuse the late writer"
     );
-    assert_eq!(first.release().unwrap(), Released::TooLate);
+    assert!(matches!(first.release(), Err(ReleaseError::Lost(_))));
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{LockClient, LockGuard, ReleaseError};
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, gone, pause, resume, take, value, with_long_timeout,
@@ -60,7 +60,7 @@ fn waiting_threads_get_the_lock_in_order() {
             })
         };
         let threads: Vec<_> = (0..9).map(arrive).collect();
-        assert_eq!(*served.lock().unwrap(), []);
+        assert!(served.lock().unwrap().is_empty());
         drop(guard);
         threads.into_iter().for_each(finish);
         assert_eq!(*served.lock().unwrap(), (0..9).collect::<Vec<_>>());
@@ -76,7 +76,7 @@ fn a_handoff_takes_one_round_and_no_release() {
     let guard = take(&client, "rounds", LONG);
     let threads: Vec<_> = (0..HANDOFFS).map(|_| stand_for(&client, "rounds")).collect();
     let before: Vec<_> = servers.iter().map(work).collect();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     let mut last = None;
     for thread in threads {
         // The former guard is dropped here: a handoff to this thread.
@@ -89,7 +89,7 @@ fn a_handoff_takes_one_round_and_no_release() {
         let work = difference(before, work(server));
         assert_eq!(work, (HANDOFFS, 0, HANDOFFS), "scripts, deletions, settings");
     }
-    assert_eq!(last.unwrap().release(), Ok(Released::InTime));
+    assert_eq!(last.unwrap().release(), Ok(()));
     assert!(gone(&servers, "rounds"));
 }
 
@@ -203,7 +203,7 @@ fn with_a_handoff_limit_of_zero_each_lock_is_released_before_the_next() {
     let guard = take(&client, "zero", LONG);
     let next = stand_for(&client, "zero");
     let before: Vec<_> = servers.iter().map(work).collect();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     let guard = finish(next);
     for (server, before) in servers.iter().zip(before) {
         assert_eq!(difference(before, work(server)), (1, 1, 1), "release, its DEL, a SET");
@@ -225,10 +225,10 @@ fn an_expired_lock_is_not_handed_off_and_its_release_removes_no_other_lock() {
         key.is_some() && before.iter().filter(|other| *other == key).count() >= 2
     };
     assert!(before.iter().any(is_new), "{before:?}");
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     let is_kept = |(old, new): (&Option<Vec<u8>>, &_)| !is_new(old) || old == new;
     assert!(before.iter().zip(&keys()).all(is_kept), "{before:?} {:?}", keys());
-    assert_eq!(next.release(), Ok(Released::InTime));
+    assert_eq!(next.release(), Ok(()));
 }
 
 #[test]
@@ -243,7 +243,7 @@ fn after_an_extension_waiters_wait_beyond_the_old_ttl() {
     thread::sleep(Duration::from_millis(2_300));
     assert!(!next.is_finished());
     assert_eq!(calls(&servers[0], "set") - settings, extended, "no waiter has sent a request");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     drop(finish(next));
     assert!(gone(&servers, "extended"));
 }
@@ -258,9 +258,9 @@ fn waiters_do_not_wait_for_a_lock_that_an_extension_found_lost() {
     assert!(guard.extend(LONG).is_err());
     // The lock is free, whenever the former holder releases it.
     let next = finish(next);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(next.ensure_held().is_ok());
-    assert_eq!(next.release(), Ok(Released::InTime));
+    assert_eq!(next.release(), Ok(()));
 }
 
 #[test]

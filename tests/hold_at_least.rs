@@ -6,11 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::TtlError;
-use redlatch::{LockClient, LockError, LockRequest, Released};
+use redlatch::{LockClient, LockError, LockRequest, ReleaseError, WithLockError};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, can_be_acquired, gone, holders, pttl, take, with_long_timeout,
     without_restart_guard,
 };
 use support::queue::spawn_waiter;
@@ -42,7 +42,7 @@ fn a_lock_that_is_released_early_stays_taken_beyond_its_ttl() {
     let client = all_nodes_client(servers.urls());
     let asked = Instant::now();
     let guard = request(&client, "cron").lock().unwrap();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     stays_taken(&servers, "cron", asked);
 }
 
@@ -67,7 +67,7 @@ fn a_lock_whose_job_was_quick_stays_taken_and_is_not_extended_any_more() {
         .build()
         .unwrap();
     let asked = Instant::now();
-    let ran = request(&client, "cron").try_with_lock(|_| Ok::<_, LockError>(()));
+    let ran = request(&client, "cron").try_with_lock(|_| Ok::<_, WithLockError<_>>(()));
     assert_eq!(ran, Ok(Some(())));
     assert!(eventually(LIMIT, || pttl(&servers[0], "cron") > 2_000), "it was not lengthened");
     stays_taken(&servers, "cron", asked);
@@ -81,7 +81,7 @@ fn after_that_time_a_release_removes_the_lock() {
     let request = client.request("slow").ttl(LONG).hold_at_least(least);
     let (released, dropped) = (request.clone().lock().unwrap(), Duration::from_millis(150));
     thread::sleep(dropped);
-    assert_eq!(released.release(), Ok(Released::InTime));
+    assert_eq!(released.release(), Ok(()));
     assert_eq!(holders(&servers, "slow"), 0);
     let guard = request.lock().unwrap();
     thread::sleep(dropped);
@@ -95,7 +95,7 @@ fn all_keys_of_a_lock_stay_taken() {
     let client = all_nodes_client(servers.urls());
     let request = client.request_all(["a", "b"]).ttl(LONG).fenced();
     let guard = request.hold_at_least(LEAST).lock().unwrap();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     for (server, key) in servers.iter().flat_map(|server| [(server, "a"), (server, "b")]) {
         assert!((1..=3_000).contains(&pttl(server, key)), "{key}");
     }
@@ -109,7 +109,7 @@ fn another_lock_under_the_key_keeps_its_ttl() {
     let guard = request(&client, "lost").lock().unwrap();
     servers[0].command(&["DEL", "lost"]);
     let other = take(&all_nodes_client(servers.urls()), "lost", LONG);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(pttl(&servers[0], "lost") > 10_000, "its time to live was changed");
     drop(other);
 }
@@ -124,7 +124,7 @@ fn a_waiting_thread_gets_the_lock_only_after_that_time() {
         let client = client.clone();
         spawn_waiter(move || (client.lock("line", LONG).unwrap(), Instant::now()))
     };
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     let (next, taken) = waiting.join().unwrap();
     assert!(taken - asked >= LEAST, "it was handed off: {:?}", taken - asked);
     drop(next);
@@ -147,15 +147,57 @@ fn an_event_says_for_how_long_the_lock_stays_taken() {
 }
 
 #[test]
-fn it_is_at_most_max_ttl_and_max_hold() {
+fn it_may_be_much_longer_than_max_ttl() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let least = Duration::from_secs(14 * 60);
+    let ask = |name| client.request(name).ttl(TTL).hold_at_least(least);
+    assert_eq!(ask("cron").lock().unwrap().release(), Ok(()));
+    drop(ask("dropped").fenced().lock().unwrap());
+    drop(ask("permit").one_of(1).lock().unwrap());
+    drop(ask("reader").shared().lock().unwrap());
+    let ran = ask("job").ttl(LONG).try_with_lock(|_| Ok::<_, WithLockError<_>>(()));
+    assert_eq!(ran, Ok(Some(())));
+    for name in ["cron", "dropped", "permit", "reader", "job"] {
+        let stays = |server| (13 * 60_000..=14 * 60_000).contains(&pttl(server, name));
+        assert!(eventually(LIMIT, || servers.iter().all(stays)), "{name}");
+    }
+    // Not even if another client's setting is shorter.
+    let other = with_long_timeout(servers.urls()).max_ttl(LEAST).build().unwrap();
+    assert!(other.try_lock("cron", TTL).unwrap().is_none());
+    assert!(other.request("permit").ttl(TTL).one_of(1).try_lock().unwrap().is_none());
+}
+
+#[test]
+fn a_minority_that_forgets_a_lock_that_stays_taken_does_not_free_it() {
+    let mut servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let request = client.request("cron").ttl(TTL).hold_at_least(Duration::from_secs(60 * 60));
+    assert_eq!(request.lock().unwrap().release(), Ok(()));
+    servers[0].restart();
+    let other = without_restart_guard(servers.urls()).node_timeout(LIMIT).build().unwrap();
+    assert!(other.try_lock("cron", TTL).unwrap().is_none());
+    assert!(gone(&servers[..1], "cron"), "what the attempt left there is removed");
+    // A majority that forgets it ends it, without the restart guard at once.
+    servers[1].restart();
+    assert!(eventually(LIMIT, || can_be_acquired(&other, "cron")));
+}
+
+#[test]
+fn it_is_at_most_max_hold_or_a_day() {
     let servers = Servers::start(1);
     let client = with_long_timeout(servers.urls()).max_ttl(LEAST).build().unwrap();
-    let hold_at_least = LEAST + Duration::from_millis(1);
+    let day = Duration::from_secs(24 * 60 * 60);
+    let hold_at_least = day + Duration::from_millis(1);
     let refused = request(&client, "long").hold_at_least(hold_at_least).try_lock();
-    let error = TtlError::HoldTooLong { hold_at_least, longest: LEAST };
+    let error = TtlError::HoldTooLong { hold_at_least, longest: day };
     assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
     let refused = request(&client, "long").max_hold(TTL).try_lock();
     let error = TtlError::HoldTooLong { hold_at_least: LEAST, longest: TTL };
+    assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
+    let year = Duration::from_secs(366 * day.as_secs() / 60 * 60);
+    let refused = request(&client, "long").max_hold(Duration::MAX).hold_at_least(year).try_lock();
+    let error = TtlError::HoldTooLong { hold_at_least: year, longest: day * 365 };
     assert_eq!(refused.map(drop), Err(LockError::Ttl(error)));
     assert_eq!(holders(&servers, "long"), 0);
     let guard = request(&client, "long").max_hold(LEAST).try_lock().unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use redlatch::error::{NodeAnswer, ResourceError};
 use redlatch::{
     ForceReleaseError, Holder, InspectError, Inspection, LockClient, LockError, LockState,
-    NodeError, Released,
+    NodeError, NotALock,
 };
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::servers::Servers;
@@ -47,7 +47,7 @@ fn inspect_says_whether_a_lock_is_free_or_held_and_by_which_owner() {
         let holder = view.holder.as_ref().unwrap().as_ref().unwrap();
         assert!(view.agrees && holder.owner().is_some_and(|owner| owner == b"host-7:cron\n\0"));
     }
-    assert_eq!(lock.release().unwrap(), Released::InTime, "an inspection changes nothing");
+    assert_eq!(lock.release(), Ok(()), "an inspection changes nothing");
     assert_eq!(look(&other, "job").state, LockState::Free);
 
     let lock = take(&client, "job", LONG);
@@ -69,7 +69,7 @@ fn inspect_shows_the_new_owner_after_a_handoff_and_an_extension() {
             client.request("job").ttl(LONG).owner("second").lock().unwrap()
         })
     };
-    assert_eq!(first.release().unwrap(), Released::InTime);
+    assert_eq!(first.release(), Ok(()));
     let mut second = support::queue::finish(waiting);
     assert!(holder(&client, "job").owner().is_some_and(|owner| owner == "second"));
     // Its release and its extension compare the whole value, with the label.
@@ -77,7 +77,7 @@ fn inspect_shows_the_new_owner_after_a_handoff_and_an_extension() {
     second.extend(LONG).unwrap();
     let is_back = || value(&servers[0], "job") == value(&servers[1], "job");
     assert!(support::eventually(LIMIT, is_back));
-    assert_eq!(second.release().unwrap(), Released::InTime);
+    assert_eq!(second.release(), Ok(()));
     assert_eq!(holders(&servers, "job"), 0);
 }
 
@@ -99,24 +99,52 @@ fn inspect_shows_any_value_under_the_key() {
     servers[1].command(&["DEL", "k"]);
     assert_eq!(look(&client, "k").state, LockState::Free);
 
-    // Foreign values: shorter than a token, without a ttl, and empty. None counts as a label.
-    for foreign in ["short", ""] {
-        all(&["SET", "k", foreign]);
-        let holder = holder(&client, "k");
-        assert_eq!((holder.owner(), holder.remaining), (None, None), "{foreign:?}");
-    }
-    // A value that is longer than a reply may be.
-    all(&["SET", "k", &"x".repeat(1_000_000), "PX", "50000"]);
-    assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
-
-    // A value that is no string: no client can get the lock, so it is held.
-    all(&["DEL", "k"]);
-    all(&["LPUSH", "k", "x"]);
+    // A string with a ttl may be the lock of another program, if it is no longer than ours.
+    all(&["SET", "k", "short", "PX", "50000"]);
     let seen = holder(&client, "k");
-    assert_eq!((seen.owner(), seen.remaining), (None, None));
-    assert!(client.try_lock("k", LONG).unwrap().is_none());
-    all(&["PEXPIRE", "k", "50000"]);
-    assert!(holder(&client, "k").remaining.is_some_and(|left| left <= LONG));
+    assert!(seen.owner().is_none() && seen.remaining.is_some_and(|left| left <= LONG));
+    assert!(client.nodes().iter().all(|node| node.last_error.is_none()), "no connection was lost");
+}
+
+#[test]
+fn data_that_is_no_lock_is_not_shown_as_one() {
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let long = "x".repeat(1_000_000);
+    let table: [(&[&str], NotALock); 7] = [
+        (&["SET", "k", "value"], NotALock::NoTtl),
+        (&["SET", "k", ""], NotALock::Empty),
+        (&["SET", "k", "", "PX", "50000"], NotALock::Empty),
+        // Longer than a reply may be.
+        (&["SET", "k", &long, "PX", "50000"], NotALock::TooLong),
+        (&["LPUSH", "k", "x"], NotALock::NotAString),
+        (&["HSET", "k", "field", "x"], NotALock::NotAString),
+        (&["ZADD", "k", "1", "x"], NotALock::NotAString),
+    ];
+    for (words, kind) in table {
+        for server in servers.iter() {
+            server.command(&["DEL", "k"]);
+            server.command(words);
+        }
+        let seen = look(&client, "k");
+        assert_eq!((&seen.state, seen.holder_count), (&LockState::NotALock(kind), 0), "{kind}");
+        for node in &seen.nodes {
+            assert_eq!((&node.holder, node.not_a_lock), (&Ok(None), Some(kind)));
+            assert!(!node.agrees);
+        }
+        // It is in the way of all clients.
+        assert!(client.try_lock("k", LONG).unwrap().is_none());
+        let refused = client.force_release(&seen).unwrap_err();
+        assert!(matches!(refused, ForceReleaseError::NotALock { .. }), "{refused}");
+        // On a minority, it keeps nobody from the lock.
+        servers[1].command(&["DEL", "k"]);
+        servers[2].command(&["DEL", "k"]);
+        let seen = look(&client, "k");
+        assert_eq!((&seen.state, seen.nodes[0].not_a_lock), (&LockState::Free, Some(kind)));
+        let lock = take(&client, "k", LONG);
+        assert!(matches!(look(&client, "k").state, LockState::Held(_)));
+        assert_eq!(lock.release(), Ok(()));
+    }
     assert!(client.nodes().iter().all(|node| node.last_error.is_none()), "no connection was lost");
 }
 
@@ -138,6 +166,7 @@ fn a_minority_that_is_down_is_shown_and_a_majority_that_is_down_is_an_error() {
     assert_eq!((error.reports().len(), error.answered(), error.needed()), (3, 1, 2));
     let failed = |index: usize| matches!(error.reports()[index].answer, NodeAnswer::Failed(_));
     assert!(!failed(0) && failed(1) && failed(2), "{error}");
+    assert_eq!(error.reports()[0].answer, NodeAnswer::Answered, "an inspection grants nothing");
     let ForceReleaseError::NoQuorum(error) = client.force_release(&seen).unwrap_err() else {
         panic!()
     };
@@ -192,7 +221,7 @@ fn labels_above_the_maximum_length_are_refused() {
     let longest = vec![b'x'; 256];
     let lock = client.request("job").owner(&longest).try_lock().unwrap().unwrap();
     assert!(holder(&client, "job").owner().is_some_and(|owner| owner == longest));
-    assert_eq!(lock.release().unwrap(), Released::InTime);
+    assert_eq!(lock.release(), Ok(()));
     let refused = client.request("job").owner([b'x'; 257]).lock().unwrap_err();
     let too_long = ResourceError::OwnerTooLong { length: 257, most: 256 };
     assert_eq!(refused, LockError::Resource(too_long));
@@ -212,7 +241,7 @@ fn owned_by_this_thread_names_host_process_and_thread() {
             let request = client.request("job").owned_by_this_thread();
             let lock = request.try_lock().unwrap().unwrap();
             let holder = holder(&client, "job");
-            let _ = lock.release().unwrap();
+            lock.release().unwrap();
             let owner = holder.owner().expect("it says so");
             owner.as_str().expect("a label that is text").to_owned()
         };

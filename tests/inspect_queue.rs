@@ -6,7 +6,8 @@ use crate::support;
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
-use redlatch::{Inspection, LockClient, LockGuard, LockState, Released};
+use redlatch::embedded::Nodes;
+use redlatch::{Inspection, LockClient, LockGuard, LockState, ReleaseError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, holders, take, value, with_long_timeout};
 use support::queue::finish;
@@ -60,7 +61,7 @@ fn inspect_shows_who_waits_since_when_and_in_which_order() {
     assert_eq!(look(&client, "other").waiters, []);
 
     // They are served in that order.
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     for (index, thread) in waiting.into_iter().enumerate() {
         let guard = finish(thread);
         let seen = look(&client, "job");
@@ -68,7 +69,7 @@ fn inspect_shows_who_waits_since_when_and_in_which_order() {
         assert!(holder.owner().is_some_and(|owner| owner == names[index]), "{seen:?}");
         let others: Vec<_> = owners(&seen).into_iter().filter(|it| it != names[index]).collect();
         assert_eq!(others, names[index + 1..], "{seen:?}");
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     }
     assert_eq!(look(&client, "job").waiters, []);
     assert_eq!(look(&client, "job").state, LockState::Free);
@@ -145,7 +146,46 @@ fn a_forced_release_lets_the_first_waiter_have_the_lock() {
     let next = finish(first);
     assert!(!second.is_finished());
     // The inspection is out of date: what was seen is gone.
-    assert_eq!(guard.release(), Ok(Released::TooLate));
-    assert_eq!(next.release(), Ok(Released::InTime));
-    assert_eq!(finish(second).release(), Ok(Released::InTime));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
+    assert_eq!(next.release(), Ok(()));
+    assert_eq!(finish(second).release(), Ok(()));
+}
+
+#[test]
+fn what_is_not_listed_is_counted() {
+    const COUNT: usize = 150;
+    let servers = Servers::start(3);
+    let client = all_nodes_client(servers.urls());
+    let nodes = Nodes::start(3).expect("there are ports enough");
+    let embedded = all_nodes_client(nodes.urls());
+    for client in [&client, &embedded] {
+        let held: Vec<_> = (0..COUNT).map(|_| take_share(client)).collect();
+        let seen = look(client, "job");
+        let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };
+        assert_eq!((holders.len(), seen.holder_count), (100, COUNT));
+        drop(held);
+        assert!(eventually(LIMIT, || look(client, "job").state == LockState::Free));
+
+        let guard = take(client, "job", LONG);
+        let waiting: Vec<_> = (0..COUNT).map(|_| wait_for_share(client)).collect();
+        let counts = || {
+            let seen = look(client, "job");
+            (seen.waiters.len(), seen.waiter_count)
+        };
+        assert!(eventually(LIMIT, || counts() == (100, COUNT)), "{:?}", counts());
+        assert_eq!(guard.release(), Ok(()));
+        waiting.into_iter().map(finish).for_each(drop);
+        assert!(eventually(LIMIT, || counts() == (0, 0)), "{:?}", counts());
+    }
+}
+
+#[track_caller]
+fn take_share(client: &LockClient) -> LockGuard {
+    let request = client.request("job").ttl(LONG).shared();
+    request.try_lock().expect("the nodes answer").expect("readers share it")
+}
+
+fn wait_for_share(client: &LockClient) -> JoinHandle<LockGuard> {
+    let client = client.clone();
+    std::thread::spawn(move || client.request("job").ttl(LONG).shared().lock().expect("it waits"))
 }

@@ -9,7 +9,7 @@
 mod support;
 
 use redlatch::error::{NodeAnswer, NodeError, Phase};
-use redlatch::{Builder, LockClient, LockError, LockGuard, LockLost, Released};
+use redlatch::{Builder, LockClient, LockError, LockGuard, LossReason};
 use rustix::process::{Pid, Signal, getpid, kill_process};
 use rustix::thread::gettid;
 use std::env;
@@ -25,6 +25,7 @@ use support::eventually;
 use support::locks::{
     LIMIT, LONG, connected, gone, take, with_long_timeout, without_restart_guard,
 };
+use support::loss::{loss, reason};
 use support::peer::Peer;
 use support::program::{end_with_parent, succeed, test_process};
 use support::servers::Servers;
@@ -73,7 +74,7 @@ fn builder(urls: &str, silent: &Peer) -> Builder {
 
 /// What another thread sees while a caller is stopped, which leads if there is no I/O thread: how
 /// long it took to acquire a lock, and whether an automatically extended lock was lost.
-fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLost>) {
+fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Option<LossReason>) {
     assert!(eventually(LIMIT, || client.try_lock("warm", LONG).is_ok()));
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -99,9 +100,9 @@ fn beside_a_stopped_caller(client: &LockClient) -> (Duration, Result<(), LockLos
         let took = start.elapsed();
         assert!(lock.is_ok_and(|lock| lock.is_some()) || took > NODE_TIMEOUT);
         thread::sleep((STOPPED_FOR - NODE_TIMEOUT).saturating_sub(stopped.elapsed()));
-        let held = kept.ensure_held();
+        let lost = loss(&kept);
         is_over.store(true, Ordering::SeqCst);
-        (took, held)
+        (took, lost)
     })
 }
 
@@ -111,10 +112,10 @@ fn program_without_an_io_thread() {
     end_with_parent();
     let silent = Peer::silent();
     let client = builder(&urls, &silent).build().unwrap();
-    let (took, held) = beside_a_stopped_caller(&client);
-    println!("took {took:?}, {held:?}");
+    let (took, lost) = beside_a_stopped_caller(&client);
+    println!("took {took:?}, {lost:?}");
     assert!(took > STOPPED_FOR / 2, "{took:?}");
-    assert_eq!(held, Err(LockLost::Expired));
+    assert_eq!(lost, Some(LossReason::Expired));
 }
 
 #[test]
@@ -123,10 +124,10 @@ fn program_with_an_io_thread() {
     end_with_parent();
     let silent = Peer::silent();
     let client = builder(&urls, &silent).io_thread(true).build().unwrap();
-    let (took, held) = beside_a_stopped_caller(&client);
-    println!("took {took:?}, {held:?}");
+    let (took, lost) = beside_a_stopped_caller(&client);
+    println!("took {took:?}, {lost:?}");
     assert!(took < STOPPED_FOR / 2, "{took:?}");
-    assert_eq!(held, Ok(()));
+    assert_eq!(lost, None);
 }
 
 #[test]
@@ -140,8 +141,8 @@ fn program_with_the_io_thread_stopped() {
     let start = Instant::now();
     stop(io_threads()[0]);
     expect_timeouts(&client, left, dropped);
-    let lost = kept.wait_lost(LIMIT);
-    assert_eq!(lost, Some(LockLost::Expired));
+    let lost = kept.wait_lost(LIMIT).map(reason);
+    assert_eq!(lost, Some(LossReason::Expired));
     assert!(start.elapsed() < STOPPED_FOR, "the loss is reported while the thread is stopped");
     // When it continues, it sends the requests in the inbox in order, as if it had not been
     // stopped.
@@ -186,7 +187,7 @@ fn the_io_thread_ends_with_the_last_clone_after_all_removals() {
     assert!(eventually(LIMIT, || io_threads().len() == 1), "the thread sets its name itself");
     let other = client.clone();
     let guards: Vec<_> = (0..50).map(|n| take(&client, format!("many-{n}"), LONG)).collect();
-    assert_eq!(take(&other, "one", LONG).release(), Ok(Released::InTime));
+    assert_eq!(take(&other, "one", LONG).release(), Ok(()));
     drop(client);
     drop(other);
     assert_eq!(io_threads().len(), 1, "the guards keep it alive");

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::TtlError;
-use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard, Released};
+use redlatch::{Builder, ExtendError, LockClient, LockError, LockGuard};
 use support::eventually;
 use support::locks::{
     LIMIT, await_value, calls, gone, holders, value, with_long_timeout, without_restart_guard,
@@ -60,7 +60,7 @@ fn a_lock_is_kept_far_beyond_its_ttl_and_released_in_time() {
     assert_eq!(value(&servers[0], "kept"), Some(token), "it is the same lock");
     let other = with_long_timeout(servers.urls()).build().unwrap();
     assert!(other.try_lock("kept", TTL).unwrap().is_none());
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "kept"));
 }
 
@@ -75,7 +75,7 @@ fn a_stopped_minority_does_not_affect_automatic_extensions() {
     assert_held_for(&guard, 2 * TTL);
     servers[0].resume();
     servers[1].resume();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
@@ -97,8 +97,7 @@ fn a_lock_survives_a_majority_stopped_for_less_than_its_validity() {
 fn no_extension_is_sent_after_a_release_or_a_drop() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let ways: [fn(LockGuard); 2] =
-        [drop, |guard| assert_eq!(guard.release(), Ok(Released::InTime))];
+    let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
     for give_up in ways {
         let guard = keep(&client, "given up");
         let before = scripts(&servers);
@@ -156,7 +155,7 @@ fn a_leaked_guard_is_extended_until_max_hold() {
     guard.on_lost(move |why| lost.send((why, Instant::now())).unwrap()).unwrap();
     std::mem::forget(guard);
     let (why, when) = losses.recv_timeout(LIMIT).unwrap();
-    assert_eq!(why, redlatch::LockLost::Expired);
+    assert_eq!(why.reason(), redlatch::LossReason::Expired);
     assert!(when - start > 2 * TTL && when - start < 3 * TTL + LIMIT, "{:?}", when - start);
     assert!(gone(&servers, "leaked"), "it expires by itself");
     assert!(losses.recv_timeout(TTL).is_err(), "once");
@@ -175,7 +174,7 @@ fn automatic_extensions_never_shorten_an_extension_by_the_holder() {
     guard.extend(Duration::from_secs(50)).unwrap();
     thread::sleep(TTL);
     assert!(guard.remaining() > Duration::from_secs(40));
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "both"));
 }
 

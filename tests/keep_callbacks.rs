@@ -8,10 +8,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{Builder, LockClient, LockGuard, LockLost};
+use redlatch::{Builder, LockClient, LockGuard, LossReason};
 use support::eventually;
 use support::journal::{Journal, names};
 use support::locks::{LIMIT, LONG, gone, pause, resume, take, without_restart_guard};
+use support::loss::reason;
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(1);
@@ -69,12 +70,16 @@ fn a_callback_that_blocks_delays_the_next_callback_but_no_extension() {
 
     let second = take(&client, "second", TTL / 4);
     let (sender, losses) = channel();
-    second.on_lost(move |lost| sender.send(lost).unwrap()).unwrap();
-    assert_eq!(second.wait_lost(LIMIT), Some(LockLost::Expired), "this needs no callback");
+    second.on_lost(move |lost| sender.send(lost.reason()).unwrap()).unwrap();
+    assert_eq!(
+        second.wait_lost(LIMIT).map(reason),
+        Some(LossReason::Expired),
+        "this needs no callback"
+    );
     assert!(losses.recv_timeout(2 * TTL).is_err(), "one after another");
     assert_eq!(kept.ensure_held(), Ok(()), "it was extended meanwhile");
     drop(block);
-    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LossReason::Expired));
 }
 
 #[test]
@@ -84,7 +89,7 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     let (sender, losses) = channel();
     let panics = take(&client, "panics", TTL / 4);
     panics.on_lost(|_| panic!("a callback that panics, as this test wants it to")).unwrap();
-    assert_eq!(panics.wait_lost(LIMIT), Some(LockLost::Expired));
+    assert_eq!(panics.wait_lost(LIMIT).map(reason), Some(LossReason::Expired));
 
     // The guard of another lock, and the last clone of a client.
     let own = settings(&servers).build().unwrap();
@@ -93,10 +98,10 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     watched
         .on_lost(move |lost| {
             drop(held);
-            sender.send(lost).unwrap();
+            sender.send(lost.reason()).unwrap();
         })
         .unwrap();
-    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LossReason::Expired));
     assert!(gone(&servers, "held"), "its guard was dropped");
     drop(watched);
 
@@ -104,11 +109,11 @@ fn callbacks_may_panic_and_drop_the_guard_and_the_client() {
     own_watched
         .on_lost(move |lost| {
             drop(handed.recv().unwrap());
-            last.send(lost).unwrap();
+            last.send(lost.reason()).unwrap();
         })
         .unwrap();
     hand.send((own_watched, own)).unwrap();
-    assert_eq!(losses.recv_timeout(LIMIT), Ok(LockLost::Expired));
+    assert_eq!(losses.recv_timeout(LIMIT), Ok(LossReason::Expired));
 }
 
 #[test]

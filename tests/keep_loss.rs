@@ -10,13 +10,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, ExtendError, LockClient, LockGuard, LockLost, Released};
+use redlatch::{Builder, LockClient, LockGuard, LossReason, ReleaseError};
 use rustix::process::{Pid, Signal, kill_process};
 use support::eventually;
 use support::locks::{
     LIMIT, LONG, all_nodes_client, calls, gone, holders, pause, resume, take, value,
     with_long_timeout, without_restart_guard,
 };
+use support::loss::{loss, loss_in, reason};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(1);
@@ -32,22 +33,24 @@ fn keep(client: &LockClient, resource: &str, ttl: Duration) -> LockGuard {
 }
 
 /// The argument and the time of each call of `on_lost`.
-fn watch(guard: &LockGuard) -> Receiver<(LockLost, Instant)> {
+fn watch(guard: &LockGuard) -> Receiver<(LossReason, Instant)> {
     let (sender, receiver) = channel();
-    guard.on_lost(move |lost| _ = sender.send((lost, Instant::now()))).expect("there is a thread");
+    guard
+        .on_lost(move |lost| _ = sender.send((lost.reason(), Instant::now())))
+        .expect("there is a thread");
     receiver
 }
 
 /// The callback was called once, and then dropped: it cannot be called again.
 #[track_caller]
-fn assert_called_once(losses: &Receiver<(LockLost, Instant)>, expected: LockLost) {
+fn assert_called_once(losses: &Receiver<(LossReason, Instant)>, expected: LossReason) {
     assert_eq!(losses.recv_timeout(LIMIT).map(|(lost, _)| lost), Ok(expected));
     assert_not_called(losses);
 }
 
 /// The callback was dropped without a call.
 #[track_caller]
-fn assert_not_called(losses: &Receiver<(LockLost, Instant)>) {
+fn assert_not_called(losses: &Receiver<(LossReason, Instant)>) {
     assert_eq!(losses.recv_timeout(LIMIT), Err(RecvTimeoutError::Disconnected));
 }
 
@@ -63,18 +66,18 @@ fn with_all_nodes_stopped_a_lock_is_lost_when_its_validity_ends() {
     let left = guard.remaining();
     let end = Instant::now() + left;
     let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
-    assert_eq!(lost, LockLost::Expired);
+    assert_eq!(lost, LossReason::Expired);
     assert!(when + Duration::from_millis(5) >= end, "not before its validity has passed");
     assert!(when < end + Duration::from_secs(5), "{:?} late", when - end);
-    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
+    assert_eq!(loss(&guard), Some(LossReason::Expired));
     assert_eq!(guard.remaining(), Duration::ZERO);
     resume(&servers, 3);
     // Whatever the nodes reply now, it stays lost.
     thread::sleep(TTL);
-    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
-    assert_eq!(guard.wait_lost(Duration::ZERO), Some(LockLost::Expired));
+    assert_eq!(loss(&guard), Some(LossReason::Expired));
+    assert_eq!(guard.wait_lost(Duration::ZERO).map(reason), Some(LossReason::Expired));
     assert_not_called(&losses);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(gone(&servers, "stopped"));
 }
 
@@ -87,11 +90,11 @@ fn the_next_extension_finds_a_lock_lost_whose_key_a_majority_lost() {
     let losses = watch(&guard);
     let start = Instant::now();
     servers.iter().for_each(|server| _ = server.command(&["DEL", "deleted"]));
-    assert_called_once(&losses, LockLost::Gone);
+    assert_called_once(&losses, LossReason::Gone);
     assert!(start.elapsed() < ttl + LIMIT);
-    assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
+    assert_eq!(loss(&guard), Some(LossReason::Gone));
     assert_eq!(guard.remaining(), Duration::ZERO);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(gone(&servers, "deleted"));
 }
 
@@ -104,7 +107,7 @@ fn an_automatic_extension_restores_a_key_that_a_minority_lost() {
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
     servers[..2].iter().for_each(|server| _ = server.command(&["DEL", "minority"]));
     assert!(eventually(LIMIT, || holders(&servers, "minority") == 5));
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "minority"));
 }
 
@@ -121,15 +124,15 @@ fn the_loss_of_a_lock_without_keep_alive_is_reported_as_well() {
     let end = Instant::now() + guard.remaining();
     for losses in [first, second] {
         let (lost, when) = losses.recv_timeout(LIMIT).unwrap();
-        assert_eq!(lost, LockLost::Expired);
+        assert_eq!(lost, LossReason::Expired);
         assert!(when + Duration::from_millis(5) >= end);
         assert_not_called(&losses);
     }
     assert_eq!(scripts(), before, "only its holder has extended it");
 
     // A callback set only now is called at once.
-    assert_called_once(&watch(&guard), LockLost::Expired);
-    assert!(matches!(guard.extend(TTL), Err(ExtendError::Lost(LockLost::Expired))));
+    assert_called_once(&watch(&guard), LossReason::Expired);
+    assert_eq!(loss_in(guard.extend(TTL)), Some(LossReason::Expired));
 }
 
 #[test]
@@ -142,11 +145,11 @@ fn a_loss_found_by_the_holders_own_extension_is_reported_at_once() {
     let losses = [watch(&guards[1]), watch(&guards[2])];
     for (guard, key) in guards.iter_mut().zip(["late", "early", "kept"]) {
         servers.iter().for_each(|server| _ = server.command(&["DEL", key]));
-        assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))), "{key}");
-        assert_eq!(guard.ensure_held(), Err(LockLost::Gone));
+        assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone), "{key}");
+        assert_eq!(loss(guard), Some(LossReason::Gone));
     }
-    losses.iter().for_each(|losses| assert_called_once(losses, LockLost::Gone));
-    assert_called_once(&watch(&guards[0]), LockLost::Gone);
+    losses.iter().for_each(|losses| assert_called_once(losses, LossReason::Gone));
+    assert_called_once(&watch(&guards[0]), LossReason::Gone);
 }
 
 /// A client whose automatic extensions are so far apart that none happens during a test.
@@ -158,8 +161,7 @@ fn patient_keeper(servers: &Servers) -> LockClient {
 fn no_loss_is_reported_for_a_lock_that_was_released_before() {
     let servers = Servers::start(3);
     let client = settings(&servers).build().unwrap();
-    let ways: [fn(LockGuard); 2] =
-        [drop, |guard| assert_eq!(guard.release(), Ok(Released::InTime))];
+    let ways: [fn(LockGuard); 2] = [drop, |guard| assert_eq!(guard.release(), Ok(()))];
     for give_up in ways {
         for guard in [keep(&client, "given up", TTL), take(&client, "plain", TTL)] {
             let losses = watch(&guard);
@@ -178,13 +180,13 @@ fn wait_lost_returns_at_the_loss_or_after_its_time_limit() {
     let start = Instant::now();
     assert_eq!(kept.wait_lost(2 * TTL), None);
     assert!(start.elapsed() >= 2 * TTL, "it waits for its whole time limit");
-    assert_eq!(plain.wait_lost(Duration::MAX), Some(LockLost::Expired));
+    assert_eq!(plain.wait_lost(Duration::MAX).map(reason), Some(LossReason::Expired));
     let plain = take(&client, "again", TTL);
     assert_eq!(plain.wait_lost(Duration::from_millis(1)), None);
     thread::scope(|scope| {
-        let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX));
+        let waiting = scope.spawn(|| kept.wait_lost(Duration::MAX).map(reason));
         servers.iter().for_each(|server| _ = server.command(&["DEL", "kept"]));
-        assert_eq!(waiting.join().unwrap(), Some(LockLost::Gone));
+        assert_eq!(waiting.join().unwrap(), Some(LossReason::Gone));
     });
 }
 
@@ -205,8 +207,8 @@ fn a_callback_that_panics_or_acquires_the_lock_affects_no_other_lock() {
         .unwrap();
     let losses = watch(&guard);
     servers.iter().for_each(|server| _ = server.command(&["DEL", "mischief"]));
-    assert_eq!(losses.recv_timeout(LIMIT).unwrap().0, LockLost::Gone);
-    assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(Released::InTime));
+    assert_eq!(losses.recv_timeout(LIMIT).unwrap().0, LossReason::Gone);
+    assert_eq!(taken.recv_timeout(LIMIT).unwrap(), Ok(()));
     thread::sleep(2 * TTL);
     assert_eq!(bystander.ensure_held(), Ok(()), "others are extended meanwhile");
 }
@@ -235,7 +237,7 @@ fn a_process_that_was_stopped_does_not_get_its_lock_back() {
     assert!(says("frozen: lost Expired") && says("frozen: called with Expired"), "{rest:?}");
     assert!(frozen.wait().unwrap().success());
     assert_eq!(value(&servers[0], "frozen"), token);
-    assert_eq!(own.release(), Ok(Released::InTime));
+    assert_eq!(own.release(), Ok(()));
 }
 
 /// The code of the process that is stopped. Does nothing without the environment variable.
@@ -253,9 +255,9 @@ fn in_the_frozen_process() {
     while guard.ensure_held().is_ok() {
         thread::sleep(Duration::from_millis(1));
     }
-    println!("frozen: lost {:?}", guard.ensure_held().unwrap_err());
+    println!("frozen: lost {:?}", loss(&guard).unwrap());
     println!("frozen: called with {:?}", losses.recv_timeout(LIMIT).unwrap().0);
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_err());
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
 }

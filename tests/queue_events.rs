@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use redlatch::event::AttemptOutcome;
-use redlatch::{Event, LockError, NodeStatus, QueueSupport, Released};
+use redlatch::{Event, LockError, NodeStatus, QueueSupport};
 use support::cli::Value;
 use support::eventually;
 use support::journal::{Journal, names, recorded_client};
@@ -48,7 +48,7 @@ fn a_place_and_a_turn_are_reported_once_and_in_order() {
     std::thread::sleep(Duration::from_secs(6));
     assert!(waiting.iter().all(|(_, journal)| journal.take_lock_events().is_empty()));
 
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     for (thread, journal) in waiting {
         let guard = finish(thread);
         let events = journal.take_lock_events();
@@ -57,7 +57,7 @@ fn a_place_and_a_turn_are_reported_once_and_in_order() {
         assert_eq!(events[2].attempts, 2);
         let (woken, acquired) = (events[0].span, events[2].span);
         assert!(woken >= Duration::from_secs(6) && woken <= acquired, "{events:?}");
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     }
 }
 
@@ -70,7 +70,7 @@ fn a_wait_that_ends_without_the_lock_reports_no_turn() {
     assert!(client.try_lock_for("job", LONG, wait).unwrap().is_none());
     assert_eq!(names(&journal.take_lock_events()), ["attempt", "queued", "contended"]);
 
-    let handle = client.cancel_handle();
+    let handle = client.cancel_token();
     let thread = std::thread::spawn(move || client.lock("job", LONG).unwrap_err());
     is_queued(&journal);
     handle.cancel();
@@ -92,7 +92,7 @@ fn a_callback_that_panics_leaves_no_waiter_in_the_queue() {
     let result = catch_unwind(AssertUnwindSafe(|| client.lock("job", LONG)));
     assert!(result.is_err(), "the panic reaches the caller");
     assert!(eventually(LIMIT, || other.inspect("job").unwrap().waiters.is_empty()));
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     assert_eq!(holders(&servers, "job"), 0, "it is reserved for nobody");
 }
 
@@ -119,8 +119,8 @@ fn wait_once(servers: &Servers, urls: Vec<String>) -> (Vec<(String, String)>, Ve
         assert!(eventually(LIMIT, is_refused));
         std::thread::sleep(Duration::from_millis(300));
         assert!(!thread.is_finished());
-        assert_eq!(held.release(), Ok(Released::InTime));
-        assert_eq!(finish(thread).release(), Ok(Released::InTime));
+        assert_eq!(held.release(), Ok(()));
+        assert_eq!(finish(thread).release(), Ok(()));
         journal.take_lock_events();
     }
     assert_eq!(holders(servers, "job"), 0);
@@ -138,8 +138,8 @@ fn support_of(nodes: &[NodeStatus]) -> Vec<Option<QueueSupport>> {
 fn a_node_where_the_queue_needs_more_rights_is_reported_once() {
     support::needs!(RightsToSubcommands);
     let servers = Servers::start(3);
-    let rights = ["", "-client|tracking", "-@sortedset"];
-    let urls = servers.iter().zip(rights).map(|(server, rights)| url_of_user(server, rights));
+    let rights = ["", "-client|tracking", "-@sortedset"].map(|it| format!("&redlatch:* {it}"));
+    let urls = servers.iter().zip(&rights).map(|(server, rights)| url_of_user(server, rights));
     let (events, nodes) = wait_once(&servers, urls.collect());
     let expected =
         [QueueSupport::Full, QueueSupport::WithoutPushes, QueueSupport::Unsupported].map(Some);

@@ -6,7 +6,7 @@ use crate::support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::{Builder, LockClient, LockError, Released};
+use redlatch::{Builder, LockClient, LockError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, pause, resume, take};
 use support::queue::{finish, spawn_waiter};
@@ -35,7 +35,7 @@ fn a_stopped_minority_changes_neither_the_order_nor_the_pace() {
     pause(&servers, 2);
     (0..2).for_each(|_| line.join(&servers[2..], pushed(servers.urls())));
     let start = Instant::now();
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     let took = line.end() - start;
     resume(&servers, 2);
     assert!(took < BY_PUSH, "{took:?}");
@@ -98,7 +98,7 @@ fn guarded(servers: &Servers, lease: Duration, max_ttl: Duration) -> Vec<LockCli
     let builder = builder.restart_guard(true).max_ttl(max_ttl);
     let clients: Vec<_> = (0..5).map(|_| builder.clone().build().unwrap()).collect();
     let ttl = Duration::from_secs(1);
-    assert_eq!(clients[0].lock("first", ttl).unwrap().release(), Ok(Released::InTime));
+    assert_eq!(clients[0].lock("first", ttl).unwrap().release(), Ok(()));
     clients
 }
 
@@ -196,7 +196,7 @@ fn nodes_that_are_down_are_reported_to_a_thread_behind_one_that_waits_in_their_q
     let result = behind();
     resume(&servers, 2);
     assert!(matches!(result, Err(LockError::NoQuorum(_))), "{result:?}");
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     assert_eq!(finish(waiting), Err(LockError::Cancelled));
     drop(held);
 }

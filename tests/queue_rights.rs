@@ -4,7 +4,7 @@ use crate::support;
 
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockGuard, QueueSupport, Released};
+use redlatch::{LockClient, LockGuard, QueueSupport};
 use support::cli::Value;
 use support::fencing::scripts;
 use support::locks::{LIMIT, LONG, calls, take, with_long_timeout};
@@ -144,9 +144,9 @@ fn without_sorted_sets_clients_wait_as_without_a_queue() {
     let queue = |client: &LockClient| client.nodes().iter().map(|it| it.queue).collect::<Vec<_>>();
     assert!(is_known, "{:?}", clients.iter().map(queue).collect::<Vec<_>>());
     await_keys(&servers, &["name"]);
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     for waiter in waiting {
-        assert_eq!(finish(waiter).unwrap(), Ok(Released::InTime));
+        assert_eq!(finish(waiter).unwrap(), Ok(()));
     }
     await_keys(&servers, &[]);
 }
@@ -162,7 +162,7 @@ fn a_queue_that_is_no_sorted_set_leaves_nothing_locked() {
     let other = client();
     let waiting = spawn_waiter(move || other.lock("name", LONG).map(LockGuard::release));
     assert!(held.release().is_ok());
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     await_keys(&servers, &["name:redlatch:queue"]);
     assert!(calls(&servers[0], "zadd") > 0 || calls(&servers[0], "zscore") > 0);
 }

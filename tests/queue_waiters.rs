@@ -6,7 +6,7 @@ use crate::support;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockError, LockGuard, Released};
+use redlatch::{LockError, LockGuard, ReleaseError};
 use support::eventually;
 use support::locks::{LIMIT, LONG, holders, take};
 use support::queue::{finish, spawn_waiter};
@@ -27,7 +27,7 @@ fn a_waiter_leaves_the_queue_at_its_deadline() {
     assert!(waited >= wait * 9 / 10 && waited < BY_PUSH, "{waited:?}");
     // Long before its lease is over.
     await_keys(&servers, &["name"]);
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     await_keys(&servers, &[]);
 }
 
@@ -47,7 +47,7 @@ fn a_waiter_that_leaves_does_not_hold_up_those_behind_it() {
     await_queued(&servers, "name", 1);
     let start = Instant::now();
     drop(held);
-    assert_eq!(finish(next).unwrap(), Ok(Released::InTime));
+    assert_eq!(finish(next).unwrap(), Ok(()));
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
     await_keys(&servers, &[]);
 }
@@ -66,7 +66,7 @@ fn cancelling_wakes_all_waiters_at_once_and_leaves_nothing() {
         .collect();
     ["a", "b"].iter().for_each(|name| await_queued(&servers, name, 1));
     let start = Instant::now();
-    client.cancel_handle().cancel();
+    client.cancel_token().cancel();
     for waiter in waiting {
         assert_eq!(finish(waiter), Err(LockError::Cancelled));
     }
@@ -83,7 +83,7 @@ fn a_cancelled_waiter_for_which_the_lock_is_reserved_passes_it_on() {
         let servers = Servers::start(1);
         let [holder, first, next] = [0, 1, 2].map(|_| holder(servers.urls()));
         let held = take(&holder, "name", LONG);
-        let cancel = first.cancel_handle();
+        let cancel = first.cancel_token();
         let cancelled = spawn_waiter(move || first.lock("name", LONG).map(drop));
         await_queued(&servers, "name", 1);
         let start = Instant::now();
@@ -112,7 +112,7 @@ fn a_set_s_release_serves_the_waiters_of_its_resources() {
         (0..2).for_each(|_| a.join(&servers, pushed(servers.urls())));
         b.join(&servers, pushed(servers.urls()));
         let start = Instant::now();
-        assert_eq!(held.release(), Ok(Released::InTime));
+        assert_eq!(held.release(), Ok(()));
         assert!(a.end() - start < BY_PUSH && b.end() - start < BY_PUSH);
         await_keys(&servers, &[]);
     }
@@ -132,7 +132,7 @@ fn a_set_gets_its_resources_after_those_who_wait_for_them() {
     drop(held);
     let last = line.end();
     let (locked, released) = finish(set);
-    assert_eq!(released, Ok(Released::InTime));
+    assert_eq!(released, Ok(()));
     assert!(locked > last);
     await_keys(&servers, &[]);
 }
@@ -148,7 +148,7 @@ fn a_forced_release_serves_the_next_waiter() {
     let start = Instant::now();
     assert_eq!(holder.force_release(&seen), Ok(true));
     assert!(line.end() - start < BY_PUSH, "{:?}", start.elapsed());
-    assert_eq!(held.release(), Ok(Released::TooLate));
+    assert!(matches!(held.release(), Err(ReleaseError::Lost(_))));
     await_keys(&servers, &[]);
 }
 
@@ -199,7 +199,7 @@ fn a_lock_held_at_least_for_some_time_is_given_on_after_it() {
     let held = holder.request("name").ttl(LONG).hold_at_least(least).lock().unwrap();
     let mut line = Line::before("name");
     (0..2).for_each(|_| line.join(&servers, client()));
-    assert_eq!(held.release(), Ok(Released::InTime));
+    assert_eq!(held.release(), Ok(()));
     let served = line.end() - start;
     assert!(served >= least && served < least + lease + LIMIT / 4, "{served:?}");
     await_keys(&servers, &[]);
@@ -219,7 +219,7 @@ fn a_key_that_another_program_deletes_is_found_free_at_the_next_renewal() {
     }
     let served = line.end() - start;
     assert!(served < lease + LIMIT / 4, "{served:?}");
-    assert!(held.release().is_ok());
+    assert!(matches!(held.release(), Err(ReleaseError::Lost(_))));
     await_keys(&servers, &[]);
 }
 
@@ -271,7 +271,9 @@ fn whatever_clients_do_at_once_no_waiter_stays_behind() {
                             guard => guard.expect("no other error is possible"),
                         };
                         if round % 2 == 0 {
-                            guard.map(|guard| guard.release().expect("a majority answers"));
+                            guard
+                                .into_iter()
+                                .for_each(|guard| guard.release().expect("a majority answers"));
                         }
                     }
                 });

@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use redlatch::error::ResourceError;
-use redlatch::{LockClient, LockError, LockGuard, LockState, Released};
+use redlatch::{Error, LockClient, LockError, LockGuard, LockState, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::fencing::{fenced, token};
@@ -37,11 +37,11 @@ fn readers_hold_the_lock_together_and_exclude_writers() {
         }
         for reader in readers {
             reader.ensure_held().unwrap();
-            assert_eq!((reader.permit(), reader.release()), (None, Ok(Released::InTime)));
+            assert_eq!((reader.slot(), reader.release()), (None, Ok(())));
         }
         let writer = take(&other, "name", LONG);
         assert!(read(&one).is_none());
-        assert_eq!(writer.release(), Ok(Released::InTime));
+        assert_eq!(writer.release(), Ok(()));
         await_keys(&servers, &[]);
     }
 }
@@ -69,10 +69,10 @@ fn a_writer_is_served_when_the_last_reader_leaves() {
     let start = Instant::now();
     let waiting = spawn_waiter(move || writer.lock("name", LONG).map(LockGuard::release));
     await_queued(&servers, "name", 1);
-    assert_eq!(first.release(), Ok(Released::InTime));
+    assert_eq!(first.release(), Ok(()));
     assert!(!waiting.is_finished());
-    assert_eq!(last.release(), Ok(Released::InTime));
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert_eq!(last.release(), Ok(()));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     assert!(start.elapsed() < BY_PUSH);
     await_keys(&servers, &[]);
 }
@@ -109,10 +109,10 @@ fn readers_behind_a_writer_are_served_after_it_and_together() {
         .collect();
     await_queued(&servers, "name", 21);
     let start = Instant::now();
-    assert_eq!(first.release(), Ok(Released::InTime));
-    assert_eq!(finish(writing), Ok(Released::InTime));
+    assert_eq!(first.release(), Ok(()));
+    assert_eq!(finish(writing), Ok(()));
     for thread in reading {
-        assert_eq!(finish(thread), Ok(Released::InTime));
+        assert_eq!(finish(thread), Ok(()));
     }
     assert!(start.elapsed() < BY_PUSH, "{:?}", start.elapsed());
     drop(send);
@@ -129,7 +129,7 @@ fn a_reader_that_dies_delays_a_writer_until_its_own_ttl_has_passed() {
     let dead = client.request("name").ttl(short).shared().lock().unwrap();
     let alive = read(&client).unwrap();
     std::mem::forget(dead);
-    assert_eq!(alive.release(), Ok(Released::InTime));
+    assert_eq!(alive.release(), Ok(()));
     // The ttl of the reader that is left counts, not that of the one that has gone.
     let start = Instant::now();
     let writer = pushed(servers.urls()).lock("name", LONG).unwrap();
@@ -171,7 +171,7 @@ fn an_inspection_shows_all_readers_and_who_waits() {
     let mut owners: Vec<_> = holders.iter().map(|it| it.owner().unwrap().to_string()).collect();
     owners.sort();
     assert_eq!(owners, ["one", "two"]);
-    assert!(holders.iter().all(|it| it.permit.is_none() && it.remaining.is_some()));
+    assert!(holders.iter().all(|it| it.slot.is_none() && it.remaining.is_some()));
     assert!(seen.nodes.iter().all(|node| node.shares.len() == 2 && node.agrees));
     let waiters: Vec<_> = seen.waiters.iter().map(|it| it.owner().unwrap().to_string()).collect();
     assert_eq!(waiters, ["writer"]);
@@ -179,9 +179,9 @@ fn an_inspection_shows_all_readers_and_who_waits() {
 
     // An operator ends the readers that were seen.
     assert!(client.force_release(&seen).unwrap());
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     for reader in readers {
-        assert_eq!(reader.release(), Ok(Released::TooLate));
+        assert!(matches!(reader.release(), Err(ReleaseError::Lost(_))));
     }
 }
 
@@ -217,7 +217,7 @@ fn a_thread_that_waits_for_itself_is_told_so() {
             let request = client.request("name").shared();
             assert!(matches!(request.clone().try_lock(), Ok(None)));
             assert!(matches!(request.try_lock_for(Duration::ZERO), Ok(None)));
-            Ok::<_, LockError>(())
+            Ok::<_, Error>(())
         })
         .unwrap();
 }
@@ -245,7 +245,7 @@ fn without_a_queue_readers_and_writers_try_again_after_pauses() {
         other.request("name").ttl(LONG).shared().lock().map(LockGuard::release)
     });
     drop(writer);
-    assert_eq!(finish(waiting).unwrap(), Ok(Released::InTime));
+    assert_eq!(finish(waiting).unwrap(), Ok(()));
     assert!(eventually(LIMIT, || take_if_free(&client)));
 }
 

@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockGuard, ReleaseError, Released};
+use redlatch::{LockGuard, ReleaseError};
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -24,7 +24,7 @@ fn a_release_in_time_says_so_and_leaves_no_key() {
     let servers = Servers::start(5);
     let client = with_long_timeout(servers.urls()).build().unwrap();
     for _ in 0..20 {
-        assert_eq!(take(&client, "in-time", LONG).release(), Ok(Released::InTime));
+        assert_eq!(take(&client, "in-time", LONG).release(), Ok(()));
     }
     assert!(gone(&servers, "in-time"));
 }
@@ -35,13 +35,13 @@ fn a_release_after_the_validity_is_too_late_but_no_error() {
     let client = all_nodes_client(servers.urls());
     let guard = take(&client, "late", Duration::from_millis(100));
     assert!(eventually(LIMIT, || guard.remaining().is_zero()));
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
 
     // The same if a majority has lost the key before.
     let guard = take(&client, "lost", LONG);
     servers[0].command(&["DEL", "lost"]);
     servers[2].command(&["DEL", "lost"]);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(gone(&servers, "lost"));
 }
 
@@ -64,9 +64,9 @@ fn a_foreign_key_is_never_deleted() {
     let late = take(&client, "late", Duration::from_millis(50));
     assert!(eventually(LIMIT, || late.remaining().is_zero() && holders(&servers, "late") == 0));
     let theirs = take(&all_nodes_client(servers.urls()), "late", LONG);
-    assert_eq!(late.release(), Ok(Released::TooLate));
+    assert!(matches!(late.release(), Err(ReleaseError::Lost(_))));
     assert!(untouched());
-    assert_eq!(theirs.release(), Ok(Released::InTime));
+    assert_eq!(theirs.release(), Ok(()));
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_key_of_another_type_is_not_deleted() {
         server.command(&["DEL", "list"]);
         server.command(&["RPUSH", "list", "item"]);
     }
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert_eq!(servers[0].command(&["LLEN", "list"]), Value::Integer(1));
     assert!(gone(&servers[2..], "list"));
 }
@@ -90,7 +90,7 @@ fn with_a_minority_down_a_release_is_in_time() {
     let guard = take(&client, "minority", LONG);
     servers[0].kill();
     servers[1].kill();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers[2..], "minority"));
 }
 
@@ -142,7 +142,7 @@ fn a_removal_that_could_not_be_written_is_sent_on_the_next_connection() {
     let mut only = servers[0].client();
     only.command(&["CONFIG", "SET", "maxclients", "1"]);
     only.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert_eq!(only.command(&["EXISTS", "owed"]), Value::Integer(1));
     only.command(&["CONFIG", "SET", "maxclients", "100"]);
     // Any traffic sends the pending release.
@@ -221,7 +221,7 @@ fn a_panic_releases_the_lock_by_dropping_the_guard() {
     });
     assert!(ended.join().is_err());
     assert!(gone(&servers, "panic"));
-    let _ = take(&client, "panic", LONG).release().unwrap();
+    take(&client, "panic", LONG).release().unwrap();
 }
 
 #[test]
@@ -234,9 +234,9 @@ fn guards_are_independent_of_each_other() {
     assert_eq!(holders(&servers, "one"), 3);
     let other = take(&client, "other", LONG);
     one.extend(LONG).unwrap();
-    assert_eq!(one.release(), Ok(Released::InTime));
+    assert_eq!(one.release(), Ok(()));
     assert_eq!(holders(&servers, "other"), 3);
-    assert_eq!(other.release(), Ok(Released::InTime));
+    assert_eq!(other.release(), Ok(()));
 }
 
 #[test]

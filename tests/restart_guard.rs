@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::error::NodeAnswer;
-use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus, Released};
+use redlatch::{ExtendError, LockClient, LockError, NodeError, NodeStatus};
 use support::capability::Capability;
 use support::eventually;
 use support::fencing::scripts;
@@ -85,7 +85,7 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
     // It waits, and does not retry all the time.
     let requests = || scripts(&servers[0]) + calls(&servers[0], "client|caching");
     let before = requests();
-    let _ = client.lock("fresh", ttl).unwrap().release().unwrap();
+    client.lock("fresh", ttl).unwrap().release().unwrap();
     let requests = requests() - before;
     // It enters the queue and is told; its turn and perhaps one that came too early; the release.
     // Where nobody tells it, it asks after short pauses.
@@ -96,7 +96,7 @@ fn a_waiting_request_gets_the_lock_when_the_quarantine_ends() {
 
     // A restarted node does not count, and a restarted majority is no majority.
     servers[0].restart();
-    let _ = take(&client, "one", ttl).release().unwrap();
+    take(&client, "one", ttl).release().unwrap();
     servers[1].restart();
     assert!(matches!(client.try_lock("two", ttl), Err(LockError::NoQuorum(_))));
 }
@@ -129,7 +129,7 @@ fn a_restart_cannot_give_a_guarded_lock_away() {
     let taken = other.try_lock_for("away", max_ttl, LIMIT).unwrap().unwrap();
     // ... before the lock expires.
     assert!(guard.remaining().is_zero());
-    let _ = taken.release().unwrap();
+    taken.release().unwrap();
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn a_lock_from_before_is_extended_while_every_node_restarts_in_turn() {
     // This holds for all clients: no other gets the lock, and the release reaches all nodes.
     let other = default(&nodes);
     assert!(other.try_lock("rolling", LONG).unwrap().is_none(), "refused, not quarantined");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(matches!(other.try_lock("rolling", LONG), Err(LockError::NoQuorum(_))));
 }
 
@@ -208,7 +208,7 @@ fn without_a_reported_uptime_a_quarantine_counts_from_the_first_connection() {
     let guard = client.lock("shy", max_ttl).unwrap();
     assert!(start.elapsed() >= max_ttl);
     assert_eq!(holders(&servers, "shy"), 1);
-    let _ = guard.release().unwrap();
+    guard.release().unwrap();
     // A new connection starts it again.
     servers[0].command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     assert!(matches!(client.try_lock("shy", max_ttl), Err(LockError::NoQuorum(_))));

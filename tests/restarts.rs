@@ -5,7 +5,6 @@ use crate::support;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::Released;
 use support::cli::Value;
 use support::eventually;
 use support::locks::{
@@ -34,7 +33,7 @@ fn a_connection_closed_while_idle_costs_no_vote() {
             servers.iter().for_each(hang_up);
             guard.extend(LONG).unwrap();
             servers.iter().for_each(hang_up);
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
             assert_eq!(holders(&servers, &name), 0);
             servers.iter().for_each(hang_up);
         }
@@ -46,10 +45,10 @@ fn a_servers_idle_timeout_costs_no_vote() {
     let server = Server::start(&["--timeout", "1"]);
     let client = all_nodes_client([server.url()]);
     for round in 0..2 {
-        let _ = take(&client, format!("idle-{round}"), LONG).release().unwrap();
+        take(&client, format!("idle-{round}"), LONG).release().unwrap();
         assert!(eventually(LIMIT, || connections(&server, "redlatch") == 0));
     }
-    let _ = take(&client, "idle", LONG).release().unwrap();
+    take(&client, "idle", LONG).release().unwrap();
 }
 
 #[test]
@@ -60,7 +59,7 @@ fn a_restart_while_the_client_is_idle_costs_no_vote() {
         let name = format!("restart-{round}");
         let guard = take(&client, &name, LONG);
         assert_eq!(holders(&servers, &name), 3);
-        let _ = guard.release().unwrap();
+        guard.release().unwrap();
         servers.iter_mut().for_each(Server::restart);
     }
 }
@@ -89,7 +88,7 @@ fn a_lock_that_is_extended_outlives_the_restart_of_every_node_in_turn() {
     }
     assert!(servers.iter().all(|server| value(server, "rolling") == token));
     assert!(all_nodes_client(servers.urls()).try_lock("rolling", LONG).unwrap().is_none());
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "rolling"));
 }
 
@@ -108,16 +107,16 @@ fn a_majority_that_restarts_empty_has_lost_the_lock() {
 fn a_node_that_comes_back_is_used_again() {
     let mut servers = Servers::start(3);
     let client = with_long_timeout(servers.urls()).build().unwrap();
-    let _ = take(&client, "before", LONG).release().unwrap();
+    take(&client, "before", LONG).release().unwrap();
     servers[0].kill();
     for round in 0..50 {
-        let _ = take(&client, format!("without-{round}"), LONG).release().unwrap();
+        take(&client, format!("without-{round}"), LONG).release().unwrap();
     }
     servers[0].restart();
     let is_used = || {
         let guard = take(&client, "with", LONG);
         let used = eventually(Duration::from_millis(20), || holders(&servers[..1], "with") == 1);
-        let _ = guard.release().unwrap();
+        guard.release().unwrap();
         used
     };
     assert!(eventually(LIMIT, is_used));
@@ -152,12 +151,12 @@ fn an_orderly_shutdown_of_a_server_is_handled_like_a_crash() {
             servers[2].stop();
         });
         for round in 0..100 {
-            let _ = take(&client, format!("stopping-{round}"), LONG).release().unwrap();
+            take(&client, format!("stopping-{round}"), LONG).release().unwrap();
         }
         stopping.join()
     });
     assert!(stopping.is_ok());
-    let _ = take(&client, "stopped", LONG).release().unwrap();
+    take(&client, "stopped", LONG).release().unwrap();
     let empty = |server: &Server| server.command(&["DBSIZE"]) == Value::Integer(0);
     assert!(eventually(LIMIT, || servers[..2].iter().all(empty)));
 }

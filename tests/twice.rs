@@ -6,7 +6,7 @@ use crate::support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use redlatch::{LockClient, LockError, LockGuard, Released};
+use redlatch::{LockClient, LockGuard, WithLockError};
 use support::fencing::{counter, fenced, token};
 use support::locks::{LONG, all_nodes_client, gone, holders, pttl, take, value};
 use support::queue::{finish, spawn_waiter};
@@ -51,21 +51,17 @@ fn with_repeated_commands_a_lock_is_acquired_extended_and_released_once() {
         guard.extend(SHORT).unwrap();
         assert!(servers.iter().all(|server| pttl(server, "job") > BETWEEN));
         if round % 2 == 0 {
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         } else {
             drop(guard);
         }
         assert!(gone(&servers, "job"));
         let theirs = take(&other, "job", LONG);
         assert!(client.try_lock("job", LONG).unwrap().is_none());
-        assert_eq!(
-            theirs.release(),
-            Ok(Released::InTime),
-            "the failed attempt has removed nothing"
-        );
+        assert_eq!(theirs.release(), Ok(()), "the failed attempt has removed nothing");
     }
     let held = client.with_lock("job", LONG, |guard| Ok(guard.ensure_held()));
-    assert_eq!(held, Ok::<_, LockError>(Ok(())));
+    assert_eq!(held, Ok::<_, WithLockError<_>>(Ok(())));
     assert!(gone(&servers, "job"));
 }
 
@@ -79,7 +75,7 @@ fn with_repeated_commands_fencing_tokens_grow() {
         assert!(token(&guard) > last, "round {round}");
         last = token(&guard);
         assert!(servers.iter().all(|server| counter(server, "job") >= Some(last)));
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     }
     assert!(gone(&servers, "job"));
 }
@@ -96,11 +92,11 @@ fn with_repeated_commands_several_are_locked_together_or_not_at_all() {
         let theirs = take(&other, "b", LONG);
         assert!(both(&client).is_none());
         assert!(gone(&servers, "a"), "none of the others");
-        assert_eq!(theirs.release(), Ok(Released::InTime));
+        assert_eq!(theirs.release(), Ok(()));
         let mut guard = both(&client).expect("both are free");
         assert!(both(&other).is_none());
         guard.extend(LONG).unwrap();
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
         assert!(gone(&servers, "a") && gone(&servers, "b"));
     }
 }
@@ -114,11 +110,11 @@ fn with_repeated_commands_threads_hand_off_a_lock() {
         spawn_waiter(move || {
             let guard = fenced(&client, "job");
             tokens.lock().unwrap().push(token(&guard));
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         })
     };
     let threads: Vec<_> = (0..10).map(arrive).collect();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     threads.into_iter().for_each(finish);
     let tokens = tokens.lock().unwrap();
     assert!(tokens.len() == 10 && tokens.is_sorted_by(|one, next| one < next), "{tokens:?}");
@@ -144,7 +140,7 @@ fn commands_repeated_later_do_not_affect_their_own_lock() {
     assert_eq!(sight(&servers, "job"), before);
     let left: Vec<_> = servers.iter().map(|server| pttl(server, "job")).collect();
     assert!(left.iter().all(|left| *left > BETWEEN), "PTTL says {left:?}");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 #[test]
@@ -156,13 +152,13 @@ fn commands_repeated_later_do_not_affect_the_next_lock() {
     let plain = take(&client, "plain", SHORT);
     let waiter = client.clone();
     let waiting = spawn_waiter(move || waiter.lock("plain", SHORT).expect("it is handed on"));
-    assert_eq!(plain.release(), Ok(Released::InTime));
+    assert_eq!(plain.release(), Ok(()));
     let mut handed = finish(waiting);
     handed.extend(SHORT).unwrap();
-    assert_eq!(handed.release(), Ok(Released::InTime));
+    assert_eq!(handed.release(), Ok(()));
     let first = fenced(&client, "fenced");
     let first_token = token(&first);
-    assert_eq!(first.release(), Ok(Released::InTime));
+    assert_eq!(first.release(), Ok(()));
 
     let theirs = [take(&other, "plain", LONG), fenced(&other, "fenced")];
     assert_eq!(holders(&servers, "plain") + holders(&servers, "fenced"), 6);
@@ -175,10 +171,10 @@ fn commands_repeated_later_do_not_affect_the_next_lock() {
     }
     let second_token = token(&theirs[1]);
     assert!(second_token > first_token);
-    assert_eq!(theirs.map(LockGuard::release), [Ok(Released::InTime), Ok(Released::InTime)]);
+    assert_eq!(theirs.map(LockGuard::release), [Ok(()), Ok(())]);
     let third = fenced(&other, "fenced");
     assert!(token(&third) > second_token);
-    assert_eq!(third.release(), Ok(Released::InTime));
+    assert_eq!(third.release(), Ok(()));
 
     // While the lock is free, a repeated command sets its key again, but only for its ttl.
     relays.iter().for_each(Relay::deliver_again);

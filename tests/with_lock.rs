@@ -2,16 +2,13 @@
 
 use crate::support;
 
-use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockError, LockGuard, LockLost};
+use redlatch::{Error, LockClient, LockError, LockGuard, WithLockError};
 use support::eventually;
-use support::locks::{
-    LIMIT, LONG, all_nodes_client, gone, holders, pause, resume, take, without_restart_guard,
-};
+use support::locks::{LIMIT, LONG, all_nodes_client, gone, holders, take, without_restart_guard};
 use support::servers::Servers;
 
 const TTL: Duration = Duration::from_secs(2);
@@ -33,7 +30,7 @@ fn the_lock_is_held_for_as_long_as_the_body_runs() {
         assert!(holders(&servers, "work") >= 2);
         Ok(42)
     });
-    assert_eq!(value, Ok::<_, LockError>(42));
+    assert_eq!(value, Ok::<_, WithLockError<_>>(42));
     assert!(gone(&servers, "work"));
 }
 
@@ -43,7 +40,7 @@ fn the_body_waits_for_the_lock() {
     let (client, other) = (client(&servers), all_nodes_client(servers.urls()));
     let held = take(&other, "waits", Duration::from_secs(50));
     thread::scope(|scope| {
-        let body = |_: &LockGuard| Ok::<_, LockError>(held_by(&servers, "waits"));
+        let body = |_: &LockGuard| Ok::<_, Error>(held_by(&servers, "waits"));
         let work = scope.spawn(move || client.with_lock("waits", TTL, body));
         thread::sleep(Duration::from_millis(100));
         assert!(!work.is_finished());
@@ -53,72 +50,32 @@ fn the_body_waits_for_the_lock() {
     });
 }
 
-/// An error that the body and the lock can have.
-#[derive(Debug)]
-enum Failure {
-    Body(std::io::Error),
-    Lock(LockError),
-}
-
-impl From<LockError> for Failure {
-    fn from(error: LockError) -> Self {
-        Self::Lock(error)
-    }
-}
-
-impl Failure {
-    fn is_the_body_s(&self) -> bool {
-        match self {
-            Self::Body(error) => error.kind() == std::io::ErrorKind::NotFound,
-            Self::Lock(error) => panic!("{error}"),
-        }
-    }
-}
-
 /// The owner of the lock on the first server.
 fn held_by(servers: &Servers, key: &str) -> Option<Vec<u8>> {
     support::locks::value(&servers[0], key)
 }
 
 #[test]
-fn the_bodys_own_error_is_returned_also_when_the_lock_was_lost() {
-    let servers = Servers::start(3);
-    let client = client(&servers);
-    let error = || fs::read("/nowhere/to/be/found").map(|_| ()).map_err(Failure::Body);
-    let came = client.with_lock("error", TTL, |_| error()).unwrap_err();
-    assert!(came.is_the_body_s());
-    assert!(gone(&servers, "error"));
-
-    // With a lost lock, and nodes that do not reply to the release.
-    let came = client.with_lock("error", TTL, |held| {
-        pause(&servers, 3);
-        assert_eq!(held.wait_lost(LIMIT), Some(LockLost::Expired));
-        error()
-    });
-    assert!(came.unwrap_err().is_the_body_s());
-    resume(&servers, 3);
-    assert!(gone(&servers, "error"));
-}
-
-#[test]
 fn a_panic_of_the_body_continues_and_the_lock_is_released() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let body =
-        || client.with_lock("panic", TTL, |_| -> Result<(), LockError> { panic!("as planned") });
+    let body = || client.with_lock("panic", TTL, |_| -> Result<(), Error> { panic!("as planned") });
     let Err(panic) = catch_unwind(AssertUnwindSafe(body)) else { panic!("it has not panicked") };
     assert_eq!(panic.downcast_ref::<&str>(), Some(&"as planned"));
     assert!(gone(&servers, "panic"));
     let next = client.with_lock("panic", TTL, |_| Ok(1));
-    assert_eq!(next, Ok::<_, LockError>(1), "the client still works");
+    assert_eq!(next, Ok::<_, WithLockError<_>>(1), "the client still works");
 }
 
 #[test]
 fn without_the_lock_the_body_does_not_run() {
     let servers = Servers::start(3);
     let client = client(&servers);
-    let body = |_: &LockGuard| -> Result<(), LockError> { panic!("it ran") };
-    let never = |resource: &str, ttl| client.with_lock(resource, ttl, body).unwrap_err();
+    let body = |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it ran") };
+    let never = |resource: &str, ttl| match client.with_lock(resource, ttl, body) {
+        Err(WithLockError::NotAcquired(error)) => error,
+        other => panic!("{other:?}"),
+    };
     assert!(matches!(never("", TTL), LockError::Resource(_)));
     assert!(matches!(never("r", Duration::from_secs(1)), LockError::Ttl(_)));
     assert!(matches!(never("r", Duration::MAX), LockError::Ttl(_)));
@@ -130,14 +87,14 @@ fn the_settings_of_a_request_apply_to_with_lock() {
     let servers = Servers::start(3);
     let client = client(&servers);
     let request = client.request("fenced").ttl(TTL).fenced();
-    let token = |held: &LockGuard| Ok::<_, LockError>(held.fencing_token());
+    let token = |held: &LockGuard| Ok::<_, Error>(held.fencing_token());
     let first = request.clone().try_with_lock_for(LIMIT, token).unwrap().flatten();
     let second = request.clone().with_lock(token).unwrap();
     assert!(first.is_some() && first < second, "{first:?} {second:?}");
 
     let held = take(&all_nodes_client(servers.urls()), "fenced", TTL * 10);
     let body =
-        |_: &LockGuard| -> Result<(), LockError> { panic!("it does not run without the lock") };
+        |_: &LockGuard| -> Result<(), WithLockError<()>> { panic!("it does not run without it") };
     let wait = Duration::from_millis(50);
     assert_eq!(request.clone().try_with_lock(body), Ok(None));
     assert_eq!(request.clone().try_with_lock_for(wait, body), Ok(None));
@@ -154,7 +111,8 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
     client
         .with_lock("own", TTL, |_| {
             assert!(own(client.lock("own", TTL).map(Some)));
-            assert!(own(client.clone().with_lock("own", TTL, |_| Ok(None))));
+            let again = client.clone().with_lock("own", TTL, |_| Ok(()));
+            assert!(own(again.or_else(WithLockError::into_value).map(|()| None)));
             assert!(own(client.try_lock_for("own", TTL, LIMIT)));
             assert!(own(client.request("own").fenced().keep_alive().lock().map(Some)));
             // A request that does not wait is refused as usual, and other locks are free.
@@ -165,7 +123,7 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
                 assert!(own(client.request_all(both).lock().map(Some)));
                 Ok(())
             });
-            assert_eq!(several, Ok::<_, LockError>(()));
+            assert_eq!(several, Ok::<_, WithLockError<_>>(()));
             // Another client and another thread wait as usual.
             let wait = Duration::from_millis(50);
             assert!(self::client(&servers).try_lock_for("own", TTL, wait).unwrap().is_none());
@@ -174,11 +132,11 @@ fn waiting_for_a_lock_that_the_same_thread_holds_is_an_error_at_once() {
                     scope.spawn(|| client.try_lock_for("own", TTL, wait).unwrap().is_none());
                 assert!(other.join().unwrap());
             });
-            Ok::<_, LockError>(())
+            Ok::<_, Error>(())
         })
         .unwrap();
     // The lock is free again, and the thread holds none.
-    let _ = client.lock("own", TTL).unwrap().release().unwrap();
+    client.lock("own", TTL).unwrap().release().unwrap();
 }
 
 #[test]
@@ -202,7 +160,7 @@ fn a_guard_that_is_dropped_after_its_lock_expired_leaves_the_next_lock_its_queue
     drop(client.lock("late", LONG).expect("it waits until the first lock has expired"));
     let own = client.with_lock("late", LONG, |_| {
         drop(expired);
-        Ok::<_, LockError>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
+        Ok::<_, Error>(client.try_lock_for("late", LONG, Duration::from_secs(1)).map(drop))
     });
     assert!(matches!(own, Ok(Err(LockError::HeldByThisThread))), "{own:?}");
 }

@@ -15,7 +15,9 @@ use super::input::Input;
 use redlatch::internal::Time;
 use redlatch::internal::engine::Ttl;
 use redlatch::internal::engine::{Acquisition, Action, Drift, LockAttributes, LockId, NodeSet};
-use redlatch::internal::engine::{Predecessor, QueueEntry, Removal, Request, Rules, Share, Token};
+use redlatch::internal::engine::{
+    ClaimTime, Predecessor, QueueEntry, Removal, Request, Rules, Share, Token,
+};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -93,7 +95,7 @@ pub(crate) fn check(data: &[u8]) {
     }
 }
 
-/// The share that a request of this kind is about, if it is not about the whole lock.
+/// The share that a request of this kind is about, if it is not about the exclusive lock.
 fn share(kind: u8) -> Option<Share> {
     // Before it is granted, a permit has no number.
     let number = matches!(kind % 6, 1 | 4).then_some(1);
@@ -137,7 +139,9 @@ fn request(kind: u8, serial: u64, now: Time) -> Request {
                 number,
                 since: 0,
                 lease: ttl,
-                listens: true,
+                lease_in_front: ttl,
+                claim: ClaimTime { notified: ttl, asking: ttl },
+                channel: None,
             })
         }
         _ if kind / 64 == 2 => {

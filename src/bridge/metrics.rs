@@ -151,8 +151,8 @@ pub(crate) fn measure(event: &Event<'_>) {
         Event::NotExtended { took, is_automatic, .. } => {
             extension("not_extended", is_automatic, took);
         }
-        Event::Lost { lost, .. } => {
-            counter!("redlatch_lost_total", "reason" => words::lost(lost)).increment(1);
+        Event::Lost { reason, .. } => {
+            counter!("redlatch_lost_total", "reason" => words::lost(reason)).increment(1);
         }
         Event::Released { held, outcome, .. } => release(words::released(outcome), held),
         Event::Left { held, .. } => release("left", held),

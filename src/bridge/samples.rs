@@ -1,6 +1,6 @@
 //! An event of each kind, for the tests of the bridges.
 
-use crate::error::{ExtendError, LockError, LockLost};
+use crate::error::{ExtendError, LockError, LockLost, LossReason};
 use crate::event::{AttemptOutcome, Event};
 use crate::name::Name;
 use crate::node::{NodeError, QueueSupport};
@@ -38,8 +38,8 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
     let [took, waited, held] = [1, 20, 300].map(Duration::from_millis);
     let [validity, left, remaining] = [9, 60, 2].map(Duration::from_secs);
     let (error, url, silent) = (&LockError::NoEntropy, "redis://10.0.0.1:6379/0", waited);
-    let (expired, gone) = (LockLost::Expired, LockLost::Gone);
-    let not_extended = &ExtendError::Lost(gone);
+    let (expired, gone) = (LossReason::Expired, LossReason::Gone);
+    let not_extended = &ExtendError::Lost(LockLost::new(*b"orders", gone));
     let outcome = Some(Released::InTime);
     let samples = [
         Event::Attempt { resource, number: 1, outcome: AttemptOutcome::Granted, took },
@@ -53,7 +53,7 @@ pub(super) fn each(mut each: impl FnMut(&Event<'_>)) {
         Event::Extended { resource, took, validity, is_automatic: false },
         Event::Extended { resource, took, validity, is_automatic: true },
         Event::NotExtended { resource, took, validity, error: not_extended, is_automatic: true },
-        Event::Lost { resource, held, lost: expired },
+        Event::Lost { resource, held, reason: expired },
         Event::Released { resource, held, outcome, remaining },
         Event::Left { resource, held, remaining },
         Event::NodeUp { url },

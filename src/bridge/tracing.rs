@@ -58,8 +58,9 @@ fn trace_lock(event: &Event<'_>) {
             let (took, validity) = (secs(took), secs(validity));
             warn!(target: LOCK, %resource, took, validity, automatic, %error, "not extended");
         }
-        Event::Lost { resource, held, lost } => {
-            warn!(target: LOCK, %resource, held = secs(held), reason = words::lost(*lost), "lost");
+        Event::Lost { resource, held, reason } => {
+            let (held, reason) = (secs(held), words::lost(*reason));
+            warn!(target: LOCK, %resource, held, reason, "lost");
         }
         Event::Released { resource, held, outcome, remaining } => {
             let outcome = words::released(*outcome);

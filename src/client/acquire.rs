@@ -4,8 +4,8 @@ use super::LockClient;
 use super::event_recorder::EventRecorder;
 use super::request::RequestSettings;
 use crate::clock::{self, Time};
-use crate::core::{LastRound, draw};
-use crate::engine::{Acquire, Acquired, Jitter, LockAttributes, Wait};
+use crate::core::{Call, LastRound, draw};
+use crate::engine::{Acquire, Acquired, Jitter, Lease, LockAttributes, Wait};
 use crate::error::{LockError, NoQuorum};
 use crate::event::Listener;
 use crate::guard::LockGuard;
@@ -30,50 +30,34 @@ impl LockClient {
         if self.core.is_forked() {
             return Err(LockError::OtherProcess);
         }
-        if self.core.cancellation.is_cancelled() {
+        let call = &self.core.cancellation.call(settings.cancelled_by.as_ref());
+        if call.is_cancelled() {
             return Err(LockError::Cancelled);
         }
+        let terms = (settings, wait, call);
         if !self.core.has_listener() {
             let run = |acquire, head: Option<&QueueHead>| {
                 let pause =
-                    |acquire: &mut Acquire, _: &LastRound, until| self.pause(acquire, head, until);
+                    |acquire: &mut Acquire, _: &LastRound, until| pause(acquire, call, head, until);
                 self.core.run_paused(acquire, pause)
             };
-            return self.take(key, attributes, (settings, wait), run);
+            return self.take(key, attributes, terms, run);
         }
-        let mut recorder =
-            EventRecorder::begin(self, Name::new(&key[self.core.key_prefix.len()..]));
-        let result = self
-            .take(key, attributes, (settings, wait), |acquire, head| recorder.run(acquire, head));
+        let resource = Name::new(&key[self.core.key_prefix.len()..]);
+        let mut recorder = EventRecorder::begin(self, call, resource);
+        let run = |acquire, head: Option<&QueueHead>| recorder.run(acquire, head);
+        let result = self.take(key, attributes, terms, run);
         if !matches!(result, Err(LockError::Ttl(_) | LockError::HeldByThisThread)) {
             recorder.emit_result(&result);
         }
         result
     }
 
-    /// Pauses before the next attempt. If the call is cancelled, the attempt is not made, and this
-    /// is `false`: the call returns [`LockError::Cancelled`] whatever the outcome.
-    pub(super) fn pause(
-        &self,
-        acquire: &mut Acquire,
-        head: Option<&QueueHead>,
-        until: Time,
-    ) -> bool {
-        if let Some(head) = head {
-            head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
-        }
-        let is_cancelled = self.core.cancellation.pause_until(until);
-        if is_cancelled {
-            acquire.abandon(clock::now());
-        }
-        !is_cancelled
-    }
-
     fn take(
         &self,
         key: &Arc<[u8]>,
         attributes: Option<Arc<LockAttributes>>,
-        (settings, wait): (&RequestSettings, Wait),
+        (settings, wait, call): (&RequestSettings, Wait, &Call<'_>),
         run: impl FnOnce(Acquire, Option<&QueueHead>) -> (Acquired, LastRound),
     ) -> Result<Option<LockGuard>, LockError> {
         let rules = &self.core.rules;
@@ -84,13 +68,14 @@ impl LockClient {
         let key_bytes = key.len() + more.map(|key| key.len()).sum::<usize>();
         self.prepare_keeping(settings, ttl, key_bytes)?;
         let acquire = Acquire::new(Arc::clone(rules), Arc::clone(key), ttl, wait);
-        let acquire = acquire.leaving(least).with(attributes.clone());
+        let acquire = acquire.min_validity(least).with(attributes.clone());
+        let wanted = attributes.clone();
         let enqueued = match attributes.filter(|attributes| !attributes.more_keys.is_empty()) {
             Some(attributes) => {
                 let name = name_of_set(key, &attributes.more_keys);
-                self.enqueue(&self.core.set_wait_queues, &name, wait, acquire)
+                self.enqueue(&self.core.set_wait_queues, &name, (wait, call), acquire)
             }
-            None => self.enqueue(&self.core.wait_queues, key, wait, acquire),
+            None => self.enqueue(&self.core.wait_queues, key, (wait, call), acquire),
         };
         let Some((head, acquire)) = enqueued? else {
             return Ok(None);
@@ -99,9 +84,9 @@ impl LockClient {
         if self.core.is_known_forked() {
             return Err(LockError::OtherProcess);
         }
-        if self.core.cancellation.is_cancelled() {
+        if call.is_cancelled() {
             if let Acquired::Held(lease) = outcome {
-                self.core.post(lease.undo(clock::now(), rules));
+                self.give_back(lease, head.as_ref());
             }
             return Err(LockError::Cancelled);
         }
@@ -113,7 +98,13 @@ impl LockClient {
                 self.guard(lease, head, settings).map(Some)
             }
             Acquired::Contended => Ok(None),
-            Acquired::Unanswered => Err(LockError::NoQuorum(NoQuorum::new(last.reports))),
+            Acquired::Unanswered => {
+                let error = NoQuorum::new(last.reports);
+                if error.quarantine().is_some() && self.is_held(key, wanted.as_deref()) {
+                    return Ok(None);
+                }
+                Err(LockError::NoQuorum(error))
+            }
             Acquired::TooSlow(took) => Err(LockError::TooSlow { took, ttl: ttl.as_duration() }),
             Acquired::NoEntropy => Err(LockError::NoEntropy),
             Acquired::SameServer => {
@@ -124,6 +115,17 @@ impl LockClient {
         }
     }
 
+    /// Do other clients hold the lock? Nodes in quarantine cannot grant it, and refuse it also if
+    /// they only reserve it for a waiter. This needs another round, so nobody else is asked.
+    fn is_held(&self, key: &Arc<[u8]>, attributes: Option<&LockAttributes>) -> bool {
+        let more = attributes.iter().flat_map(|attributes| &attributes.more_keys);
+        let share = attributes.and_then(|attributes| attributes.share);
+        std::iter::once(key).chain(more).any(|key| {
+            let seen = self.inspect_key(Arc::clone(key));
+            seen.is_ok_and(|seen| seen.state.keeps_out(share))
+        })
+    }
+
     /// Waits in the queue until this thread is its head, and prepares to take the lock over if it
     /// is handed off. `None` if the deadline passes first and another thread holds the lock; an
     /// error if that thread is this one.
@@ -131,7 +133,7 @@ impl LockClient {
         &self,
         wait_queues: &Arc<WaitQueues>,
         key: &Arc<[u8]>,
-        wait: Wait,
+        (wait, call): (Wait, &Call<'_>),
         mut acquire: Acquire,
     ) -> Result<Option<(Option<QueueHead>, Acquire)>, LockError> {
         if self.core.listener.is_some() && Listener::is_in_callback() {
@@ -146,7 +148,7 @@ impl LockClient {
             // Threads of this client can have shares at the same time.
             return Ok(Some((None, acquire)));
         }
-        let (head, lease) = match wait_queues.join(key, wait, node_timeout) {
+        let (head, lease) = match wait_queues.join(key, wait, node_timeout, call.own()) {
             Joined::Head(head, lease) => (head, lease),
             Joined::NotQueued => return Ok(Some((None, acquire))),
             Joined::TimedOut => return Ok(None),
@@ -155,19 +157,15 @@ impl LockClient {
         };
         let deadline = wait.deadline();
         if let Some(lease) = lease {
-            let now = clock::now();
-            if self.core.cancellation.is_cancelled() {
-                self.core.post(lease.undo(now, &self.core.rules));
+            if call.is_cancelled() {
+                self.give_back(lease, Some(&head));
                 return Err(LockError::Cancelled);
             }
-            if deadline.is_none_or(|deadline| now < deadline) {
-                acquire = acquire.succeeding(lease);
-            } else {
-                if let Err(lease) = head.hand_off(lease) {
-                    self.core.post(lease.undo(now, &self.core.rules));
-                }
+            if deadline.is_some_and(|deadline| clock::now() >= deadline) {
+                self.give_back(lease, Some(&head));
                 return Ok(None);
             }
+            acquire = acquire.taking_over(lease);
         } else if head.is_after_limit() {
             let now = clock::now();
             let seed = draw().map_or(0, |draw| draw.seed);
@@ -179,6 +177,41 @@ impl LockClient {
         }
         Ok(Some((Some(head), acquire)))
     }
+
+    /// Gives up a lock that the caller does not get: it goes to the next thread that waits for it,
+    /// or is removed.
+    fn give_back(&self, lease: Lease, head: Option<&QueueHead>) {
+        let rules = &self.core.rules;
+        let refused = match head {
+            Some(head) => {
+                head.set_key_expiry(lease.expires_at(rules));
+                head.hand_off(lease).err()
+            }
+            None => Some(lease),
+        };
+        if let Some(lease) = refused {
+            self.core.post(lease.undo(clock::now(), rules));
+        }
+    }
+}
+
+/// Pauses before the next attempt. If the call is cancelled, the attempt is not made, and this is
+/// `false`: the call returns [`LockError::Cancelled`] whatever the outcome.
+pub(super) fn pause(
+    acquire: &mut Acquire,
+    call: &Call<'_>,
+    head: Option<&QueueHead>,
+    until: Time,
+) -> bool {
+    if let Some(head) = head {
+        head.handle().set_held_elsewhere(acquire.held_elsewhere_until());
+    }
+    call.set_waiter(acquire.waiter());
+    let is_cancelled = call.pause_until(until);
+    if is_cancelled {
+        acquire.abandon(clock::now());
+    }
+    !is_cancelled
 }
 
 /// The name of a set of keys in the wait queues: no two sets have the same name.

@@ -1,22 +1,37 @@
-//! Cancelling the waits for locks, for programs that shut down.
+//! Cancelling calls: one, several, or all calls of a client that shuts down.
 
-use super::LockClient;
-use crate::core::Cancellation;
-use std::fmt;
-use std::sync::Arc;
+use super::{LockClient, LockRequest};
+use crate::cancel_token::CancelToken;
+#[cfg(doc)]
+use crate::error::LockError;
 
-/// Cancels the waits of a client, for a program that shuts down: made by
-/// [`LockClient::cancel_handle`].
-///
-/// It may be cloned, sent to other threads and kept for longer than the client. It keeps no
-/// connection open.
-#[derive(Clone)]
-pub struct CancelHandle {
-    cancellation: Arc<Cancellation>,
+impl LockRequest<'_> {
+    /// Has the call end as [`LockError::Cancelled`] once this token is
+    /// [cancelled](CancelToken::cancel), however long it would wait: for a server whose client has
+    /// hung up, for instance. If the token is cancelled before the call, nothing is sent.
+    ///
+    /// ```no_run
+    /// # use redlatch::{CancelToken, LockClient, LockError};
+    /// # fn example(client: &LockClient, hung_up: &CancelToken) -> Result<(), LockError> {
+    /// let lock = client.request("orders:42").cancelled_by(hung_up).lock()?;
+    /// # drop(lock);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The lock is not given up when the token is cancelled after the call has returned. The
+    /// client's own [token](LockClient::cancel_token) cancels the call too; a second call of this
+    /// method replaces the first.
+    pub fn cancelled_by(mut self, token: &CancelToken) -> Self {
+        self.settings.cancelled_by = Some(token.clone());
+        self
+    }
 }
 
 impl LockClient {
-    /// A handle that cancels the waits of this client and all its clones.
+    /// The token of all calls of this client and its clones that acquire locks, for a program that
+    /// shuts down. Once it is cancelled, the client acquires no more locks: build another one for
+    /// that. [`LockRequest::cancelled_by`] is for a single call.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
@@ -24,10 +39,10 @@ impl LockClient {
     /// # fn wait_for_the_signal_to_stop() {}
     /// # fn work() {}
     /// # fn example(client: LockClient) -> Result<(), LockError> {
-    /// let handle = client.cancel_handle();
+    /// let token = client.cancel_token();
     /// std::thread::spawn(move || {
     ///     wait_for_the_signal_to_stop();
-    ///     handle.cancel();
+    ///     token.cancel();
     /// });
     /// loop {
     ///     match client.lock("queue", Duration::from_secs(10)) {
@@ -43,41 +58,7 @@ impl LockClient {
     /// # }
     /// ```
     #[must_use]
-    pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle { cancellation: Arc::clone(&self.core.cancellation) }
-    }
-}
-
-impl CancelHandle {
-    /// Makes every call of the client that acquires a lock return
-    /// [`LockError::Cancelled`](crate::LockError::Cancelled): those that wait now, at once, and all
-    /// later ones, also those that do not wait. It cannot be undone, and cancelling twice is the
-    /// same as once.
-    ///
-    /// A call that is asking the nodes at this moment ends that round first, which takes up to
-    /// [`node_timeout`](crate::Builder::node_timeout). If they grant the lock, it is released again
-    /// and the call is cancelled too: no key is left on the nodes.
-    ///
-    /// Locks that are held stay held: releasing and extending them, automatically too, goes on, and
-    /// a body that runs under a lock is not interrupted. [`inspect`](LockClient::inspect) and
-    /// [`nodes`](LockClient::nodes) work as before. To acquire locks again, build another client.
-    ///
-    /// It waits for nothing and may be called from any thread. It is *not* async-signal-safe, as it
-    /// takes mutexes: do not call it in a signal handler, but in a thread that the handler wakes,
-    /// through a pipe for instance. In a forked child it does nothing.
-    pub fn cancel(&self) {
-        self.cancellation.cancel();
-    }
-
-    /// Whether the client's waits are cancelled.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.cancellation.is_cancelled()
-    }
-}
-
-impl fmt::Debug for CancelHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CancelHandle").field("is_cancelled", &self.is_cancelled()).finish()
+    pub fn cancel_token(&self) -> CancelToken {
+        self.core.cancellation.token().clone()
     }
 }

@@ -1,8 +1,9 @@
 //! An acquisition with a listener: the same, with a record of its attempts for the events.
 
 use super::LockClient;
+use super::acquire::pause;
 use crate::clock::{self, Time};
-use crate::core::LastRound;
+use crate::core::{Call, LastRound};
 use crate::engine::{Acquire, Acquired, Ballot, Input, Operation, Step, Verdict};
 use crate::error::LockError;
 use crate::event::{AttemptOutcome, Event};
@@ -14,6 +15,7 @@ use std::time::Duration;
 /// Emits the events of one call that acquires a lock.
 pub(super) struct EventRecorder<'a> {
     client: &'a LockClient,
+    call: &'a Call<'a>,
     resource: Name<'a>,
     began: Time,
     attempts: u64,
@@ -32,10 +34,11 @@ pub(super) struct EventRecorder<'a> {
 const SAME_QUARANTINE: Duration = Duration::from_secs(2);
 
 impl<'a> EventRecorder<'a> {
-    pub(super) fn begin(client: &'a LockClient, resource: Name<'a>) -> Self {
+    pub(super) fn begin(client: &'a LockClient, call: &'a Call<'a>, resource: Name<'a>) -> Self {
         let now = clock::now();
         Self {
             client,
+            call,
             resource,
             began: now,
             attempts: 0,
@@ -52,7 +55,7 @@ impl<'a> EventRecorder<'a> {
         acquire: Acquire,
         head: Option<&QueueHead>,
     ) -> (Acquired, LastRound) {
-        let client = self.client;
+        let (client, call) = (self.client, self.call);
         let recorded = RecordedAcquire { acquire, recorder: self, is_attempt: false };
         client.core.run_paused(recorded, |recorded, last, until| {
             recorded.recorder.emit_before_pause(last);
@@ -62,7 +65,7 @@ impl<'a> EventRecorder<'a> {
                 recorded.acquire.abandon(clock::now());
                 return false;
             }
-            client.pause(&mut recorded.acquire, head, until)
+            pause(&mut recorded.acquire, call, head, until)
         })
     }
 
@@ -189,7 +192,7 @@ fn failure(ballot: &Ballot) -> AttemptOutcome {
         AttemptOutcome::SameServer
     } else if ballot.tally.granted_by_majority() == Verdict::Won {
         AttemptOutcome::TooSlow
-    } else if ballot.tally.answered_by_majority() == Verdict::Won {
+    } else if ballot.quarantine.is_zero() && ballot.tally.answered_by_majority() == Verdict::Won {
         AttemptOutcome::Contended
     } else {
         AttemptOutcome::NoQuorum

@@ -28,8 +28,10 @@ impl LockClient {
     /// ```
     ///
     /// Connects to nodes without a connection, asks them (`INFO`, `CONFIG GET`, `TIME`, `PING`, all
-    /// at once), and takes no longer than [`node_timeout`](crate::Builder::node_timeout). What a
-    /// server does not answer, or the user may not ask, is `None`; locks do not depend on it.
+    /// at once), and takes no longer than [`node_timeout`](crate::Builder::node_timeout), or, in a
+    /// new client, than a majority of the nodes takes to answer for the first time, and as long
+    /// again for the others. What a server does not answer, or the user may not ask, is `None`;
+    /// locks do not depend on it.
     #[must_use]
     pub fn nodes(&self) -> Vec<NodeStatus> {
         if self.core.is_forked() {
@@ -76,13 +78,18 @@ impl LockClient {
     /// # }
     /// ```
     ///
-    /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout).
+    /// It takes as long as the slowest node, up to [`node_timeout`](crate::Builder::node_timeout),
+    /// or longer in a new client, as [`nodes`](Self::nodes) does.
     ///
     /// # Errors
     ///
     /// The resource's name cannot be used, or fewer nodes than a majority answered.
     pub fn inspect(&self, resource: impl AsRef<[u8]>) -> Result<Inspection, InspectError> {
         let key = self.key(resource.as_ref()).map_err(InspectError::Resource)?;
+        self.inspect_key(key)
+    }
+
+    pub(super) fn inspect_key(&self, key: Arc<[u8]>) -> Result<Inspection, InspectError> {
         if self.core.is_forked() {
             return Err(InspectError::OtherProcess);
         }

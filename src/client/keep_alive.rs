@@ -2,7 +2,7 @@
 
 use super::LockClient;
 use super::request::RequestSettings;
-use crate::engine::{Lease, Ttl};
+use crate::engine::{Lease, TTL_LIMIT, Ttl};
 use crate::error::{LockError, TtlError};
 use crate::guard::LockGuard;
 use crate::wait_queue::QueueHead;
@@ -38,12 +38,10 @@ impl LockClient {
 
     /// Checks that the lock may be held for as long as the request wants it to be held at least.
     pub(super) fn check_hold_at_least(&self, settings: &RequestSettings) -> Result<(), TtlError> {
-        let max_hold = self.core.max_hold(settings.max_hold);
-        let max_hold = max_hold.or(settings.keep_alive.then_some(MAX_HOLD));
-        // Not longer than max_ttl: a server that was just started waits for so long before it
-        // grants a lock that it may have forgotten.
-        let longest = max_hold.unwrap_or(Duration::MAX).min(self.core.max_ttl);
-        let hold_at_least = settings.hold_at_least;
+        // Longer than max_ttl as well: nobody works under a lock that was given up, and so a
+        // restarted node need not wait until it has ended.
+        let max_hold = self.core.max_hold(settings.max_hold).unwrap_or(MAX_HOLD);
+        let (longest, hold_at_least) = (max_hold.min(TTL_LIMIT), settings.hold_at_least);
         if hold_at_least > longest {
             return Err(TtlError::HoldTooLong { hold_at_least, longest });
         }

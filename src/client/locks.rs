@@ -1,8 +1,8 @@
 //! Listing the locks whose names match a pattern.
 
 use super::LockClient;
+use super::names::check_length;
 use crate::clock;
-use crate::config::KEY_MAX;
 use crate::engine::{Action, Node, Request, quorum};
 use crate::error::{InspectError, NoQuorum, ResourceError};
 use crate::name::Name;
@@ -138,10 +138,7 @@ impl LockClient {
             whole.push(*byte);
         }
         whole.extend_from_slice(pattern);
-        let length = whole.len();
-        if length > KEY_MAX {
-            return Err(ResourceError::TooLong { length, most: KEY_MAX });
-        }
+        check_length(whole.len())?;
         Ok(whole.into())
     }
 }
@@ -177,7 +174,7 @@ impl Locks<'_> {
         let index = self.reports.len();
         if index == nodes {
             self.is_over = true;
-            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Granted;
+            let is_read = |report: &&NodeReport| report.answer == NodeAnswer::Answered;
             let read = self.reports.iter().filter(is_read).count();
             if read < quorum(nodes) {
                 let reports = std::mem::take(&mut self.reports);

@@ -2,8 +2,9 @@
 
 use super::LockClient;
 use super::request::{LockKeys, LockRequest};
-use crate::config::{KEY_MAX, is_reserved};
+use crate::config::is_reserved;
 use crate::error::ResourceError;
+use crate::node::command::KEY_MAX;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -30,7 +31,7 @@ impl LockClient {
     }
 
     /// Requests the locks of several resources at once: all of them, or none. At most 64 resources,
-    /// with 64 KiB of keys in all; a resource that is named twice is locked once.
+    /// with 63 KiB of keys in all; a resource that is named twice is locked once.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient};
@@ -72,15 +73,12 @@ impl LockClient {
 impl LockClient {
     /// The key of a resource.
     pub(super) fn key(&self, resource: &[u8]) -> Result<Arc<[u8]>, ResourceError> {
-        let length = self.core.key_prefix.len() + resource.len();
         if resource.is_empty() {
-            Err(ResourceError::Empty)
-        } else if length > KEY_MAX {
-            Err(ResourceError::TooLong { length, most: KEY_MAX })
-        } else {
-            let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
-            if is_reserved(&key) { Err(ResourceError::Reserved) } else { Ok(key) }
+            return Err(ResourceError::Empty);
         }
+        check_length(self.core.key_prefix.len() + resource.len())?;
+        let key: Arc<[u8]> = self.core.key_prefix.iter().chain(resource).copied().collect();
+        if is_reserved(&key) { Err(ResourceError::Reserved) } else { Ok(key) }
     }
 
     /// The keys of several resources, each once, in the order of their bytes.
@@ -96,11 +94,14 @@ impl LockClient {
             }
             keys.insert(self.key(resource.as_ref())?);
         }
-        let length = keys.iter().map(|key| key.len()).sum();
-        if length > KEY_MAX {
-            return Err(ResourceError::TooLong { length, most: KEY_MAX });
-        }
+        check_length(keys.iter().map(|key| key.len()).sum())?;
         let first = keys.pop_first().ok_or(ResourceError::None)?;
         Ok(LockKeys { first, more: keys.into_iter().collect() })
     }
+}
+
+/// Checks the length of a key, of all keys of a set, or of a pattern of keys.
+pub(super) fn check_length(length: usize) -> Result<(), ResourceError> {
+    let most = KEY_MAX;
+    if length > most { Err(ResourceError::TooLong { length, most }) } else { Ok(()) }
 }

@@ -1,6 +1,7 @@
 //! A request for a lock: its settings, beyond a resource and a ttl.
 
 use super::LockClient;
+use crate::cancel_token::CancelToken;
 use crate::engine::Share;
 #[cfg(doc)]
 use crate::error::LockError;
@@ -62,7 +63,8 @@ pub(super) struct RequestSettings {
     pub(super) keep_alive: bool,
     pub(super) max_hold: Option<Duration>,
     pub(super) hold_at_least: Duration,
-    /// The share that is requested, if it is not the whole lock.
+    pub(super) cancelled_by: Option<CancelToken>,
+    /// The share that is requested, if it is not the exclusive lock.
     pub(super) share: Option<Share>,
 }
 
@@ -76,6 +78,7 @@ impl<'a> LockRequest<'a> {
             keep_alive: false,
             max_hold: None,
             hold_at_least: Duration::ZERO,
+            cancelled_by: None,
             share: None,
         };
         Self { client, keys, settings }
@@ -156,7 +159,8 @@ impl<'a> LockRequest<'a> {
     /// One thread does that for all locks of the client. It starts with the first lock that is kept
     /// alive, and writes extensions that are due at about the same time together; locks that end
     /// first come first. Neither another lock nor a callback delays it. An extension that too few
-    /// nodes confirm is tried again, after random pauses that grow, as long as the lock is valid.
+    /// nodes confirm is tried again as long as the lock is valid: after random pauses that grow, up
+    /// to a twelfth of the ttl, and become shorter again when hardly any time is left.
     ///
     /// It does not bring back a lock whose validity has passed, because the nodes were silent or
     /// because this process was stopped. It does not extend a lock that is released, dropped or
@@ -185,6 +189,7 @@ impl<'a> LockRequest<'a> {
     /// default it is [`Builder::max_hold`](crate::Builder::max_hold), which also limits what is set
     /// here. If neither is set, a lock that is kept alive is held for 24 hours at most, so that it
     /// is free again some day if its guard was leaked or its holder hangs.
+    /// [`hold_at_least`](Self::hold_at_least) cannot be longer.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -205,15 +210,15 @@ impl<'a> LockRequest<'a> {
     /// same time, by clocks that differ a little, and must run once:
     ///
     /// ```no_run
-    /// # use redlatch::{LockClient, LockError};
+    /// # use redlatch::{Error, LockClient};
     /// # use std::time::Duration;
-    /// # fn send_the_report() -> Result<(), LockError> { Ok(()) }
-    /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// // Started by cron at 03:00 on each of five machines, whose clocks differ by up to a second.
-    /// let request = client.request("nightly-report").ttl(Duration::from_secs(10));
-    /// let ran = request.hold_at_least(Duration::from_secs(30)).try_with_lock(|_lock| {
+    /// # fn send_the_report() -> Result<(), Error> { Ok(()) }
+    /// # fn example(client: &LockClient) -> Result<(), Error> {
+    /// // Started every 15 minutes on each of five machines, whose clocks differ by up to a minute.
+    /// let request = client.request("report").ttl(Duration::from_secs(10));
+    /// let ran = request.hold_at_least(Duration::from_secs(14 * 60)).try_with_lock(|_lock| {
     ///     send_the_report() // may take a moment or an hour: the lock is kept alive meanwhile
-    /// })?; // `None`: another machine runs it, or ran it less than 30 seconds ago
+    /// })?; // `None`: another machine runs it, or ran it less than 14 minutes ago
     /// # let _ = ran;
     /// # Ok(())
     /// # }
@@ -221,20 +226,22 @@ impl<'a> LockRequest<'a> {
     ///
     /// A release before that time, also at the end of a body that failed, asks the nodes to end the
     /// lock when the time has passed, and not to remove it. That may be before or after the end of
-    /// its ttl. The lock is not handed to
-    /// another thread of this client meanwhile, and its automatic extension stops. After that time
-    /// a release is like any other. [`leave`](LockGuard::leave) ends the lock with its ttl as
-    /// usual, and an attempt that fails leaves no lock.
+    /// its ttl. The lock is not handed to another thread of this client meanwhile, and its
+    /// automatic extension stops. After that time a release is like any other.
+    /// [`let_expire`](LockGuard::let_expire) ends the lock with its ttl as usual, and an attempt
+    /// that fails leaves no lock.
     ///
     /// If the holder crashes, or too few nodes get the release, the lock ends with its ttl, perhaps
-    /// earlier. A lock that expired before its release does not come back.
+    /// earlier. A lock that expired before its release does not come back. The time may be longer
+    /// than [`max_ttl`](crate::Builder::max_ttl). Then a node that restarts without its data keeps
+    /// the lock for `max_ttl` more, and forgets the rest: see
+    /// [what holds](crate::guide::guarantees#locks-that-stay-taken).
     ///
     /// # Errors
     ///
     /// With this setting, acquiring the lock fails with
     /// [`TtlError::HoldTooLong`](crate::error::TtlError::HoldTooLong) if that time is longer than
-    /// [`Builder::max_ttl`](crate::Builder::max_ttl), for which a restarted server waits before it
-    /// grants locks, or longer than [`max_hold`](Self::max_hold).
+    /// [`max_hold`](Self::max_hold), 24 hours if that is not set, or longer than 365 days.
     pub fn hold_at_least(mut self, least: Duration) -> Self {
         self.settings.hold_at_least = least;
         self

@@ -6,8 +6,8 @@ use crate::engine::Share;
 use crate::guard::LockGuard;
 
 impl LockRequest<'_> {
-    /// Requests the lock as a reader: any number of readers hold it at the same time, and
-    /// nobody else. A request without this is a writer's: it is for the whole lock, which has one
+    /// Requests the lock as a reader: any number of readers hold it at the same time, and nobody
+    /// else. A request without this is a writer's: it is for the exclusive lock, which has one
     /// holder.
     ///
     /// ```no_run
@@ -36,7 +36,7 @@ impl LockRequest<'_> {
     /// Threads of one client that want to read do not wait for each other within the process: each
     /// has a place of its own in the nodes' queue.
     ///
-    /// **A reader should not wait for the same lock.** Waiting for the whole lock, it waits for
+    /// **A reader should not wait for the same lock.** Waiting for the exclusive lock, it waits for
     /// itself, until its own ttl has passed, or up to 24 hours if it is kept alive. Waiting for a
     /// second share, it does so too if a writer waits in between. No error tells it: drop the first
     /// guard before. [`guide::limits`](crate::guide::limits#what-readers-and-permits-do-not-do) has
@@ -61,14 +61,14 @@ impl LockRequest<'_> {
     }
 
     /// Requests one of `count` permits, from 1 to 1024: there are at most so many holders at a
-    /// time, each with a number of its own from 0, which [`LockGuard::permit`] returns.
+    /// time, each in a slot of its own, a number from 0, which [`LockGuard::slot`] returns.
     ///
     /// ```no_run
     /// # use redlatch::{LockClient, LockError};
     /// # fn render_on(gpu: u32) {}
     /// # fn example(client: &LockClient) -> Result<(), LockError> {
-    /// let gpu = client.request("gpu").permits(4).lock()?;
-    /// render_on(gpu.permit().expect("it was requested with permits"));
+    /// let gpu = client.request("gpu").one_of(4).lock()?;
+    /// render_on(gpu.slot().expect("it is one of four"));
     /// # drop(gpu);
     /// # Ok(())
     /// # }
@@ -81,7 +81,7 @@ impl LockRequest<'_> {
     /// one whose holder dies is free when its ttl has passed.
     ///
     /// All clients should name the same count. A client that names a smaller one is granted only
-    /// numbers below it, while others may hold those above. The whole lock of the resource,
+    /// numbers below it, while others may hold those above. The exclusive lock of the resource,
     /// requested without this, excludes all permits, and waits until they have been given back; so
     /// does a [reader](Self::shared).
     ///
@@ -90,8 +90,8 @@ impl LockRequest<'_> {
     /// tokens that were sent to it. Two permits that are granted at the same time may have the same
     /// token.
     ///
-    /// For waiting, for threads that have a permit and wait for another or for the whole lock, and
-    /// for what the nodes need, see [`shared`](Self::shared).
+    /// For waiting, for threads that have a permit and wait for another or for the exclusive lock,
+    /// and for what the nodes need, see [`shared`](Self::shared).
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl LockRequest<'_> {
     /// [`ResourceError::Permits`](crate::error::ResourceError::Permits) if `count` is not within
     /// its limits, and with [`ResourceError::SharedSet`](crate::error::ResourceError::SharedSet)
     /// for a set of resources.
-    pub fn permits(mut self, count: u32) -> Self {
+    pub fn one_of(mut self, count: u32) -> Self {
         self.settings.share = Some(Share::Permit { of: count, number: None });
         self
     }

@@ -5,7 +5,7 @@ use super::LockRequest;
 use super::owner::OWNER_MAX;
 use crate::clock;
 use crate::engine::{LockAttributes, Share, Wait};
-use crate::error::{LockError, ResourceError};
+use crate::error::{LockError, ResourceError, WithLockError};
 use crate::guard::LockGuard;
 use crate::node::command::PERMITS_MAX;
 use std::sync::Arc;
@@ -111,8 +111,10 @@ impl LockRequest<'_> {
     /// A lease ends by the clock all the same if the nodes cannot be reached for too long: call
     /// `ensure_held` in the line before the one that must not run twice.
     ///
-    /// The result is that of `body`, even if the lock was lost meanwhile. If `body` panics, the
-    /// lock is released and the panic continues.
+    /// `Ok` means that the lock was held from beginning to end, as far as the nodes can tell: the
+    /// [release](LockGuard::release) waits for their answers. If `body` succeeds but the lock was
+    /// lost meanwhile, the error is [`WithLockError::LostDuring`], which has the value of `body`.
+    /// If `body` panics, the lock is released and the panic continues.
     ///
     /// ```no_run
     /// # use redlatch::{Error, LockClient};
@@ -136,10 +138,14 @@ impl LockRequest<'_> {
     ///
     /// # Errors
     ///
-    /// The error of `body`. Or, converted, a [`LockError`]: as [`lock`](Self::lock), or
-    /// [`LockError::TooSlow`] if the process was stopped after it had acquired the lock and before
-    /// it called `body`, until the lock's validity had passed. Then `body` was not called.
-    pub fn with_lock<T, E: From<LockError>>(
+    /// The error of `body`, also if the lock was lost. Or, converted, a [`WithLockError`]:
+    ///
+    /// * `LostDuring`: `body` succeeded, and the lock was lost before it ended. A release that too
+    ///   few nodes answer is no loss.
+    /// * `NotAcquired`: as [`lock`](Self::lock), or [`LockError::TooSlow`] if the process was
+    ///   stopped after it had acquired the lock and before it called `body`, until the lock's
+    ///   validity had passed. Then `body` was not called.
+    pub fn with_lock<T, E: From<WithLockError<T>>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<T, E> {
@@ -169,7 +175,7 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`with_lock`](Self::with_lock) and [`try_lock`](Self::try_lock).
-    pub fn try_with_lock<T, E: From<LockError>>(
+    pub fn try_with_lock<T, E: From<WithLockError<T>>>(
         self,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
@@ -194,7 +200,7 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`with_lock`](Self::with_lock) and [`try_lock_for`](Self::try_lock_for).
-    pub fn try_with_lock_for<T, E: From<LockError>>(
+    pub fn try_with_lock_for<T, E: From<WithLockError<T>>>(
         self,
         wait: Duration,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -221,7 +227,7 @@ impl LockRequest<'_> {
     /// # Errors
     ///
     /// As [`with_lock`](Self::with_lock) and [`try_lock_until`](Self::try_lock_until).
-    pub fn try_with_lock_until<T, E: From<LockError>>(
+    pub fn try_with_lock_until<T, E: From<WithLockError<T>>>(
         self,
         deadline: Instant,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
@@ -259,20 +265,26 @@ impl LockRequest<'_> {
     }
 
     /// All ways to run something under the lock.
-    fn run<T, E: From<LockError>>(
+    fn run<T, E: From<WithLockError<T>>>(
         self,
         wait: Wait,
         body: impl FnOnce(&LockGuard) -> Result<T, E>,
     ) -> Result<Option<T>, E> {
         let ttl = self.settings.ttl;
-        let Some(mut guard) = self.keep_alive().acquire(wait)? else { return Ok(None) };
+        let guard = self.keep_alive().acquire(wait).map_err(WithLockError::NotAcquired)?;
+        let Some(mut guard) = guard else { return Ok(None) };
         if guard.ensure_held().is_err() {
             guard.set_hold_at_least(Duration::ZERO); // the job did not run
-            return Err(LockError::TooSlow { took: guard.age(clock::now()), ttl }.into());
+            let error = LockError::TooSlow { took: guard.age(clock::now()), ttl };
+            return Err(WithLockError::NotAcquired(error).into());
         }
         guard.bind_to_this_thread();
-        let value = body(&guard);
-        drop(guard);
-        value.map(Some)
+        let result = body(&guard);
+        let held = guard.release_after_work();
+        let value = result?;
+        match held {
+            Ok(()) => Ok(Some(value)),
+            Err(lost) => Err(WithLockError::LostDuring { lost, value }.into()),
+        }
     }
 }

@@ -1,7 +1,8 @@
 //! The checks of the settings.
 
+use super::names::KEY_PREFIX_MAX;
 use super::nodes::node_urls;
-use super::{Builder, KEY_MAX, Settings, is_reserved};
+use super::{Builder, Settings, is_reserved};
 use crate::engine::{Drift, Rules, TTL_LIMIT, Ttl};
 use crate::error::ConfigError;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ impl Builder {
         self.check_times(&rules)?;
         self.check_names()?;
         let connecting = self.connections.check(self.node_timeout)?;
+        rules.connect_timeout = connecting.timeout;
         let fencing_expiry = self.check_fencing_expiry()?;
         #[cfg(feature = "tls")]
         let tls = self.tls.targets(&urls).map_err(ConfigError::Tls)?;
@@ -101,7 +103,7 @@ impl Builder {
                 return Err(ConfigError::Setting { name: "client_name", reason });
             }
         }
-        let (length, most) = (self.key_prefix.len(), KEY_MAX / 2);
+        let (length, most) = (self.key_prefix.len(), KEY_PREFIX_MAX);
         if length > most {
             let reason = format!("{length} bytes, more than {most}");
             return Err(ConfigError::Setting { name: "key_prefix", reason });

@@ -36,11 +36,17 @@ impl Builder {
     /// to the greeting: 1 ms to 600 s. By default 2 s, or ten times
     /// [`node_timeout`](Self::node_timeout) if that is more.
     ///
-    /// It delays no call: a round ends at its own deadline, and as soon as a majority has answered.
-    /// A connection that is not finished by then is kept, and later calls go on with it. So a node
-    /// far away, whose connection takes several round trips, is reached although each call waits
-    /// for it for `node_timeout` at most; until then it counts as one that does not answer. When
-    /// this time is over, the attempt is given up, and the next one begins after a short pause.
+    /// A connection takes several round trips. So a round of a new client, such as the first of
+    /// every process, waits for this long, and not for `node_timeout`, until a majority of the
+    /// nodes has answered for the first time; the caller's own deadline ends it sooner. With the
+    /// answers of a majority, it waits for no other node any longer than that took. Once a node has
+    /// answered, a connection to it that was lost is waited for for `node_timeout`, or twice as
+    /// long as the last one took, if that is more. A node that could not be connected to in this
+    /// time is waited for for `node_timeout` from then on, until it answers.
+    ///
+    /// A connection that is not finished when a round ends is kept, and later calls go on with it;
+    /// until then the node counts as one that does not answer. When this time is over, the attempt
+    /// is given up, and the next one begins after a short pause.
     ///
     /// Two seconds suffice for four round trips around the world, of 0.25 s each, and for a lost
     /// packet, which the operating system sends again after one second. A longer time only delays

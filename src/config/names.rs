@@ -2,12 +2,11 @@
 
 use super::Builder;
 
-/// The longest key, prefix included: 64 KiB. A key is the name of something, and bytes that wait
-/// for a silent node take memory.
-pub(crate) const KEY_MAX: usize = 64 * 1024;
+/// The longest prefix: about half of the longest key.
+pub(super) const KEY_PREFIX_MAX: usize = 32 * 1024;
 
 /// Could this key belong to another lock, as its fencing counter, its queue, or a waiter's lease or
-/// bell? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
+/// holders? Their keys are the lock's key with `:redlatch:` and a suffix behind it.
 pub(crate) fn is_reserved(key: &[u8]) -> bool {
     const INFIX: &[u8] = b":redlatch:";
     key.windows(INFIX.len()).any(|part| part == INFIX)

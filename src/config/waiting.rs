@@ -31,15 +31,14 @@ impl Builder {
         self
     }
 
-    /// How long a waiter in front of the nodes' queue may be silent, before it loses its place and
-    /// the next one is served: 100 ms to 60 s, and at least two
-    /// [`node_timeout`](Self::node_timeout). By default 1.5 s, or four times `node_timeout` if that
-    /// is more.
+    /// How long a waiter in front of the nodes' queue may be silent, before its entry expires:
+    /// 100 ms to 60 s, and at least two [`node_timeout`](Self::node_timeout). By default 1.5 s, or
+    /// four times `node_timeout` if that is more.
     ///
-    /// It is what a waiter that dies at the front of the queue costs the others, once. A waiter
-    /// renews its place after two thirds of this time, so by default once a second; from the ninth
-    /// place on less often. A shorter time costs more commands, and a client that is stopped for so
-    /// long, by its scheduler for instance, may be overtaken.
+    /// It is what dead waiters cost the others in all, however many they are, if the nodes do not
+    /// hear of their death, because a machine was frozen for instance. A waiter renews its place
+    /// after two thirds of this time, so by default once a second; from the ninth place on less
+    /// often. A shorter time costs more commands. It concerns the entries of this client only.
     pub fn waiter_lease(mut self, lease: Duration) -> Self {
         self.waiter_lease = Some(lease);
         self

@@ -1,76 +1,159 @@
-//! Cancelling the waits for locks: one flag for all threads of a client.
+//! Cancelling the calls of a client that acquire locks.
 //!
-//! A thread that waits for a lock is in a wait queue, waits in the nodes' queue, or pauses between
-//! two attempts. Cancelling wakes all, and no thread begins a wait after that. What must stay true:
+//! Each call has the client's token, and perhaps one of its own. A thread that waits for a lock is
+//! in a wait queue, waits in the nodes' queue, or pauses between two attempts. Cancelling wakes the
+//! threads whose call is cancelled, and none of them begins a wait after that. What must stay true:
 //! nothing is left on the nodes. A thread that is woken leaves the nodes' queue, and one whose
 //! round is under way lets it end.
 
+use crate::cancel_token::{CancelToken, WakeCancelled};
 use crate::clock::{self, Time};
-use crate::engine::{Action, Request, Rules};
+use crate::engine::{Action, Request, Rules, Token};
 use crate::net::Net;
 use crate::owner_process::OwnerProcess;
 use crate::wait_queue::WaitQueues;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
+/// Wakes the calls of a client.
 pub(crate) struct Cancellation {
-    is_cancelled: AtomicBool,
-    /// Held while the flag is set, so that no thread misses it between its check and its sleep.
-    mutex: Mutex<()>,
+    /// Every call has this one.
+    token: CancelToken,
+    /// The waiters in the nodes' queues whose call has a token of its own.
+    waiters: Mutex<BTreeMap<Token, CancelToken>>,
+    /// For threads that pause.
     wake_up: Condvar,
     wait_queues: [Arc<WaitQueues>; 2],
     /// Where threads wait in the nodes' queues. This keeps no connection open.
     net: Weak<Net>,
     rules: Arc<Rules>,
     owner_process: Arc<OwnerProcess>,
+    /// Itself, for the tokens.
+    this: Weak<Self>,
 }
 
 impl Cancellation {
     pub(super) fn new(
+        token: CancelToken,
         wait_queues: [Arc<WaitQueues>; 2],
         (net, rules): (Weak<Net>, Arc<Rules>),
         owner_process: Arc<OwnerProcess>,
-    ) -> Self {
-        let (is_cancelled, mutex) = (AtomicBool::new(false), Mutex::new(()));
-        let wake_up = Condvar::new();
-        Self { is_cancelled, mutex, wake_up, wait_queues, net, rules, owner_process }
+    ) -> Arc<Self> {
+        let cancellation = Arc::new_cyclic(|this| Self {
+            token,
+            waiters: Mutex::new(BTreeMap::new()),
+            wake_up: Condvar::new(),
+            wait_queues,
+            net,
+            rules,
+            owner_process,
+            this: Weak::clone(this),
+        });
+        cancellation.token.attach(&cancellation.weak());
+        cancellation
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.is_cancelled.load(Ordering::SeqCst)
+    /// The token that all calls have.
+    pub(crate) fn token(&self) -> &CancelToken {
+        &self.token
     }
 
-    /// Ends all waits, now and from now on. Does nothing in a forked child, where the mutexes may
-    /// be held by threads that do not exist.
-    pub(crate) fn cancel(&self) {
+    /// A call begins, perhaps with a token of its own.
+    pub(crate) fn call<'a>(&'a self, own: Option<&'a CancelToken>) -> Call<'a> {
+        if let Some(own) = own {
+            own.attach(&self.weak());
+        }
+        Call { client: self, own, waiter: Cell::new(None) }
+    }
+
+    fn weak(&self) -> Weak<dyn WakeCancelled> {
+        let this: Weak<Self> = Weak::clone(&self.this);
+        this
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Token, CancelToken>> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends rounds that wait for reservations: those of one waiter, or all.
+    fn end_waits(&self, net: &Net, waiter: Option<Token>) {
+        net.post(Request::to_all(&self.rules, clock::now(), Action::EndWaits { waiter }));
+    }
+}
+
+impl WakeCancelled for Cancellation {
+    /// Does nothing in a forked child, where the mutexes may be held by threads that do not exist.
+    fn wake_cancelled(&self) {
         if self.owner_process.is_forked() {
             return;
         }
-        let guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
-        self.is_cancelled.store(true, Ordering::SeqCst);
-        drop(guard);
+        // With the mutex, no thread is between its check and its sleep.
+        let waiters = self.lock();
+        let cancelled = waiters.iter().filter(|(_, token)| token.is_cancelled());
+        let cancelled: Vec<Token> = cancelled.map(|(waiter, _)| *waiter).collect();
+        drop(waiters);
         self.wake_up.notify_all();
-        self.wait_queues.iter().for_each(|queues| queues.cancel());
-        if let Some(net) = self.net.upgrade() {
-            net.post(Request::to_all(&self.rules, clock::now(), Action::EndWaits));
+        self.wait_queues.iter().for_each(|queues| queues.wake_cancelled());
+        let Some(net) = self.net.upgrade() else { return };
+        if self.token.is_cancelled() {
+            return self.end_waits(&net, None);
         }
+        cancelled.into_iter().for_each(|waiter| self.end_waits(&net, Some(waiter)));
+    }
+}
+
+/// A call that acquires a lock, and the tokens that cancel it.
+pub(crate) struct Call<'a> {
+    client: &'a Cancellation,
+    own: Option<&'a CancelToken>,
+    /// Its waiter in the nodes' queue, if that is to be woken by the token of its own.
+    waiter: Cell<Option<Token>>,
+}
+
+impl Call<'_> {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.client.token.is_cancelled() || self.own.is_some_and(CancelToken::is_cancelled)
     }
 
-    /// Pauses until `time`. Returns `true`, and early, if the waits are cancelled.
+    /// The token that only this call has, and perhaps others with it.
+    pub(crate) fn own(&self) -> Option<&CancelToken> {
+        self.own
+    }
+
+    /// Notes the call's waiter in the nodes' queue, before it waits there.
+    pub(crate) fn set_waiter(&self, waiter: Option<Token>) {
+        let Some(own) = self.own.filter(|_| waiter != self.waiter.get()) else { return };
+        let before = self.waiter.replace(waiter);
+        let mut waiters = self.client.lock();
+        before.map(|before| waiters.remove(&before));
+        waiter.map(|waiter| waiters.insert(waiter, own.clone()));
+    }
+
+    /// Pauses until `time`. Returns `true`, and early, if the call is cancelled.
     pub(crate) fn pause_until(&self, time: Time) -> bool {
         let mut pause = time.since(clock::now());
         if pause.is_zero() {
             return self.is_cancelled();
         }
-        let mut guard = self.mutex.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guard = self.client.lock();
         while !pause.is_zero() {
             if self.is_cancelled() {
                 return true;
             }
-            let woken = self.wake_up.wait_timeout(guard, pause);
+            let woken = self.client.wake_up.wait_timeout(guard, pause);
             guard = woken.unwrap_or_else(PoisonError::into_inner).0;
             pause = time.since(clock::now());
         }
         false
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let is_forked = || self.client.owner_process.is_known_forked();
+        let Some(own) = self.own.filter(|_| !is_forked()) else { return };
+        self.set_waiter(None);
+        own.detach(&self.client.weak());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::clock::{self, Time};
-use crate::error::LockLost;
+use crate::error::LossReason;
 use crate::event::{Event, Listener};
 use crate::name::Name;
 use crate::watchdog::{BackgroundEvent, Emit};
@@ -27,8 +27,8 @@ impl Core {
     }
 
     /// Emits the loss of a lock that was requested at `since`, if there is a listener.
-    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, lost: LockLost) {
-        self.emit(|| Event::Lost { resource, held: clock::now().since(since), lost });
+    pub(crate) fn emit_lost(&self, resource: Name<'_>, since: Time, reason: LossReason) {
+        self.emit(|| Event::Lost { resource, held: clock::now().since(since), reason });
     }
 }
 

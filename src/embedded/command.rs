@@ -5,9 +5,9 @@
 
 use super::database::Database;
 use super::keyspace::{Keyspace, millis};
-use super::reply::{Answer, Failure, OwnedReply};
+use super::reply::{Answer, Failure, OwnedReply, Protocol};
 use super::session::ConnectionState;
-use super::{expiry, info, scripts, session, strings, tracking};
+use super::{channels, expiry, info, scan, scripts, session, strings, tracking, zset};
 use crate::clock::Time;
 
 /// The call of a command: the node, the connection, the time, and the words.
@@ -19,7 +19,7 @@ pub(super) struct Call<'a> {
     /// The command's name and its arguments.
     pub(super) args: &'a [&'a [u8]],
     /// `KEYS` of the script that runs, if one does.
-    pub(super) declared: &'a [&'a [u8]],
+    pub(super) declared: Option<&'a [Vec<u8>]>,
 }
 
 impl Call<'_> {
@@ -27,15 +27,9 @@ impl Call<'_> {
         self.keyspace.database(self.session.database)
     }
 
-    /// A call of another command at the same time on the same connection, as in a script.
-    pub(super) fn with_args<'b>(&'b mut self, args: &'b [&'b [u8]]) -> Call<'b> {
-        let Self { now, now_ms, declared, .. } = *self;
-        Call { keyspace: self.keyspace, session: self.session, now, now_ms, args, declared }
-    }
-
-    /// A script has read a key. Redis 7.0 then remembers all keys in `KEYS`, whichever was read.
-    pub(super) fn remember_declared(&mut self) {
-        self.keyspace.remember(self.session, self.declared);
+    /// The protocol of the reply: a script gets all replies in RESP2.
+    pub(super) fn protocol(&self) -> Protocol {
+        self.declared.map_or(self.session.protocol, |_| Protocol::Resp2)
     }
 }
 
@@ -44,47 +38,63 @@ struct Command {
     name: &'static str,
     /// The number of words with the name: exact, or the minimum if negative.
     arity: isize,
-    /// Allowed before the connection has authenticated.
-    open: bool,
-    /// Changes nothing, and its arguments are the keys that it reads.
-    reads: bool,
+    kind: Kind,
     run: fn(&mut Call<'_>) -> Answer,
 }
 
-const fn command(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, open: false, reads: false, run }
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// It may run in a script.
+    Plain,
+    /// It may run in a script, and changes nothing. The first arguments, at most so many, are the
+    /// keys that it reads.
+    Reads(usize),
+    /// It is about the connection, and no script may run it.
+    Session,
+    /// The same, and it may run before the connection has authenticated.
+    Open,
 }
 
+const fn command(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Plain, run }
+}
+
+/// Reads one key.
 const fn reader(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, open: false, reads: true, run }
+    Command { name, arity, kind: Kind::Reads(1), run }
+}
+
+const fn session(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
+    Command { name, arity, kind: Kind::Session, run }
 }
 
 const fn open(name: &'static str, arity: isize, run: fn(&mut Call<'_>) -> Answer) -> Command {
-    Command { name, arity, open: true, reads: false, run }
+    Command { name, arity, kind: Kind::Open, run }
 }
 
+/// In the order of their names, subcommands behind their container.
 const COMMANDS: &[Command] = &[
     open("auth", -2, session::auth),
-    command("client", -2, container),
-    command("client|caching", 3, tracking::client_caching),
-    command("client|getname", 2, session::client_getname),
-    command("client|id", 2, session::client_id),
-    command("client|info", 2, session::client_info),
-    command("client|kill", -3, session::client_kill),
-    command("client|list", -2, session::client_list),
-    command("client|setname", 3, session::client_setname),
-    command("client|tracking", -3, tracking::client_tracking),
+    session("client", -2, container),
+    session("client|caching", 3, tracking::client_caching),
+    session("client|getname", 2, session::client_getname),
+    session("client|id", 2, session::client_id),
+    session("client|info", 2, session::client_info),
+    session("client|kill", -3, session::client_kill),
+    session("client|list", -2, session::client_list),
+    session("client|setname", 3, session::client_setname),
+    session("client|tracking", -3, tracking::client_tracking),
     command("command", -1, |_| Ok(OwnedReply::Array(Vec::new()))),
     command("command|count", 2, |_| Ok(OwnedReply::Integer(COMMANDS.len() as i64))),
     command("command|docs", -2, |_| Ok(OwnedReply::Map(Vec::new()))),
-    command("config", -2, container),
-    command("config|get", -3, info::config_get),
+    session("config", -2, container),
+    session("config|get", -3, info::config_get),
     command("dbsize", 1, strings::dbsize),
     command("del", -2, strings::del),
     command("echo", 2, |call| Ok(OwnedReply::bulk(call.args[1]))),
-    command("eval", -3, scripts::eval),
-    command("evalsha", -3, scripts::evalsha),
-    reader("exists", -2, strings::exists),
+    session("eval", -3, scripts::eval),
+    session("evalsha", -3, scripts::evalsha),
+    Command { name: "exists", arity: -2, kind: Kind::Reads(usize::MAX), run: strings::exists },
     command("expire", -3, expiry::expire),
     command("flushall", -1, strings::flushall),
     command("flushdb", -1, strings::flushdb),
@@ -93,20 +103,34 @@ const COMMANDS: &[Command] = &[
     command("info", -1, info::info),
     command("lpush", -3, strings::lpush),
     command("pexpire", -3, expiry::pexpire),
+    command("pexpireat", -3, expiry::pexpireat),
     command("ping", -1, ping),
     reader("pttl", 2, expiry::pttl),
+    command("publish", 3, channels::publish),
     open("quit", -1, session::quit),
     open("reset", 1, session::reset),
-    command("script", -2, container),
-    command("script|exists", -3, scripts::script_exists),
-    command("script|flush", -2, scripts::script_flush),
-    command("script|load", 3, scripts::script_load),
+    Command { name: "scan", arity: -2, kind: Kind::Reads(0), run: scan::scan },
+    session("script", -2, container),
+    session("script|exists", -3, scripts::script_exists),
+    session("script|flush", -2, scripts::script_flush),
+    session("script|load", 3, scripts::script_load),
     command("select", 2, session::select),
     command("set", -3, strings::set),
     reader("strlen", 2, strings::strlen),
+    session("subscribe", -2, channels::subscribe),
     command("time", 1, info::time),
     reader("ttl", 2, expiry::ttl),
     reader("type", 2, strings::kind),
+    session("unsubscribe", -1, channels::unsubscribe),
+    command("zadd", -4, zset::zadd),
+    reader("zcard", 2, zset::zcard),
+    reader("zcount", 4, zset::zcount),
+    reader("zrange", -4, zset::zrange),
+    reader("zrangebyscore", -4, zset::zrangebyscore),
+    reader("zrank", 3, zset::zrank),
+    command("zrem", -3, zset::zrem),
+    command("zremrangebyscore", 4, zset::zremrangebyscore),
+    reader("zscore", 3, zset::zscore),
 ];
 
 /// Runs the command in `args`. Afterwards `CLIENT CACHING YES` no longer counts, unless this was a
@@ -123,9 +147,9 @@ pub(super) fn run(
         check(command, session, args)?;
         let now_ms = millis(now);
         let answer =
-            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: &[] });
-        if command.reads {
-            keyspace.remember(session, &args[1..]);
+            (command.run)(&mut Call { keyspace, session, now, now_ms, args, declared: None });
+        if let Kind::Reads(keys) = command.kind {
+            keyspace.remember(session, args[1..].iter().take(keys));
         }
         answer
     });
@@ -134,32 +158,56 @@ pub(super) fn run(
     answer
 }
 
+/// Runs the command of a call of a script. After a command that reads, Redis 7.0 remembers all of
+/// the script's `KEYS`, whichever was read.
+pub(super) fn run_in_script(call: &mut Call<'_>) -> Answer {
+    let command = find(call.args)
+        .map_err(|_| Failure::new("ERR Unknown Redis command called from script"))?;
+    if !command.fits(call.args) {
+        let text = "ERR Wrong number of args calling Redis command from script";
+        return Err(Failure::new(text));
+    }
+    if matches!(command.kind, Kind::Session | Kind::Open) {
+        return Err(Failure::new("ERR This Redis command is not allowed from script"));
+    }
+    let answer = (command.run)(call);
+    if let Kind::Reads(_) = command.kind {
+        call.keyspace.remember(call.session, call.declared.unwrap_or_default());
+    }
+    answer
+}
+
 fn check(command: &Command, session: &ConnectionState, args: &[&[u8]]) -> Result<(), Failure> {
-    let fits = match usize::try_from(command.arity) {
-        Ok(exact) => args.len() == exact,
-        Err(_) => args.len() >= command.arity.unsigned_abs(),
-    };
-    if !fits {
+    if !command.fits(args) {
         return Err(wrong_arity(command.name));
     }
-    if !command.open && !session.authenticated {
+    if command.kind != Kind::Open && !session.authenticated {
         return Err(Failure::new("NOAUTH Authentication required."));
     }
     Ok(())
 }
 
+impl Command {
+    /// Is this a number of words that it takes?
+    fn fits(&self, args: &[&[u8]]) -> bool {
+        match usize::try_from(self.arity) {
+            Ok(exact) => args.len() == exact,
+            Err(_) => args.len() >= self.arity.unsigned_abs(),
+        }
+    }
+}
+
 fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
     let name = args.first().copied().unwrap_or_default();
-    // Only names without `|` match: `client|id` in one word is an unknown command.
-    let same = |command: &&Command| command.name.as_bytes().eq_ignore_ascii_case(name);
-    let Some(command) = COMMANDS.iter().filter(|c| !c.name.contains('|')).find(same) else {
+    let Some(place) = place(name) else {
         return Err(unknown_command(name, &args[args.len().min(1)..]));
     };
-    let mut subcommands = COMMANDS
+    let command = &COMMANDS[place];
+    let subcommand =
+        |other: &'static Command| other.name.strip_prefix(command.name)?.strip_prefix('|');
+    let mut subcommands = COMMANDS[place + 1..]
         .iter()
-        .filter_map(|other| {
-            Some((other, other.name.strip_prefix(command.name)?.strip_prefix('|')?))
-        })
+        .map_while(|other| Some((other, subcommand(other)?)))
         .peekable();
     match args.get(1) {
         Some(word) if subcommands.peek().is_some() => subcommands
@@ -168,6 +216,17 @@ fn find(args: &[&[u8]]) -> Result<&'static Command, Failure> {
             .ok_or_else(|| unknown_subcommand(command.name, word)),
         _ => Ok(command),
     }
+}
+
+/// Where a command is in the table. `client|id` in one word is no command.
+fn place(name: &[u8]) -> Option<usize> {
+    const NAME_MAX: usize = 32;
+    let mut lower = [0; NAME_MAX];
+    let lower = lower.get_mut(..name.len())?;
+    lower.copy_from_slice(name);
+    lower.make_ascii_lowercase();
+    let place = COMMANDS.binary_search_by(|other| other.name.as_bytes().cmp(lower)).ok()?;
+    (!lower.contains(&b'|')).then_some(place)
 }
 
 pub(super) fn wrong_arity(name: &str) -> Failure {
@@ -209,7 +268,7 @@ fn container(call: &mut Call<'_>) -> Answer {
 
 fn ping(call: &mut Call<'_>) -> Answer {
     match call.args {
-        [_] => Ok(OwnedReply::Simple("PONG")),
+        [_] => Ok(OwnedReply::simple("PONG")),
         [_, message] => Ok(OwnedReply::bulk(*message)),
         _ => Err(wrong_arity("ping")),
     }
@@ -219,4 +278,14 @@ fn ping(call: &mut Call<'_>) -> Answer {
 pub(super) fn integer(text: &[u8]) -> Result<i64, Failure> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
     parsed.filter(|value| value.to_string().as_bytes() == text).ok_or_else(Failure::not_an_integer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_order_of_the_names() {
+        assert!(COMMANDS.is_sorted_by_key(|command| command.name));
+    }
 }

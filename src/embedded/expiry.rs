@@ -18,7 +18,7 @@ pub(super) fn ttl(call: &mut Call<'_>) -> Answer {
 }
 
 /// The remaining milliseconds; -1 if the key does not expire, -2 if there is no key.
-pub(super) fn remaining_ms(database: &mut Database, now_ms: i64, key: &[u8]) -> i64 {
+fn remaining_ms(database: &mut Database, now_ms: i64, key: &[u8]) -> i64 {
     match database.find(now_ms, key).map(|entry| entry.expires_at_ms) {
         None => -2,
         Some(None) => -1,
@@ -34,6 +34,17 @@ pub(super) fn pexpire(call: &mut Call<'_>) -> Answer {
     change(call, "pexpire", 1)
 }
 
+/// `PEXPIREAT key milliseconds [NX | XX | GT | LT]`, on the node's wall clock.
+pub(super) fn pexpireat(call: &mut Call<'_>) -> Answer {
+    let conditions = Conditions::parse(&call.args[3..])?;
+    let when = integer(call.args[2])?;
+    let (key, now_ms) = (call.args[1], call.now_ms);
+    let wall_ms = call.keyspace.options.wall_micros(call.now) / 1_000;
+    let left = when.saturating_sub(i64::try_from(wall_ms).unwrap_or(i64::MAX));
+    let changed = set_remaining(call.database(), now_ms, key, left, "pexpireat", &conditions)?;
+    Ok(OwnedReply::Integer(changed.into()))
+}
+
 /// `EXPIRE key seconds [NX | XX | GT | LT]`, and the same in milliseconds.
 fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
     let conditions = Conditions::parse(&call.args[3..])?;
@@ -45,7 +56,7 @@ fn change(call: &mut Call<'_>, name: &str, scale: i64) -> Answer {
 }
 
 /// Sets the remaining time to live. Returns whether it did. A time that has passed deletes the key.
-pub(super) fn set_remaining(
+fn set_remaining(
     database: &mut Database,
     now_ms: i64,
     key: &[u8],
@@ -69,7 +80,7 @@ pub(super) fn set_remaining(
 
 /// The conditions for changing a time to live.
 #[derive(Default)]
-pub(super) struct Conditions {
+struct Conditions {
     if_none: bool,
     if_any: bool,
     if_greater: bool,

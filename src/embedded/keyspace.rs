@@ -4,20 +4,22 @@
 //! and returns the reply. The embedded server runs it behind a socket, the simulator calls it
 //! directly, and a conformance test compares it with redis-server 7.0.15, reply by reply.
 //!
-//! It knows the commands that this library and its tests use. Values are strings, lists or sorted
-//! sets. Lists can only be pushed to, and exist so that a key of a lock can have a value of another
-//! type; only the scripts of the queue make sorted sets.
+//! It knows the commands that this library and its tests use, and runs the same Lua scripts as a
+//! server. Values are strings, lists or sorted sets. Lists can only be pushed to, and exist so that
+//! a key of a lock can have a value of another type.
 //! Expiry is exact: like Redis, the model counts whole milliseconds of the given [`Time`]. A key
 //! that is set at millisecond `t` with `PX p` exists up to and including `t + p`.
 //!
-//! Intended differences from Redis: its wall clock is only for `TIME` (`EXAT` and `PXAT` are
-//! errors), it runs no Lua but this library's own scripts, `DBSIZE` does not count expired keys,
-//! and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is reported
-//! when a command looks at it, or by [`Keyspace::expire_tracked`].
+//! Intended differences from Redis: its wall clock is only for `TIME` and `PEXPIREAT` (`EXAT` and
+//! `PXAT` are errors), scripts get fewer libraries (`lua.rs`), `DBSIZE` does not count expired
+//! keys, and `CLIENT LIST` lists only the connection that sends it. An expired tracked key is
+//! reported when a command looks at it, or by [`Keyspace::expire_tracked`].
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
+use super::channels::Channels;
 use super::command;
 use super::database::Database;
 use super::options::Options;
@@ -35,13 +37,17 @@ pub(super) const DATABASES: usize = 16;
 pub struct Keyspace {
     pub(super) options: Options,
     pub(super) started: Time,
-    pub(super) scripts: BTreeSet<&'static str>,
+    /// The sources of the cached scripts, by their SHA-1 in lower case.
+    pub(super) scripts: BTreeMap<String, Arc<[u8]>>,
     databases: Vec<Database>,
     clients: i64,
     /// The ids of all connections, and of those that are to be closed.
     connected: BTreeSet<i64>,
     killed: Vec<i64>,
     pub(super) tracking: Tracking,
+    pub(super) channels: Channels,
+    /// The messages that were not sent yet, and the ids of the connections that they are for.
+    pub(super) pushes: VecDeque<(i64, OwnedReply)>,
 }
 
 impl Keyspace {
@@ -53,12 +59,14 @@ impl Keyspace {
         Self {
             options,
             started,
-            scripts: BTreeSet::new(),
+            scripts: BTreeMap::new(),
             databases,
             clients: 0,
             connected: BTreeSet::new(),
             killed: Vec::new(),
             tracking: Tracking::default(),
+            channels: Channels::default(),
+            pushes: VecDeque::new(),
         }
     }
 
@@ -74,13 +82,15 @@ impl Keyspace {
     pub fn disconnect(&mut self, session: &ConnectionState) {
         self.connected.remove(&session.id);
         self.tracking.forget(session.id);
+        self.channels.forget(session.id);
+        self.pushes.retain(|(id, _)| *id != session.id);
     }
 
-    /// The next invalidation message to a connection that tracks keys, and the id of the
-    /// connection. The caller drains them after each command, and sends the messages to the
+    /// The next message to a connection that tracks keys or has subscribed to a channel, and the id
+    /// of the connection. The caller drains them after each command, and sends the messages to the
     /// connection that ran the command after its reply.
     pub fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
-        self.tracking.poll_push()
+        self.pushes.pop_front()
     }
 
     /// Does any connection track keys? Then [`expire_tracked`](Self::expire_tracked) has work.
@@ -105,14 +115,18 @@ impl Keyspace {
     pub(super) fn settle(&mut self) {
         for database in &mut self.databases {
             for key in database.take_changed() {
-                self.tracking.invalidate(&key);
+                self.tracking.invalidate(&key, &mut self.pushes);
             }
             database.watch(self.tracking.has_keys());
         }
     }
 
     /// Remembers that the connection has read these keys, if it wants to be told of changes.
-    pub(super) fn remember(&mut self, session: &ConnectionState, keys: &[&[u8]]) {
+    pub(super) fn remember(
+        &mut self,
+        session: &ConnectionState,
+        keys: impl IntoIterator<Item: AsRef<[u8]>>,
+    ) {
         if session.remembers_reads() {
             self.settle();
             self.tracking.remember(session.id, keys);
@@ -129,6 +143,7 @@ impl Keyspace {
     /// Marks a connection to be closed. Returns whether it exists.
     pub(super) fn kill(&mut self, id: i64) -> bool {
         let is_there = self.connected.remove(&id);
+        self.channels.forget(id);
         self.killed.extend(is_there.then_some(id));
         is_there
     }
@@ -165,6 +180,8 @@ impl Keyspace {
         self.connected.clear();
         self.killed.clear();
         self.tracking = Tracking::default();
+        self.channels = Channels::default();
+        self.pushes.clear();
         self.settle();
         self.flush_scripts();
         if !keep_data {
@@ -200,7 +217,8 @@ impl Keyspace {
         entry.lives_at(now_ms).then_some(LiveKey { database, key, value, remaining })
     }
 
-    /// The members of a sorted set that exists at `now`, with their numbers.
+    /// The members of a sorted set that exists at `now`, with their scores, which are whole
+    /// numbers in those of this library.
     pub fn live_members(
         &self,
         now: Time,
@@ -210,7 +228,7 @@ impl Keyspace {
         let entry = self.databases.get(database).and_then(|keys| keys.entries.get(key));
         let set =
             entry.filter(|entry| entry.lives_at(millis(now))).and_then(|it| it.value.as_set());
-        set.into_iter().flat_map(SortedSet::numbered)
+        set.into_iter().flat_map(SortedSet::scored).map(|(member, score)| (member, score as u64))
     }
 
     /// The uptime that the node reports.
@@ -228,7 +246,7 @@ impl Keyspace {
             Some(index) => self.databases[index].clear(),
             None => self.databases.iter_mut().for_each(Database::clear),
         }
-        self.tracking.flush();
+        self.tracking.flush(&mut self.pushes);
     }
 }
 
@@ -299,7 +317,8 @@ mod tests {
         let mut node = Keyspace::new(Options::new().uptime(Duration::from_secs(100)));
         let mut session = node.connect();
         node.execute(at(0), &mut session, &[b"SET", b"k", b"v"]);
-        node.scripts.insert("a script");
+        node.execute(at(0), &mut session, &[b"SCRIPT", b"LOAD", b"return 1"]);
+        assert_eq!(node.scripts.len(), 1);
         node.restart(at(5_000), true, "b");
         assert_eq!(node.uptime(at(7_000)), Duration::from_secs(2));
         assert!(node.scripts.is_empty());

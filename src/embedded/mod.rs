@@ -3,8 +3,9 @@
 //! [`Nodes`] starts any number of nodes, each on a port of 127.0.0.1. A test can stop a node,
 //! restart it without its keys, or pause it, and see what its program does then. The nodes speak
 //! RESP2 and RESP3, and know the commands that this library sends and the usual ones for
-//! `redis-cli`. They run no Lua but this library's own scripts, keep nothing on disk and accept no
-//! value above 64 KiB. They are no substitute for Redis or Valkey in production.
+//! `redis-cli`. They run Lua scripts by an interpreter of their own, for which the feature
+//! `embedded` needs a C compiler. They keep nothing on disk and accept no value above 64 KiB. They
+//! are no substitute for Redis or Valkey in production.
 //!
 //! ```
 //! use std::time::Duration;
@@ -40,38 +41,31 @@
 //! | `keyspace.rs`, `options.rs` | the model: databases, connections, identity |
 //! | `database.rs`, `sorted_set.rs` | keys, values, times to live |
 //! | `command.rs` | the table of commands, and the checks before one runs |
-//! | `strings.rs`, `expiry.rs`, `session.rs`, `info.rs` | the commands |
+//! | `strings.rs`, `zset.rs`, `expiry.rs`, `scan.rs`, `session.rs`, `info.rs` | the commands |
 //! | `tracking.rs` | `CLIENT TRACKING`: messages about keys that change |
-//! | `scripts.rs`, `claims.rs`, `holders.rs`, `queue.rs`, `joining.rs`, `shares.rs` | scripts |
-//! | `scan.rs` | the script that lists keys |
-//! | `sharing.rs`, `script_steps.rs` | the steps of the scripts |
+//! | `channels.rs` | `SUBSCRIBE` and `PUBLISH` |
+//! | `scripts.rs`, `lua.rs` | the script cache; the interpreter of Lua |
 
-mod claims;
+mod channels;
 mod command;
 mod connection;
 mod database;
 mod expiry;
-mod holders;
 mod inbound;
 mod info;
-mod joining;
 mod keyspace;
-mod moved;
+mod lua;
 mod nodes;
 mod options;
-mod queue;
-mod readers;
 mod reply;
 mod scan;
-mod script_steps;
 mod scripts;
 mod server;
 mod session;
-mod shares;
-mod sharing;
 mod sorted_set;
 mod strings;
 mod tracking;
+mod zset;
 
 pub use nodes::{Nodes, NodesBuilder};
 

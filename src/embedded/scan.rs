@@ -1,38 +1,38 @@
-//! `scan.lua` in Rust: lists the keys that match a pattern and may be locks.
+//! The command `SCAN`: lists keys that match a pattern.
 //!
 //! Redis visits the keys in the order of its hash table. So does the model, by a hash of its own: a
 //! cursor is the hash of the next key, and keys that come or go meanwhile do not move the others.
 
-use super::command::Call;
-use super::holders::in_parts;
-use super::reply::OwnedReply;
-use super::script_steps::{malformed, number, proof};
-use super::scripts::{Outcome, Words};
-use crate::node::script::SHOWN_MAX;
+use super::command::{Call, integer};
+use super::reply::{Answer, Failure, OwnedReply};
 
-/// The most keys in a reply, and the most bytes of them.
-const KEYS_MAX: usize = 4096;
-const BYTES_MAX: usize = 200 * 1024;
-
-/// `scan.lua`
-pub(super) fn scan(call: &mut Call<'_>, words: Words<'_>) -> Outcome {
-    let ([], [asked, pattern, _, _]) = (words.keys, words.argv) else { return Err(malformed()) };
-    let (cursor, count, proof) = (number(words, 0)?, number(words, 2)?, proof(words)?);
-    let count = usize::try_from(count).ok().filter(|count| *count > 0).ok_or_else(malformed)?;
-    let (page, next) = page(call, cursor, count);
-    let mut keys = page;
-    keys.retain(|key| is_meant(pattern, key) && may_be_a_lock(call, key));
-    let bytes: usize = keys.iter().map(Vec::len).sum();
-    let (next, keys) = if keys.len() > KEYS_MAX || bytes > BYTES_MAX {
-        (asked.to_vec(), OwnedReply::Null)
-    } else {
-        let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
-        (next.to_string().into_bytes(), in_parts(keys))
-    };
-    Ok(OwnedReply::Array(vec![OwnedReply::Integer(proof), OwnedReply::Bulk(next), keys]))
+/// `SCAN cursor [MATCH pattern] [COUNT count]`
+pub(super) fn scan(call: &mut Call<'_>) -> Answer {
+    let cursor = std::str::from_utf8(call.args[1]).ok().and_then(|text| text.parse().ok());
+    let cursor = cursor.ok_or_else(|| Failure::new("ERR invalid cursor"))?;
+    let (mut pattern, mut count): (&[u8], usize) = (b"*", 10);
+    for option in call.args[2..].chunks(2) {
+        match *option {
+            [name, wanted] if name.eq_ignore_ascii_case(b"MATCH") => pattern = wanted,
+            [name, wanted] if name.eq_ignore_ascii_case(b"COUNT") => {
+                let wanted = usize::try_from(integer(wanted)?).unwrap_or(0);
+                count = Some(wanted).filter(|count| *count > 0).ok_or_else(Failure::syntax)?;
+            }
+            [name, _] if name.eq_ignore_ascii_case(b"TYPE") => {
+                let text = "ERR embedded nodes know only MATCH and COUNT of SCAN";
+                return Err(Failure::new(text));
+            }
+            _ => return Err(Failure::syntax()),
+        }
+    }
+    let (mut keys, next) = page(call, cursor, count);
+    let now_ms = call.now_ms;
+    keys.retain(|key| is_meant(pattern, key) && call.database().find(now_ms, key).is_some());
+    let keys = keys.into_iter().map(OwnedReply::Bulk).collect();
+    Ok(OwnedReply::Array(vec![OwnedReply::bulk(next.to_string()), OwnedReply::Array(keys)]))
 }
 
-/// `SCAN cursor COUNT count`: the keys, and the next cursor. Keys with the same hash stay together.
+/// About `count` keys, and the next cursor. Keys with the same hash stay together.
 fn page(call: &mut Call<'_>, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
     let keys = call.database().entries.keys().map(|key| (hash(key), key));
     let mut keys: Vec<_> = keys.filter(|(hash, _)| *hash >= cursor).collect();
@@ -47,18 +47,6 @@ fn page(call: &mut Call<'_>, cursor: u64, count: usize) -> (Vec<Vec<u8>>, u64) {
 fn hash(key: &[u8]) -> u64 {
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     key.iter().fold(0xcbf2_9ce4_8422_2325, step)
-}
-
-/// Is it a string with a ttl, and are it and its key no longer than those of a lock, and is it not
-/// a key of a queue or counter?
-fn may_be_a_lock(call: &mut Call<'_>, key: &[u8]) -> bool {
-    const INFIX: &[u8] = b":redlatch:";
-    const KEY_MAX: usize = 64 * 1024;
-    let now_ms = call.now_ms;
-    let Some(entry) = call.database().find(now_ms, key) else { return false };
-    let length = entry.value.as_string().map_or(0, <[u8]>::len);
-    let is_other = key.len() > KEY_MAX || key.windows(INFIX.len()).any(|part| part == INFIX);
-    entry.expires_at_ms.is_some() && (1..SHOWN_MAX).contains(&length) && !is_other
 }
 
 /// `MATCH pattern`. To Redis, this one pattern means that there is none.

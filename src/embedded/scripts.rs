@@ -1,21 +1,16 @@
-//! The script cache, and this library's own scripts in Rust.
-//!
-//! An embedded node has no Lua. It knows the scripts of [`crate::node::script`] by their source and
-//! their SHA-1, and has a Rust version of each, which the conformance test compares with the Lua in
-//! a real server. Any other source is an error that says so.
+//! The script cache, and the commands that run scripts.
 
 use super::command::{Call, integer};
+use super::lua::{self, Script};
 use super::reply::{Answer, Failure, OwnedReply};
 use super::strings::is_flush_mode;
-use super::{claims, holders, joining, queue, readers, scan, shares};
-use crate::node::script;
 
 /// `EVAL source numkeys [key ...] [arg ...]`
 pub(super) fn eval(call: &mut Call<'_>) -> Answer {
-    let words = Words::parse(call.args)?;
-    let script = own_script(call.args[1])?;
-    call.keyspace.scripts.insert(script.sha1);
-    run(call, script, words)
+    let Words { keys, argv } = Words::parse(call.args)?;
+    let source = call.args[1];
+    let sha1 = load(call, source)?;
+    lua::run(call, &Script { sha1: &sha1, source, keys, argv })
 }
 
 /// `EVALSHA sha1 numkeys [key ...] [arg ...]`
@@ -25,21 +20,20 @@ pub(super) fn evalsha(call: &mut Call<'_>) -> Answer {
     if call.args[1].len() != 40 {
         return Err(unknown());
     }
-    let words = Words::parse(call.args)?;
-    let script = cached(call, call.args[1]).ok_or_else(unknown)?;
-    run(call, script, words)
+    let Words { keys, argv } = Words::parse(call.args)?;
+    let sha1 = lower(call.args[1]);
+    let source = call.keyspace.scripts.get(&sha1).ok_or_else(unknown)?.clone();
+    lua::run(call, &Script { sha1: &sha1, source: &source, keys, argv })
 }
 
 /// `SCRIPT LOAD source`
 pub(super) fn script_load(call: &mut Call<'_>) -> Answer {
-    let script = own_script(call.args[2])?;
-    call.keyspace.scripts.insert(script.sha1);
-    Ok(OwnedReply::bulk(script.sha1))
+    Ok(OwnedReply::bulk(load(call, call.args[2])?))
 }
 
 /// `SCRIPT EXISTS sha1 [sha1 ...]`
 pub(super) fn script_exists(call: &mut Call<'_>) -> Answer {
-    let known = call.args[2..].iter().map(|sha1| i64::from(cached(call, sha1).is_some()));
+    let known = call.args[2..].iter().map(|sha1| i64::from(is_cached(call, sha1)));
     Ok(OwnedReply::Array(known.map(OwnedReply::Integer).collect()))
 }
 
@@ -54,24 +48,29 @@ pub(super) fn script_flush(call: &mut Call<'_>) -> Answer {
     Ok(OwnedReply::OK)
 }
 
-fn own_script(source: &[u8]) -> Result<&'static script::Script, Failure> {
-    script::ALL.iter().find(|script| script.source.as_bytes() == source).ok_or_else(|| {
-        Failure::new("ERR embedded nodes run only redlatch's own scripts, and this is none of them")
-    })
+/// Compiles a script, caches its source and returns its SHA-1.
+fn load(call: &mut Call<'_>, source: &[u8]) -> Result<String, Failure> {
+    let sha1 = lua::digest(source);
+    if !call.keyspace.scripts.contains_key(&sha1) {
+        lua::compile(&sha1, source)?;
+        call.keyspace.scripts.insert(sha1.clone(), source.into());
+    }
+    Ok(sha1)
 }
 
-fn cached(call: &Call<'_>, sha1: &[u8]) -> Option<&'static script::Script> {
-    script::ALL
-        .iter()
-        .filter(|script| call.keyspace.scripts.contains(script.sha1))
-        .find(|script| script.sha1.as_bytes().eq_ignore_ascii_case(sha1))
+fn is_cached(call: &Call<'_>, sha1: &[u8]) -> bool {
+    call.keyspace.scripts.contains_key(&lower(sha1))
+}
+
+/// The digest as it is a key of the cache.
+fn lower(sha1: &[u8]) -> String {
+    String::from_utf8_lossy(sha1).to_ascii_lowercase()
 }
 
 /// `KEYS` and `ARGV` of a script call.
-#[derive(Clone, Copy)]
-pub(super) struct Words<'a> {
-    pub(super) keys: &'a [&'a [u8]],
-    pub(super) argv: &'a [&'a [u8]],
+struct Words<'a> {
+    keys: &'a [&'a [u8]],
+    argv: &'a [&'a [u8]],
 }
 
 impl<'a> Words<'a> {
@@ -86,38 +85,4 @@ impl<'a> Words<'a> {
         let (keys, argv) = rest.split_at(wanted);
         Ok(Self { keys, argv })
     }
-}
-
-/// An error, and the line of the script that raised it.
-pub(super) type Raised = (Failure, u32);
-
-/// The result of a script.
-pub(super) type Outcome = Result<OwnedReply, Raised>;
-
-fn run<'a>(call: &mut Call<'a>, script: &script::Script, words: Words<'a>) -> Answer {
-    let run = match *script {
-        script if script == script::RELEASE => holders::release,
-        script if script == script::EXTEND => holders::extend,
-        script if script == script::HANDOFF => claims::handoff,
-        script if script == script::CLAIM => claims::claim,
-        script if script == script::FENCE => claims::fence,
-        script if script == script::RELEASE_ALL => holders::release_all,
-        script if script == script::EXTEND_ALL => holders::extend_all,
-        script if script == script::REMOVE => holders::remove_seen,
-        script if script == script::LEAVE => holders::leave,
-        script if script == script::RESTORE => claims::restore,
-        script if script == script::QUEUE => joining::queue,
-        script if script == script::TURN => queue::turn,
-        script if script == script::LEAVE_QUEUE => queue::leave_queue,
-        script if script == script::LISTEN => queue::listen,
-        script if script == script::SHARE => readers::share,
-        script if script == script::EXTEND_SHARED => shares::extend_shared,
-        script if script == script::RESTORE_SHARED => shares::restore_shared,
-        script if script == script::RELEASE_SHARED => shares::release_shared,
-        script if script == script::RELEASE_READER => readers::release_reader,
-        script if script == script::SCAN => scan::scan,
-        _ => holders::inspect,
-    };
-    call.declared = words.keys;
-    run(call, words).map_err(|(failure, line)| failure.in_script(script.sha1, line))
 }

@@ -251,6 +251,7 @@ pub(super) fn quit(call: &mut Call<'_>) -> Answer {
 pub(super) fn reset(call: &mut Call<'_>) -> Answer {
     let open = call.keyspace.options.password.is_none();
     call.keyspace.tracking.stop(call.session.id);
+    call.keyspace.channels.forget(call.session.id);
     *call.session = ConnectionState::new(call.session.id, open);
-    Ok(OwnedReply::Simple("RESET"))
+    Ok(OwnedReply::simple("RESET"))
 }

@@ -102,9 +102,7 @@ impl<'a> SetOptions<'a> {
             Unit::Seconds | Unit::Millis => millis.and_then(|ms| ms.checked_add(now_ms)),
             Unit::UnixSeconds | Unit::UnixMillis if millis.is_none() => None,
             Unit::UnixSeconds | Unit::UnixMillis => {
-                return Err(Failure::new(
-                    "ERR embedded nodes have no wall clock, so they do not support EXAT and PXAT",
-                ));
+                return Err(Failure::new("ERR embedded nodes do not support EXAT and PXAT"));
             }
         };
         ends.map(Some).ok_or_else(|| Failure::invalid_expire("set"))
@@ -129,7 +127,7 @@ pub(super) fn strlen(call: &mut Call<'_>) -> Answer {
 /// `TYPE key`
 pub(super) fn kind(call: &mut Call<'_>) -> Answer {
     let (key, now_ms) = (call.args[1], call.now_ms);
-    Ok(OwnedReply::Simple(match call.database().find(now_ms, key) {
+    Ok(OwnedReply::simple(match call.database().find(now_ms, key) {
         None => "none",
         Some(Entry { value: Value::String(_), .. }) => "string",
         Some(Entry { value: Value::List(_), .. }) => "list",
@@ -150,8 +148,7 @@ pub(super) fn exists(call: &mut Call<'_>) -> Answer {
     Ok(count(keys.iter().filter(|key| database.find(now_ms, key).is_some()).count()))
 }
 
-/// `LPUSH key value [value ...]`, the only command outside scripts that makes a value that is no
-/// string.
+/// `LPUSH key value [value ...]`, the only command that makes a list.
 pub(super) fn lpush(call: &mut Call<'_>) -> Answer {
     let (key, values, now_ms) = (call.args[1], &call.args[2..], call.now_ms);
     let pushed = values.iter().rev().map(|value| value.to_vec());
@@ -201,6 +198,7 @@ pub(super) fn is_flush_mode(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"SYNC") || word.eq_ignore_ascii_case(b"ASYNC")
 }
 
-fn count(amount: usize) -> OwnedReply {
+/// A number of things.
+pub(super) fn count(amount: usize) -> OwnedReply {
     OwnedReply::Integer(i64::try_from(amount).unwrap_or(i64::MAX))
 }

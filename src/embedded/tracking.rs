@@ -17,14 +17,16 @@ pub(super) enum TrackingMode {
     OptIn,
 }
 
-/// Which connection has read which keys, and the messages that were not sent yet.
+/// The messages of a node that were not sent yet.
+type Pushes = VecDeque<(i64, OwnedReply)>;
+
+/// Which connection has read which keys.
 #[derive(Debug, Default)]
 pub(super) struct Tracking {
     /// The connections that track keys.
     connections: BTreeMap<i64, Protocol>,
     /// The ids of the connections that have read a key.
     readers: BTreeMap<Vec<u8>, BTreeSet<i64>>,
-    pushes: VecDeque<(i64, OwnedReply)>,
 }
 
 impl Tracking {
@@ -46,16 +48,15 @@ impl Tracking {
     /// The connection was closed.
     pub(super) fn forget(&mut self, id: i64) {
         self.stop(id);
-        self.pushes.retain(|(other, _)| *other != id);
         self.readers.retain(|_, readers| {
             readers.remove(&id);
             !readers.is_empty()
         });
     }
 
-    pub(super) fn remember(&mut self, id: i64, keys: &[&[u8]]) {
+    pub(super) fn remember(&mut self, id: i64, keys: impl IntoIterator<Item: AsRef<[u8]>>) {
         for key in keys {
-            self.readers.entry(key.to_vec()).or_default().insert(id);
+            self.readers.entry(key.as_ref().to_vec()).or_default().insert(id);
         }
     }
 
@@ -68,28 +69,21 @@ impl Tracking {
     }
 
     /// A key has changed: tells all that have read it.
-    pub(super) fn invalidate(&mut self, key: &[u8]) {
+    pub(super) fn invalidate(&mut self, key: &[u8], pushes: &mut Pushes) {
         for id in self.readers.remove(key).unwrap_or_default() {
-            self.push(id, OwnedReply::Array(vec![OwnedReply::bulk(key)]));
+            pushes.extend(self.message(id, OwnedReply::Array(vec![OwnedReply::bulk(key)])));
         }
     }
 
     /// All keys of a database are gone: tells all that track keys, and forgets which.
-    pub(super) fn flush(&mut self) {
+    pub(super) fn flush(&mut self, pushes: &mut Pushes) {
         self.readers.clear();
-        let ids: Vec<i64> = self.connections.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.push(id, OwnedReply::Null));
+        pushes.extend(self.connections.keys().filter_map(|id| self.message(*id, OwnedReply::Null)));
     }
 
-    fn push(&mut self, id: i64, keys: OwnedReply) {
-        if self.connections.get(&id) == Some(&Protocol::Resp3) {
-            let message = OwnedReply::Push(vec![OwnedReply::bulk("invalidate"), keys]);
-            self.pushes.push_back((id, message));
-        }
-    }
-
-    pub(super) fn poll_push(&mut self) -> Option<(i64, OwnedReply)> {
-        self.pushes.pop_front()
+    fn message(&self, id: i64, keys: OwnedReply) -> Option<(i64, OwnedReply)> {
+        let is_told = self.connections.get(&id) == Some(&Protocol::Resp3);
+        is_told.then(|| (id, OwnedReply::Push(vec![OwnedReply::bulk("invalidate"), keys])))
     }
 }
 

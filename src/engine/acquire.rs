@@ -10,14 +10,16 @@
 
 mod failing;
 mod fencing;
+mod place;
 mod queueing;
 mod renewal;
+mod rounds;
 mod split;
 
 use super::{Action, Backoff, Ballot, Entropy, Input, Jitter, Lease, LockAttributes};
 use super::{NodeSet, Operation, Predecessor, Request, Rules, Step, Ttl, Verb, Verdict, Wait};
 use crate::clock::Time;
-use queueing::Place;
+use place::Place;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,9 +29,9 @@ use std::time::Duration;
 pub enum Acquired {
     /// The lock was granted to this client.
     Held(Lease),
-    /// A majority answered, and other clients hold the lock.
+    /// A majority answered, and other clients hold the lock or wait for it.
     Contended,
-    /// Too few nodes answered to know.
+    /// Too few nodes answered to know, or too many are in quarantine.
     Unanswered,
     /// A majority granted it, but this much time had passed since the request, and too little
     /// validity was left.
@@ -52,6 +54,9 @@ pub struct Acquire {
     backoff: Option<Backoff>,
     /// When the first attempt began.
     began: Option<Time>,
+    /// When a round ended that had to wait for connections. The time of a single attempt begins
+    /// again then.
+    connected: Option<Time>,
     /// How many attempts have been made.
     attempts: u32,
     /// The outcome of the last attempt.
@@ -96,6 +101,7 @@ impl Acquire {
             wait,
             backoff: None,
             began: None,
+            connected: None,
             attempts: 0,
             failure: None,
             undo: None,
@@ -125,7 +131,7 @@ impl Acquire {
     /// each node replaces the predecessor's token by the new one in one step. If that fails, the
     /// predecessor's keys are removed as well, and the next attempts are ordinary ones.
     #[must_use]
-    pub fn succeeding(mut self, predecessor: Lease) -> Self {
+    pub fn taking_over(mut self, predecessor: Lease) -> Self {
         self.predecessor = Some(predecessor);
         // The predecessor held the lock until now. This is the outcome if the caller's deadline
         // cuts the round short.
@@ -135,7 +141,7 @@ impl Acquire {
 
     /// Takes the lock only if this much validity is left, instead of the rules' `min_validity`.
     #[must_use]
-    pub fn leaving(mut self, min_validity: Duration) -> Self {
+    pub fn min_validity(mut self, min_validity: Duration) -> Self {
         self.min_validity = min_validity;
         self
     }
@@ -180,17 +186,6 @@ impl Acquire {
         };
         let deadline = self.deadline(now, now).min(self.end_of_single());
         self.send(now, deadline, action);
-    }
-
-    /// The end of a round that begins now, in an attempt that began at `started`.
-    fn deadline(&self, now: Time, started: Time) -> Time {
-        let round_end = now.after(self.rules.node_timeout);
-        match self.wait {
-            // The caller's own deadline ends the round as well. A deadline that had passed before
-            // means one attempt, and that attempt must have time for replies.
-            Wait::Until(time) if time > started => round_end.min(time),
-            _ => round_end,
-        }
     }
 
     fn conclude(&mut self, now: Time, request: &Request, ballot: &Ballot) {

@@ -32,15 +32,17 @@ pub struct Removal {
     pub waiter: Option<Token>,
 }
 
-/// A step towards being told about reservations.
+/// A step towards being notified by a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "code that encodes a request must know all steps")]
 pub enum Listen {
+    /// Subscribe to the channel of this connection: once for a connection.
+    Subscribe(u64),
     /// Have the server send invalidations on this connection: once for a connection.
     Enable,
     /// The next command is one whose keys the server is to remember.
     OptIn,
-    /// Read the bell of this waiter, a key that a node sets when it reserves the lock for it.
+    /// Read the lock's key, whose next change the server is to tell, for this waiter.
     Read(Token),
 }
 
@@ -166,9 +168,14 @@ pub enum Action {
         key: Arc<[u8]>,
         /// The waiter.
         waiter: Token,
+        /// Are the nodes to tell when the lock's key changes?
+        watches: bool,
     },
     /// [`Verb::EndWaits`].
-    EndWaits,
+    EndWaits {
+        /// The waiter whose round ends. `None` for all.
+        waiter: Option<Token>,
+    },
     /// [`Verb::Listen`].
     Listen {
         /// The lock's key.

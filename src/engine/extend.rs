@@ -50,7 +50,12 @@ impl Extend {
         } else {
             // All nodes, also those that never had the key: it is restored where it was lost.
             let action = Action::Extend { lock: lease.id(), ttl };
-            State::Asking { request: Request::to_all(&rules, now, action), ttl, is_sent: false }
+            let request = Request::to_all(&rules, now, action);
+            // Waiting for connections for longer than the lock is valid would be of no use.
+            let connect_deadline = request.connect_deadline.min(lease.valid_until);
+            let connect_deadline = connect_deadline.max(request.deadline);
+            let request = Request { connect_deadline, ..request };
+            State::Asking { request, ttl, is_sent: false }
         };
         Self { rules, lease, state }
     }

@@ -1,5 +1,6 @@
 //! A lock that is held, and the requests about it.
 
+use super::validity::TTL_LIMIT;
 use super::{
     Action, LockAttributes, LockId, NodeSet, Removal, Request, Rules, Token, Ttl, attributes,
 };
@@ -86,6 +87,7 @@ impl Lease {
     #[must_use]
     pub fn linger(&self, hold_at_least: Duration, now: Time) -> Option<Ttl> {
         let left = hold_at_least.checked_sub(now.since(self.since)).filter(|left| !left.is_zero());
-        Ttl::from_duration(left?.saturating_add(Duration::from_nanos(999_999)))
+        let rounded_up = left?.saturating_add(Duration::from_nanos(999_999));
+        Ttl::from_duration(rounded_up.min(TTL_LIMIT))
     }
 }

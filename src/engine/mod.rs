@@ -42,8 +42,9 @@ pub use attributes::{Counters, FENCE_MAX, FENCE_SEED_MAX, LockAttributes, LockId
 pub use backoff::{Backoff, Jitter};
 pub use extend::{Extend, Extended};
 pub use lease::Lease;
-pub use queue::{QueueEntry, QueueState, QueueView, WAITER_LEASE, WAITER_NUMBER_MAX};
-pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum};
+pub use queue::{CLAIM_TIME_MAX, ClaimTime, QueueEntry, QueueState, QueueView};
+pub use queue::{WAITER_LEASE, WAITER_NUMBER_MAX};
+pub use quorum::{NODES_MAX, Node, NodeSet, Tally, Verdict, Vote, judge, quorum, until_quorum};
 pub use release::{Release, ReleaseOutcome};
 pub use request::{Request, Verb};
 pub use token::{Entropy, Token};
@@ -59,8 +60,10 @@ use std::time::Duration;
 pub struct Rules {
     /// How many nodes are configured.
     pub nodes: usize,
-    /// How long a round may take, connecting included.
+    /// How long a round may take, on connections that are ready.
     pub node_timeout: Duration,
+    /// How long it may take if a majority has yet to answer for the first time on new connections.
+    pub connect_timeout: Duration,
     /// How far clocks may drift apart.
     pub drift: Drift,
     /// A lock that is granted with less validity left than this is not returned to the caller.
@@ -83,6 +86,7 @@ impl Rules {
         Self {
             nodes,
             node_timeout: Duration::from_millis(50),
+            connect_timeout: Duration::from_secs(2),
             drift,
             min_validity: Duration::ZERO,
             retry_base: Duration::from_millis(1),
@@ -92,11 +96,15 @@ impl Rules {
         }
     }
 
-    /// How long a node reserves a free lock for the first waiter in its queue.
+    /// How long a node reserves a free lock for a waiter of this client: a notified one needs a
+    /// round for its claim, and twice as long again on a busy machine. One that has to ask does so
+    /// at least every `retry_cap`.
     #[must_use]
-    pub fn reservation(&self) -> Ttl {
-        let default = || Ttl::SHORTEST.at_least(WAITER_LEASE);
-        self.waiter_lease.unwrap_or_else(default)
+    pub fn claim_time(&self) -> ClaimTime {
+        let notified = self.node_timeout.saturating_mul(3).min(CLAIM_TIME_MAX);
+        let asking = notified.saturating_add(self.retry_cap.saturating_mul(2)).min(CLAIM_TIME_MAX);
+        let ttl = |time| Ttl::SHORTEST.at_least(time);
+        ClaimTime { notified: ttl(notified), asking: ttl(asking) }
     }
 }
 
@@ -109,7 +117,7 @@ pub struct Ballot {
     /// The nodes to which the request was written, at least in part: they may have carried it out.
     pub sent: NodeSet,
     /// The nodes with an error that waiting does not resolve, such as a wrong password.
-    pub hopeless: NodeSet,
+    pub permanent_failures: NodeSet,
     /// Are two of the nodes one and the same server? Then a majority of them means nothing.
     pub same_server: bool,
     /// The counters of a fenced lock.
@@ -117,6 +125,8 @@ pub struct Ballot {
     /// For how long no majority can grant a lock because of quarantined nodes: too many were
     /// started so recently that their grants do not count yet. Zero if the other nodes suffice.
     pub quarantine: Duration,
+    /// Did the round go on beyond its deadline because nodes were connecting?
+    pub was_connecting: bool,
     /// What the nodes say about the lock's queue.
     pub queue: QueueState,
     /// The permit that was granted: the one with the most votes. Grants of others count as
@@ -128,11 +138,22 @@ impl Ballot {
     /// A ballot with these votes and nothing else.
     #[must_use]
     pub fn new(tally: Tally) -> Self {
-        let (sent, hopeless, counters) = (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
+        let (sent, permanent_failures, counters) =
+            (NodeSet::EMPTY, NodeSet::EMPTY, Counters::default());
         let quarantine = Duration::ZERO;
         let (same_server, queue) = (false, QueueState::default());
-        let permit = None;
-        Self { tally, sent, hopeless, same_server, counters, quarantine, queue, permit }
+        let (was_connecting, permit) = (false, None);
+        Self {
+            tally,
+            sent,
+            permanent_failures,
+            same_server,
+            counters,
+            quarantine,
+            was_connecting,
+            queue,
+            permit,
+        }
     }
 }
 

@@ -4,12 +4,17 @@
 //! a lock that is free for the first waiter in its queue and tells that waiter's client. A
 //! reservation is no vote and gives nobody the lock: it only says that it is time to ask.
 
-use super::{LockId, Node, NodeSet, Token, Ttl};
+use super::{LockId, Node, NodeSet, Token, Ttl, quorum, until_quorum};
+use std::iter;
 use std::time::Duration;
 
-/// How long a waiter in front may be silent by default. It renews its entry after two thirds of
-/// that time, so once a second. A waiter that has died delays the others for at most this time.
+/// How long the entry of a waiter in front is kept by default. It renews its entry after two thirds
+/// of that time, so once a second. Dead waiters of whose death a node does not hear delay the
+/// others for at most this time, however many they are.
 pub const WAITER_LEASE: Duration = Duration::from_millis(1_500);
+
+/// The longest time for which a node reserves a lock for a waiter.
+pub const CLAIM_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The largest number of a waiter. No queue gets there by counting: a node that answers with a
 /// larger one is not believed.
@@ -31,8 +36,23 @@ pub struct QueueEntry {
     pub since: u64,
     /// How long the entry is kept if it is not renewed.
     pub lease: Ttl,
-    /// Is the node to tell the client when it reserves the lock for the waiter?
-    pub listens: bool,
+    /// How long it would be kept in front, where entries are renewed most often.
+    pub lease_in_front: Ttl,
+    /// How long a node reserves the lock for this waiter: as long as a claim may take.
+    pub claim: ClaimTime,
+    /// The channel on which the node notifies the waiter's connection. The session with the node
+    /// sets it.
+    pub channel: Option<u64>,
+}
+
+/// How long a node reserves the lock for a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "code that encodes a request must know all fields")]
+pub struct ClaimTime {
+    /// If the node notifies the waiter.
+    pub notified: Ttl,
+    /// If the waiter has to ask.
+    pub asking: Ttl,
 }
 
 /// What one node answers about a waiter.
@@ -43,9 +63,13 @@ pub struct QueueView {
     pub place: u64,
     /// Does the node reserve the lock for it?
     pub is_reserved: bool,
+    /// Was it out of the queue, although it had a number? It had missed its reservation, or the
+    /// node has lost the queue.
+    pub was_out: bool,
     /// The ttl of the lock's key, if it has one: until then it holds a lock or a reservation.
     pub left: Option<Duration>,
-    /// Will the node tell this client when it reserves the lock for the waiter?
+    /// Will the node notify this client when it reserves the lock for the waiter, and when the
+    /// lock's key changes?
     pub is_heard: bool,
 }
 
@@ -57,9 +81,12 @@ pub struct QueueState {
     pub place: u64,
     /// The nodes that reserve the lock for it.
     pub reserved: NodeSet,
-    /// The nodes that will tell this client when they do.
+    /// The nodes that will notify this client when they do.
     pub listening: NodeSet,
-    /// When the lock's key may have expired on a majority of the nodes, from their answers on.
+    /// The nodes where it was out of the queue.
+    pub out: NodeSet,
+    /// When a majority of the nodes may be free or reserved for this waiter, from their answers on:
+    /// the lock's key may have expired then.
     pub left: Option<Duration>,
     /// Does a waiter of another client wait for the lock?
     pub is_awaited: bool,
@@ -68,21 +95,52 @@ pub struct QueueState {
 }
 
 impl QueueState {
-    /// What these answers say, one for each node that answered.
-    pub fn note(&mut self, views: impl Iterator<Item = (Node, QueueView)>, quorum: usize) {
-        let mut lefts: Vec<Duration> = Vec::new();
+    /// What these answers say, one for each node that answered, of so many nodes.
+    pub fn note(&mut self, views: impl Iterator<Item = (Node, QueueView)>, nodes: usize) {
+        let mut lefts: Vec<(bool, Duration)> = Vec::new();
         for (node, view) in views {
             self.place = self.place.max(view.place);
             if view.is_reserved {
                 self.reserved.insert(node);
             }
+            if view.was_out {
+                self.out.insert(node);
+            }
             if view.is_heard {
                 self.listening.insert(node);
             }
-            lefts.push(view.left.unwrap_or(Duration::MAX));
+            lefts.push((view.is_reserved, view.left.unwrap_or(Duration::MAX)));
         }
-        lefts.sort_unstable();
-        let left = lefts.get(quorum - 1).copied();
+        let silent = iter::repeat_n(Duration::MAX, nodes - lefts.len());
+        // A node that reserves the lock for this waiter is not one of those it waits for.
+        let is_called = self.reserved.len() >= quorum(nodes);
+        let awaited = lefts.into_iter().filter(|(is_mine, _)| is_called || !is_mine);
+        let left = until_quorum(nodes, awaited.map(|(_, left)| left).chain(silent));
         self.left = left.filter(|left| *left < Duration::MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn left(views: &[(bool, u64)]) -> Option<u64> {
+        let view = |(index, (is_reserved, left)): (usize, &(bool, u64))| {
+            let (is_reserved, left) = (*is_reserved, Some(Duration::from_millis(*left)));
+            let (place, was_out, is_heard) = (0, false, true);
+            (Node::new(index), QueueView { place, is_reserved, was_out, left, is_heard })
+        };
+        let mut state = QueueState::default();
+        state.note(views.iter().enumerate().map(view), 3);
+        state.left.map(|left| left.as_millis() as u64)
+    }
+
+    #[test]
+    fn a_waiter_looks_when_enough_nodes_may_be_free_beside_those_that_reserve_the_lock_for_it() {
+        assert_eq!(left(&[(false, 50), (false, 20), (false, 90)]), Some(50));
+        assert_eq!(left(&[(true, 300), (false, 20), (false, 90)]), Some(20));
+        assert_eq!(left(&[(true, 300), (true, 200), (false, 90)]), Some(200), "it is its turn");
+        assert_eq!(left(&[(true, 300), (false, 20)]), Some(20));
+        assert_eq!(left(&[(false, 20)]), None, "too few have answered");
     }
 }

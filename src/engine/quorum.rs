@@ -5,6 +5,7 @@
 //! different half of the nodes must never both find a majority.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The most nodes of one client: the capacity of a [`NodeSet`], and far more than is useful.
 pub const NODES_MAX: usize = 64;
@@ -110,6 +111,16 @@ impl fmt::Debug for NodeSet {
 #[must_use]
 pub fn quorum(nodes: usize) -> usize {
     nodes / 2 + 1
+}
+
+/// How long until a majority of the nodes can vote: some of them will not for these times, and all
+/// others are counted as if they did. `None` if the others are a majority.
+#[must_use]
+pub fn until_quorum(nodes: usize, absent: impl Iterator<Item = Duration>) -> Option<Duration> {
+    let mut absent: Vec<Duration> = absent.collect();
+    absent.sort_unstable();
+    let missing = quorum(nodes).saturating_sub(nodes - absent.len());
+    missing.checked_sub(1).map(|last| absent[last])
 }
 
 /// The state of a vote.

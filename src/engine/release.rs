@@ -79,8 +79,8 @@ impl Operation for Release {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Verb;
     use super::super::fixture::{Script, ballot, lease, rules};
+    use super::super::{TTL_LIMIT, Verb};
     use super::*;
     use std::time::Duration;
 
@@ -138,5 +138,7 @@ mod tests {
         let almost = lease.since.after(Duration::from_nanos(29_999_000_001));
         assert_eq!(lease.linger(least, almost).map(Ttl::as_millis), Some(1), "it is rounded up");
         assert_eq!(lease.linger(Duration::ZERO, lease.since), None);
+        let longest = lease.linger(TTL_LIMIT, lease.since).map(Ttl::as_duration);
+        assert_eq!(longest, Some(TTL_LIMIT), "the longest is not taken for none");
     }
 }

@@ -40,7 +40,7 @@ pub enum Verb {
     Turn,
     /// Nothing is sent: the round collects what the nodes tell about reservations for a waiter.
     Await,
-    /// End all rounds that wait for reservations, now and from now on.
+    /// End the rounds of one waiter, or of all, that wait for reservations, now and from now on.
     EndWaits,
     /// Have the node tell this connection when it reserves the lock for a waiter.
     Listen,
@@ -51,6 +51,13 @@ impl Verb {
     #[must_use]
     pub fn is_answered(self) -> bool {
         !matches!(self, Self::Undo | Self::Restore | Self::EndWaits | Self::Listen | Self::Ask)
+    }
+
+    /// Is the node only asked to answer, and not to carry something out that has an effect on a
+    /// lock?
+    #[must_use]
+    pub fn is_question(self) -> bool {
+        matches!(self, Self::Inspect | Self::Scan | Self::Ping | Self::Queue)
     }
 
     /// Does it take the lock for a new token?
@@ -80,20 +87,37 @@ pub struct Request {
     pub action: Action,
     /// When the operation began: before anything was written.
     pub started: Time,
-    /// When the round ends, whichever nodes have answered.
+    /// When the round ends, whichever nodes have answered, if it does not wait for connections.
     pub deadline: Time,
+    /// When it ends in any case. Nodes that have never answered on their connection are waited for
+    /// until then, if no majority has answered.
+    pub connect_deadline: Time,
+    /// Until when a lock that a majority has granted may wait for the other nodes.
+    pub spare_until: Time,
     /// The nodes to ask. A removal goes only to nodes to which the lock was written.
     pub nodes: NodeSet,
-    /// How long a node that frees the lock reserves it for the first waiter in its queue.
-    pub reservation: Ttl,
 }
 
 impl Request {
     /// A request to all nodes, in a round that begins now.
     #[must_use]
     pub fn to_all(rules: &Rules, now: Time, action: Action) -> Self {
-        let (deadline, nodes) = (now.after(rules.node_timeout), NodeSet::all(rules.nodes));
-        Self { action, started: now, deadline, nodes, reservation: rules.reservation() }
+        let deadline = now.after(rules.node_timeout);
+        Self {
+            action,
+            started: now,
+            deadline,
+            connect_deadline: deadline.max(now.after(rules.connect_timeout)),
+            spare_until: now,
+            nodes: NodeSet::all(rules.nodes),
+        }
+    }
+
+    /// The same, in a round that has ended at this time in any case.
+    #[must_use]
+    pub fn ending_by(self, time: Time) -> Self {
+        let deadline = self.deadline.min(time);
+        Self { deadline, connect_deadline: self.connect_deadline.min(time), ..self }
     }
 
     /// A request to one node, in a round that begins now.
@@ -133,7 +157,7 @@ impl Request {
             Action::Queue(_) => Verb::Queue,
             Action::Turn { .. } => Verb::Turn,
             Action::Await { .. } => Verb::Await,
-            Action::EndWaits => Verb::EndWaits,
+            Action::EndWaits { .. } => Verb::EndWaits,
             Action::Listen { .. } => Verb::Listen,
         }
     }
@@ -153,8 +177,14 @@ impl Request {
             | Action::Fence { lock, .. } => Some(lock),
             Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
+            Action::Await { .. } | Action::EndWaits { .. } | Action::Listen { .. } => None,
         }
+    }
+
+    /// The token of that lock.
+    #[must_use]
+    pub fn token(&self) -> Option<Token> {
+        self.lock().map(|lock| lock.token)
     }
 
     /// The ttl of a lock that is taken or extended; for a removal, how long it is worth sending.
@@ -171,7 +201,7 @@ impl Request {
             | Action::Restore { ttl, .. } => Some(*ttl),
             Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => None,
             Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-            Action::Await { .. } | Action::EndWaits | Action::Listen { .. } => None,
+            Action::Await { .. } | Action::EndWaits { .. } | Action::Listen { .. } => None,
         }
     }
 
@@ -237,12 +267,12 @@ impl Request {
         self.lock()?.share()
     }
 
-    /// Is a lock restored on nodes that refuse this request, after a majority has granted it? After
-    /// an extension they may have lost it, and they may have given another permit.
+    /// Is a lock restored on nodes that refuse this request, after a majority has granted it? They
+    /// may have lost it, or may not have removed the lock before it, or have given another permit.
     #[must_use]
     pub fn is_to_restore(&self) -> bool {
-        let is_permit = || self.share().is_some_and(|share| share.permits() > 0);
-        self.verb() == Verb::Extend || self.verb().is_acquisition() && is_permit()
+        let is_reader = || self.share().is_some_and(|share| share.permits() == 0);
+        self.verb() == Verb::Extend || self.verb().is_acquisition() && !is_reader()
     }
 
     /// Are there several keys?

@@ -1,6 +1,6 @@
 //! Errors that several operations share.
 
-use crate::engine::quorum;
+use crate::engine::{quorum, until_quorum};
 use crate::node::{NodeAnswer, NodeReport, OTHER_PROCESS};
 use std::error::Error;
 use std::time::Duration;
@@ -30,11 +30,38 @@ impl NoQuorum {
         quorum(self.reports.len())
     }
 
+    /// For how long no majority can grant a lock because too many nodes were started less than
+    /// [`max_ttl`](crate::Builder::max_ttl) ago, if that is so: see
+    /// [`restart_guard`](crate::Builder::restart_guard).
+    ///
+    /// ```no_run
+    /// # use redlatch::{LockClient, LockError};
+    /// # use std::time::Duration;
+    /// # fn example(client: &LockClient) {
+    /// match client.try_lock("orders:42", Duration::from_secs(10)) {
+    ///     Err(LockError::NoQuorum(error)) => match error.quarantine() {
+    ///         Some(left) => eprintln!("the nodes were just started: try again in {left:?}"),
+    ///         None => eprintln!("{error}"),
+    ///     },
+    ///     result => drop(result),
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn quarantine(&self) -> Option<Duration> {
+        let left = self.reports.iter().filter_map(|report| match &report.answer {
+            NodeAnswer::Failed(error) => error.quarantine(),
+            _ => None,
+        });
+        until_quorum(self.reports.len(), left)
+    }
+
     /// How many nodes gave an answer that counts. A refusal counts.
     #[must_use]
     pub fn answered(&self) -> usize {
         let counts = |report: &&NodeReport| {
-            matches!(report.answer, NodeAnswer::Granted | NodeAnswer::Refused)
+            let answer = &report.answer;
+            matches!(answer, NodeAnswer::Granted | NodeAnswer::Refused | NodeAnswer::Answered)
         };
         self.reports.iter().filter(counts).count()
     }
@@ -53,33 +80,6 @@ impl fmt::Display for NoQuorum {
 }
 
 impl Error for NoQuorum {}
-
-/// The lock is not held any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum LockLost {
-    /// Its validity has passed.
-    Expired,
-    /// A majority of the nodes no longer has its key: they lost it, or granted the lock to another
-    /// client.
-    Gone,
-    /// This is a forked child of the process that acquired the lock. That one may still hold it.
-    OtherProcess,
-}
-
-impl fmt::Display for LockLost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Expired => "the lock is lost: its validity has passed",
-            Self::Gone => "the lock is lost: no majority of nodes holds its key any more",
-            Self::OtherProcess => {
-                "the lock is not held here: the process that forked this one acquired it"
-            }
-        })
-    }
-}
-
-impl Error for LockLost {}
 
 /// Why a resource's name, a set of names or an owner's label cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,13 +185,12 @@ pub enum TtlError {
         /// For how long the lock may be held.
         max_hold: Duration,
     },
-    /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than a setting
-    /// allows.
+    /// The request's [`hold_at_least`](crate::LockRequest::hold_at_least) is longer than the lock
+    /// may be held.
     HoldTooLong {
         /// For how long it is to be held at least.
         hold_at_least: Duration,
-        /// The longest that [`max_ttl`](crate::Builder::max_ttl) and
-        /// [`max_hold`](crate::LockRequest::max_hold) allow.
+        /// The longest that [`max_hold`](crate::LockRequest::max_hold) allows.
         longest: Duration,
     },
 }
@@ -214,7 +213,7 @@ impl fmt::Display for TtlError {
             }
             Self::HoldTooLong { hold_at_least, longest } => write!(
                 f,
-                "hold_at_least of {hold_at_least:?} is longer than max_ttl and max_hold allow: \
+                "hold_at_least of {hold_at_least:?} is longer than the lock may be held: \
                  {longest:?}"
             ),
         }
@@ -225,7 +224,7 @@ impl Error for TtlError {}
 
 /// A thread of the client could not be started: the one that keeps locks alive, or the one that
 /// calls callbacks. Or this is a forked child, and the thread is in its parent.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct SpawnError {
     kind: io::ErrorKind,
     why: String,

@@ -18,13 +18,13 @@ use std::fmt;
 ///     lock.extend(Duration::from_secs(20))?; // ExtendError
 ///     lock.ensure_held()?; // LockLost
 ///     charge_the_card();
-///     let _ = lock.release()?; // ReleaseError
+///     lock.release()?; // ReleaseError
 ///     Ok(())
 /// }
 /// ```
 ///
-/// Its text and its `source()` are those of the error inside it.
-#[derive(Debug)]
+/// Its text and its `source()` are those of the error inside it. So is its `Debug`, which is
+/// printed if `main` returns it.
 #[non_exhaustive]
 pub enum Error {
     /// A client could not be built.
@@ -33,7 +33,7 @@ pub enum Error {
     Lock(LockError),
     /// A lock could not be extended.
     Extend(ExtendError),
-    /// It is not known whether a lock was released.
+    /// A lock was lost before its release, or it is not known whether it was released.
     Release(ReleaseError),
     /// A lock could not be inspected.
     Inspect(InspectError),

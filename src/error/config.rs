@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 /// Why a client could not be built.
-#[derive(Debug)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The configuration has no node.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Why a lock could not be inspected.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InspectError {
     /// The resource's name cannot be used.
@@ -38,7 +38,7 @@ impl Error for InspectError {
 }
 
 /// Why a lock was not released by force.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ForceReleaseError {
     /// The key's value is no lock: it is not a string, is empty, has no ttl, or is longer than any

@@ -43,6 +43,10 @@ fn no_quorum() -> NoQuorum {
     NoQuorum::new(errors.into_iter().map(report).collect())
 }
 
+fn lost(reason: LossReason) -> LockLost {
+    LockLost::new(*b"orders:42", reason)
+}
+
 fn configuration() -> Vec<Box<dyn Error>> {
     let bad = NodeUrl::parse("redis://").expect_err("there is no host");
     vec![
@@ -91,9 +95,11 @@ fn the_others() -> Vec<Box<dyn Error>> {
     vec![
         Box::new(ExtendError::Ttl(TtlError::BeyondHold { ttl: SECOND, max_hold: SECOND })),
         Box::new(ExtendError::OtherProcess),
-        Box::new(LockLost::OtherProcess),
-        Box::new(LockLost::Gone),
-        Box::new(ExtendError::Lost(LockLost::Expired)),
+        Box::new(lost(LossReason::OtherProcess)),
+        Box::new(lost(LossReason::Gone)),
+        Box::new(ExtendError::Lost(lost(LossReason::Expired))),
+        Box::new(WithLockError::<()>::NotAcquired(LockError::Cancelled)),
+        Box::new(WithLockError::LostDuring { lost: lost(LossReason::Gone), value: 42 }),
         Box::new(ExtendError::NoQuorum(no_quorum())),
         Box::new(ExtendError::HeldTooLong { held: SECOND, max_hold: SECOND }),
         Box::new(InspectError::Resource(ResourceError::None)),
@@ -102,6 +108,7 @@ fn the_others() -> Vec<Box<dyn Error>> {
         Box::new(ForceReleaseError::NotALock { urls: vec!["a".into()] }),
         Box::new(ForceReleaseError::NoQuorum(no_quorum())),
         Box::new(ForceReleaseError::OtherProcess),
+        Box::new(ReleaseError::Lost(lost(LossReason::Gone))),
         Box::new(ReleaseError::NoQuorum(no_quorum())),
         Box::new(ReleaseError::OtherProcess),
         Box::new(NodeError::OtherProcess),
@@ -151,6 +158,46 @@ fn an_error_says_all_of_what_is_inside_it_but_its_cause() {
 }
 
 #[test]
+fn a_loss_names_the_lock_and_shows_it_on_one_line() {
+    let text = lost(LossReason::Expired).to_string();
+    assert_eq!(text, "the lock \"orders:42\" is lost: its validity has passed");
+    let odd = LockLost::new(*b"a\n\xff", LossReason::OtherProcess);
+    let here = "is not held here: the process that forked this one acquired it";
+    assert_eq!(odd.to_string(), format!("the lock \"a\\n\\xff\" {here}"));
+    assert_eq!(odd.resource(), *b"a\n\xff");
+    let during = WithLockError::LostDuring { lost: lost(LossReason::Gone), value: 42 };
+    assert!(during.to_string().starts_with("the lock \"orders:42\" is lost: "), "{during}");
+    assert_eq!(during.into_value(), Ok(42));
+}
+
+#[test]
+fn what_main_prints_of_an_error_is_its_text_with_its_causes_below() {
+    let io = || io::Error::other(Caused);
+    let expected = "the sockets' poll or I/O thread could not be created: no more \
+                    descriptors\n\nCaused by:\n    the root of it";
+    assert_eq!(format!("{:?}", ConfigError::System(io())), expected);
+    assert_eq!(format!("{:?}", super::Error::from(ConfigError::System(io()))), expected);
+    let mut returned = 0;
+    for error in locking().into_iter().chain(the_others()).filter(|error| is_returned(&**error)) {
+        assert_eq!(format!("{error:?}"), error.to_string(), "none of these has a cause");
+        returned += 1;
+    }
+    assert!(returned > 15, "{returned}");
+}
+
+/// Is this an error that a function of the crate returns, and not a part of one?
+fn is_returned(error: &(dyn Error + 'static)) -> bool {
+    error.is::<LockError>()
+        || error.is::<LockLost>()
+        || error.is::<WithLockError<i32>>()
+        || error.is::<ExtendError>()
+        || error.is::<ReleaseError>()
+        || error.is::<InspectError>()
+        || error.is::<ForceReleaseError>()
+        || error.is::<SpawnError>()
+}
+
+#[test]
 fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
     type Combined = super::Error;
     let server = NodeError::Server(ServerError::parse(b"NOPERM no", None));
@@ -163,7 +210,7 @@ fn every_error_converts_into_one_and_keeps_its_text_and_its_cause() {
         (ReleaseError::OtherProcess.to_string(), ReleaseError::OtherProcess.into()),
         (InspectError::OtherProcess.to_string(), InspectError::OtherProcess.into()),
         (ForceReleaseError::OtherProcess.to_string(), ForceReleaseError::OtherProcess.into()),
-        (LockLost::Gone.to_string(), LockLost::Gone.into()),
+        (lost(LossReason::Gone).to_string(), lost(LossReason::Gone).into()),
         (no_quorum().to_string(), no_quorum().into()),
         (server.to_string(), server.into()),
         (spawn.to_string(), spawn.into()),

@@ -6,9 +6,9 @@
 pub enum AttemptOutcome {
     /// A majority granted the lock, in time.
     Granted,
-    /// A majority answered, and another client holds the lock.
+    /// A majority answered, and other clients hold the lock or wait for it.
     Contended,
-    /// Too few nodes answered to know whether the lock is free.
+    /// Too few nodes answered to know whether the lock is free, or too many are in quarantine.
     NoQuorum,
     /// A majority granted the lock, but with too little validity left.
     TooSlow,

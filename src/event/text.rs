@@ -43,7 +43,7 @@ impl fmt::Display for Event<'_> {
                 let how = automatically(*is_automatic);
                 write!(f, "not extended{how}: took {took:.1?}, valid for {validity:.1?}, {error}")
             }
-            Self::Lost { held, lost, .. } => write!(f, "lost: held {held:.1?}, {lost}"),
+            Self::Lost { held, reason, .. } => write!(f, "lost: held {held:.1?}, {reason}"),
             Self::Released { held, outcome, remaining, .. } => {
                 let how = match outcome {
                     Some(Released::InTime) => ", in time",

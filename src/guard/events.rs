@@ -2,7 +2,7 @@
 
 use super::LockGuard;
 use crate::clock::{self, Time};
-use crate::error::{ExtendError, LockLost};
+use crate::error::{ExtendError, LossReason};
 use crate::event::Event;
 use crate::released::Released;
 use std::time::Duration;
@@ -12,7 +12,7 @@ impl LockGuard {
     pub(super) fn emit_extended(&mut self, began: Option<Time>, result: &Result<(), ExtendError>) {
         let Some(began) = began else { return };
         if let Err(ExtendError::Lost(lost)) = result {
-            return self.emit_lost(*lost);
+            return self.emit_lost(lost.reason());
         }
         let (resource, validity) = (self.resource(), self.remaining());
         let took = clock::now().since(began);
@@ -44,16 +44,9 @@ impl LockGuard {
         drop(self.head.take());
         let is_lost = outcome == Some(Released::TooLate);
         if is_lost {
-            let now = clock::now();
-            match self.lease.check(now) {
-                Err(lost) => self.emit_lost(lost),
-                // It was not lost when it was given up, so this was not emitted yet.
-                Ok(valid_until) => {
-                    self.is_loss_emitted = false;
-                    let is_expired = now >= valid_until;
-                    self.emit_lost(if is_expired { LockLost::Expired } else { LockLost::Gone });
-                }
-            }
+            // If it was not lost when it was given up, this was not emitted yet.
+            self.is_loss_emitted &= self.lease.check(clock::now()).is_err();
+            self.emit_lost(self.late_reason());
         }
         let now = clock::now();
         let least = if is_lost { Duration::ZERO } else { self.hold_at_least };
@@ -71,8 +64,8 @@ impl LockGuard {
         }
         let now = clock::now();
         let valid_until = self.lease.check(now);
-        if let Err(lost) = valid_until {
-            self.emit_lost(lost);
+        if let Err(reason) = valid_until {
+            self.emit_lost(reason);
         }
         let remaining = valid_until.map_or(Duration::ZERO, |valid_until| valid_until.since(now));
         let (resource, held) = (self.resource(), self.age(now));
@@ -80,9 +73,9 @@ impl LockGuard {
     }
 
     /// Emits that the lock was lost, once for each guard.
-    fn emit_lost(&mut self, lost: LockLost) {
+    fn emit_lost(&mut self, reason: LossReason) {
         if !std::mem::replace(&mut self.is_loss_emitted, true) {
-            self.core.emit_lost(self.resource(), self.lease.granted().since, lost);
+            self.core.emit_lost(self.resource(), self.lease.granted().since, reason);
         }
     }
 }

@@ -73,10 +73,10 @@ impl LockGuard {
                 Err(_) => self.lease.valid_until(),
             });
         }
-        if let Err(lost) = held_until {
+        if let Err(reason) = held_until {
             // The notifier would find it only when the validity would have passed.
             self.core.watch_for_loss(Arc::clone(&self.lease));
-            return Err(ExtendError::Lost(lost));
+            return Err(ExtendError::Lost(self.loss(reason)));
         }
         error.map_or(Ok(()), Err)
     }
@@ -91,7 +91,8 @@ impl LockGuard {
             begun = Some((extend, is_sent));
             is_sent
         };
-        self.lease.begin_extension(now, ttl, begin).map_err(ExtendError::Lost)?;
+        let lost = |reason| ExtendError::Lost(self.loss(reason));
+        self.lease.begin_extension(now, ttl, begin).map_err(lost)?;
         Ok(begun.expect("an extension that began without an error is there"))
     }
 

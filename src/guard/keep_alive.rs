@@ -3,9 +3,8 @@
 use super::LockGuard;
 use crate::clock;
 use crate::core::draw;
-use crate::error::LockError;
+use crate::error::{LockError, LockLost};
 use crate::event::Event;
-use crate::name::Name;
 use crate::watchdog::{KeptLock, MAX_HOLD, Plan};
 use std::sync::Arc;
 
@@ -43,10 +42,10 @@ impl LockGuard {
     /// guard finds it.
     fn emit_when_lost(&mut self) -> Result<(), LockError> {
         let Some(listener) = self.core.listener.clone() else { return Ok(()) };
-        let (resource, since) = (self.resource().as_bytes().to_vec(), self.lease.granted().since);
-        let emit = move |lost| {
-            let held = clock::now().since(since);
-            listener.emit(&Event::Lost { resource: Name::new(&resource), held, lost });
+        let since = self.lease.granted().since;
+        let emit = move |lost: LockLost| {
+            let (held, reason) = (clock::now().since(since), lost.reason());
+            listener.emit(&Event::Lost { resource: lost.resource(), held, reason });
         };
         self.on_lost(emit).map_err(LockError::Spawn)?;
         self.is_loss_emitted = true;

@@ -2,7 +2,7 @@
 
 use super::LockGuard;
 use crate::clock;
-use crate::error::{LockLost, SpawnError};
+use crate::error::{LockLost, LossReason, SpawnError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,6 +57,8 @@ impl LockGuard {
             return Err(SpawnError::elsewhere());
         }
         self.core.start_notifier()?;
+        let resource: Arc<[u8]> = self.resource().as_bytes().into();
+        let callback = move |reason| callback(LockLost::new(resource, reason));
         if self.lease.on_lost(Box::new(callback)) {
             self.core.watch_for_loss(Arc::clone(&self.lease));
         }
@@ -82,8 +84,8 @@ impl LockGuard {
     #[must_use]
     pub fn wait_lost(&self, timeout: Duration) -> Option<LockLost> {
         if self.core.is_forked() {
-            return Some(LockLost::OtherProcess);
+            return Some(self.loss(LossReason::OtherProcess));
         }
-        self.lease.wait_lost(clock::now, timeout)
+        self.lease.wait_lost(clock::now, timeout).map(|reason| self.loss(reason))
     }
 }

@@ -4,23 +4,24 @@ use super::LockGuard;
 use crate::callback;
 use crate::clock::{self, Time};
 use crate::engine::{Lease, NodeSet, Release, ReleaseOutcome, Ttl};
-use crate::error::{NoQuorum, ReleaseError};
+use crate::error::{LockLost, LossReason, NoQuorum, ReleaseError};
 use crate::released::Released;
 use std::time::Duration;
 
 impl LockGuard {
-    /// Releases the lock, waits for the answers of a majority, and says whether the lock was held
-    /// to the end.
+    /// Releases the lock, and waits for the answers of a majority. `Ok` means that the lock was
+    /// held to the end.
     ///
     /// If another thread of this client waits for the lock and its validity has not passed, the
     /// lock is handed to that thread, which replaces the token on the nodes. Then this waits for
     /// nothing, and the result goes by the clock alone.
     ///
     /// ```no_run
-    /// # use redlatch::{LockGuard, Released};
-    /// # fn example(lock: LockGuard) -> Result<(), Box<dyn std::error::Error>> {
-    /// if lock.release()? == Released::TooLate {
-    ///     eprintln!("another client may have worked at the same time");
+    /// # use redlatch::{LockGuard, ReleaseError};
+    /// # fn example(lock: LockGuard) -> Result<(), ReleaseError> {
+    /// match lock.release() {
+    ///     Err(ReleaseError::Lost(lost)) => eprintln!("{lost}: others may have worked too"),
+    ///     other => other?,
     /// }
     /// # Ok(())
     /// # }
@@ -28,15 +29,33 @@ impl LockGuard {
     ///
     /// # Errors
     ///
-    /// Too few nodes answered. The release is sent to the others when they are reachable again;
-    /// their key expires with its ttl in any case.
-    pub fn release(mut self) -> Result<Released, ReleaseError> {
+    /// * [`ReleaseError::Lost`]: the lock's validity had passed, or no majority of the nodes still
+    ///   had its key. Another client may have held the lock while this one still worked.
+    /// * [`ReleaseError::NoQuorum`]: too few nodes answered. The release is sent to the others when
+    ///   they are reachable again; their key expires with its ttl in any case.
+    pub fn release(mut self) -> Result<(), ReleaseError> {
         if self.core.is_forked() {
             return Err(ReleaseError::OtherProcess);
         }
+        self.release_and_report()
+    }
+
+    /// Releases the lock when the work under it has ended. An error if it was lost before that, as
+    /// far as the nodes say. If too few of them answer, the clock decides.
+    pub(crate) fn release_after_work(mut self) -> Result<(), LockLost> {
+        self.ensure_held()?;
+        match self.release_and_report() {
+            Err(ReleaseError::Lost(lost)) => Err(lost),
+            _ => Ok(()),
+        }
+    }
+
+    fn release_and_report(&mut self) -> Result<(), ReleaseError> {
         let result = self.release_or_hand_off();
+        let is_late = matches!(result, Ok(Released::TooLate));
+        let lost = is_late.then(|| self.loss(self.late_reason()));
         self.emit_released(result.as_ref().ok().copied());
-        result
+        lost.map_or(result.map(|_| ()), |lost| Err(ReleaseError::Lost(lost)))
     }
 
     fn release_or_hand_off(&mut self) -> Result<Released, ReleaseError> {
@@ -55,8 +74,9 @@ impl LockGuard {
         }
     }
 
-    /// Leaves the lock to its ttl: nothing is sent, and the lock stays taken until the ttl of the
-    /// last extension, or of the request, has passed.
+    /// Leaves the lock to its ttl: it stays taken until the ttl of the last extension, or of the
+    /// request, has passed. The nodes are told so, and not waited for: whoever waits first gets the
+    /// lock then, before others that ask at that moment.
     ///
     /// That makes work rare rather than exclusive. A job that runs on several machines at the same
     /// minute, by clocks that differ a little, must not run again a second later because the first
@@ -70,7 +90,7 @@ impl LockGuard {
     /// // Started by cron at 03:00 on each of five machines.
     /// if let Some(lock) = client.try_lock("nightly-report", Duration::from_secs(50))? {
     ///     send_the_report();
-    ///     lock.leave(); // no other machine gets it before 03:00:50
+    ///     lock.let_expire(); // no other machine gets it before 03:00:50
     /// }
     /// # Ok(())
     /// # }
@@ -79,11 +99,16 @@ impl LockGuard {
     /// Automatic extension stops; one that is under way may still be carried out. Threads of this
     /// client that wait for the lock go on waiting, and ask the nodes. The listener gets
     /// [`Event::Left`](crate::Event::Left).
-    pub fn leave(mut self) {
-        if !self.core.is_forked() {
-            self.close();
-            self.emit_left();
+    pub fn let_expire(mut self) {
+        if self.core.is_forked() {
+            return;
         }
+        let (lease, now) = (self.close(), clock::now());
+        let rules = &self.core.rules;
+        if let Some(left) = Ttl::from_duration(lease.expires_at(rules).since(now)) {
+            self.core.post(lease.undo_after(Some(left), now, rules));
+        }
+        self.emit_left();
     }
 
     /// Ends the use of the lock: from here on nothing is sent for it but its release.
@@ -91,6 +116,16 @@ impl LockGuard {
         self.is_given_up = true;
         self.share.iter().for_each(|share| share.free());
         self.lease.close(clock::now(), NodeSet::all(self.core.rules.nodes))
+    }
+
+    /// How the lock was lost of which a release says that it came too late.
+    pub(super) fn late_reason(&self) -> LossReason {
+        let now = clock::now();
+        match self.lease.check(now) {
+            Err(reason) => reason,
+            Ok(valid_until) if now >= valid_until => LossReason::Expired,
+            Ok(_) => LossReason::Gone,
+        }
     }
 
     /// Hands the lock to the next waiter of this process, if there is one.

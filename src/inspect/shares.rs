@@ -2,7 +2,7 @@
 
 use super::{Holder, LockState, label};
 use crate::node::command::{PERMITS_MAX, SHARED, read_member};
-use crate::node::{HolderSnapshot, KeySnapshot};
+use crate::node::{HolderSnapshot, KeySnapshot, LISTED_MAX};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -37,14 +37,26 @@ pub(super) fn state(snapshots: &[Option<KeySnapshot>], needed: usize) -> LockSta
         read(member, *left.get(needed - 1)?)
     };
     let mut holders: Vec<Holder> = found.into_iter().filter_map(of_majority).collect();
-    holders.sort_by_key(|holder| (holder.permit, holder.remaining));
+    holders.sort_by_key(|holder| (holder.slot, holder.remaining));
     if holders.is_empty() { LockState::Undecided } else { LockState::Shared(holders) }
 }
 
+/// How many hold a lock in this state.
+pub(super) fn count(snapshots: &[Option<KeySnapshot>], state: &LockState) -> usize {
+    let shown = match state {
+        LockState::Shared(holders) => holders.len(),
+        LockState::Held(_) => return 1,
+        _ => return 0,
+    };
+    let shared = snapshots.iter().flatten().filter(|snapshot| is_shared(snapshot));
+    let counts = shared.map(|snapshot| snapshot.holder_count);
+    counts.filter(|count| *count > LISTED_MAX).max().unwrap_or(0).max(shown)
+}
+
 fn read(member: &[u8], left: i64) -> Option<Holder> {
-    let (permit, value) = read_member(member)?;
-    // Where another client was given this permit, the member has a number that is larger by that.
-    let permit = permit.map(|number| number % PERMITS_MAX);
+    let (slot, value) = read_member(member)?;
+    // Where another client was given this slot, the member has a number that is larger by that.
+    let slot = slot.map(|number| number % PERMITS_MAX);
     let remaining = u64::try_from(left).ok().map(Duration::from_millis);
-    Some(Holder { owner: label(value), permit, remaining })
+    Some(Holder { owner: label(value), slot, remaining })
 }

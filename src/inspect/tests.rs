@@ -5,15 +5,16 @@ mod waiters;
 
 use super::*;
 use crate::node::command::RESERVED;
+use crate::node::script::SHOWN_MAX;
 
-/// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `?` no
-/// answer; `!x10` is a reservation for the waiter `x`.
+/// `a10` is a value and ten milliseconds to live, `a-` one without an end, `.` no key, `*` a key of
+/// another type, `?` no answer; `!x10` is a reservation for the waiter `x`.
 fn inspection(nodes: &str) -> Result<Inspection, Vec<NodeReport>> {
     let snapshots: Vec<_> = nodes.split(' ').map(snapshot).collect();
     let report = |snapshot: &Option<KeySnapshot>| NodeReport {
         url: Arc::from("node"),
         answer: match snapshot {
-            Some(_) => NodeAnswer::Granted,
+            Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
         },
     };
@@ -25,25 +26,28 @@ fn snapshot(text: &str) -> Option<KeySnapshot> {
     let (value, left) = text.split_at(1);
     match value {
         "?" => None,
-        "." => {
-            Some(KeySnapshot { value: None, left: -2, waiters: Vec::new(), holders: Vec::new() })
-        }
+        "." => Some(KeySnapshot { left: -2, ..KeySnapshot::default() }),
+        "*" => Some(KeySnapshot { value: Some(Vec::new()), left: -1, ..KeySnapshot::default() }),
         "!" => {
             let value = [RESERVED, &[left.as_bytes()[0]; Token::LEN]].concat();
-            let left = left[1..].parse().unwrap();
-            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new(), holders: Vec::new() })
+            let left = left[1..].parse().unwrap_or(-1);
+            Some(string(value, left))
         }
         _ => {
             let value = [[value.as_bytes()[0]; Token::LEN].as_slice(), value.as_bytes()].concat();
             let left = if left == "-" { -1 } else { left.parse().unwrap() };
-            Some(KeySnapshot { value: Some(value), left, waiters: Vec::new(), holders: Vec::new() })
+            Some(string(value, left))
         }
     }
 }
 
+fn string(value: Vec<u8>, left: i64) -> KeySnapshot {
+    KeySnapshot { value: Some(value), is_string: true, left, ..KeySnapshot::default() }
+}
+
 fn held(owner: &str, left: Option<u64>) -> LockState {
     let owner = Some(Label(owner.as_bytes().to_vec()));
-    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis), permit: None })
+    LockState::Held(Holder { owner, remaining: left.map(Duration::from_millis), slot: None })
 }
 
 #[test]
@@ -52,8 +56,18 @@ fn a_majority_says_who_holds_a_lock_and_for_how_long() {
         ("a10 a20 a30", held("a", Some(20))),
         ("a10 a20 .", held("a", Some(10))),
         ("a10 a20 b30", held("a", Some(10))),
+        ("a- a20 a5", held("a", Some(20))),
+        ("a- a- a5", LockState::NotALock(NotALock::NoTtl)),
         ("a- a20 ?", held("a", Some(20))),
-        ("a- a- a5", held("a", None)),
+        ("a- b- c-", LockState::NotALock(NotALock::NoTtl)),
+        ("* * *", LockState::NotALock(NotALock::NotAString)),
+        ("* a- ?", LockState::NotALock(NotALock::NotAString)),
+        ("* a1 a2", held("a", Some(1))),
+        ("* . .", LockState::Free),
+        ("* . ?", LockState::Undecided),
+        ("* * . .", LockState::NotALock(NotALock::NotAString)),
+        ("* !x1 !x1", LockState::Reserved),
+        ("* * !x1", LockState::NotALock(NotALock::NotAString)),
         ("a1 . .", LockState::Free),
         (". . ?", LockState::Free),
         ("a1 b1 .", LockState::Undecided),
@@ -95,13 +109,13 @@ fn what_was_seen_to_be_a_lock_is_remembered_once_and_what_is_none_by_its_node() 
     let names: Vec<_> = seen.locks.iter().map(|value| value[Token::LEN]).collect();
     assert_eq!((names, seen.others.len()), (b"ab".to_vec(), 1));
 
-    let snapshot =
-        |value, left| KeySnapshot { value, left, waiters: Vec::new(), holders: Vec::new() };
-    let lock = |length: usize, left| snapshot(Some(vec![b'x'; length]), left);
-    assert!(is_lock(&lock(1, 0)) && is_lock(&lock(SHOWN_MAX - 1, 1)));
-    assert!(!is_lock(&lock(0, 1)), "no string, or an empty one");
-    assert!(!is_lock(&lock(SHOWN_MAX, 1)), "the rest of it is not known");
-    assert!(!is_lock(&lock(20, -1)) && !is_lock(&snapshot(None, -2)));
+    let kind = |length: usize, left| NotALock::of(&string(vec![b'x'; length], left));
+    assert_eq!((kind(1, 0), kind(SHOWN_MAX - 1, 1)), (None, None));
+    assert_eq!(kind(0, 1), Some(NotALock::Empty));
+    assert_eq!(kind(SHOWN_MAX, 1), Some(NotALock::TooLong), "the rest of it is not known");
+    assert_eq!(kind(20, -1), Some(NotALock::NoTtl));
+    let of = |text| NotALock::of(&snapshot(text).expect("an answer"));
+    assert_eq!((of("*"), of("."), of("!x-")), (Some(NotALock::NotAString), None, None));
 }
 
 #[test]
@@ -115,4 +129,50 @@ fn a_reservation_is_neither_a_lock_nor_other_data() {
     assert_eq!((seen.seen.locks.len(), seen.seen.others.len()), (1, 0), "the lock on one node");
     let seen = inspection("!x10 !x10 !y10").unwrap_or_else(|_| panic!("a majority answered"));
     assert_eq!((seen.seen.locks.len(), seen.seen.others.len()), (0, 0));
+}
+
+#[test]
+fn data_that_is_no_lock_has_no_holder_unless_it_is_a_lock_that_lost_its_ttl() {
+    let seen = inspection("a- a20 * . ?").unwrap_or_else(|_| panic!("a majority answered"));
+    assert_eq!(seen.state, LockState::Undecided);
+    let kinds: Vec<_> = seen.nodes.iter().map(|node| node.not_a_lock).collect();
+    let (no_ttl, other) = (Some(NotALock::NoTtl), Some(NotALock::NotAString));
+    assert_eq!(kinds, [no_ttl, None, other, None, None]);
+    assert_eq!((&seen.nodes[0].holder, &seen.nodes[2].holder), (&Ok(None), &Ok(None)));
+    let seen = inspection("a- a20 a10 * .").unwrap_or_else(|_| panic!("a majority answered"));
+    assert_eq!((&seen.state, seen.holder_count), (&held("a", Some(10)), 1));
+    assert!(seen.nodes[0].agrees && seen.nodes[0].not_a_lock.is_none());
+    let holder = seen.nodes[0].holder.as_ref().expect("an answer").as_ref().expect("a holder");
+    assert_eq!(holder.remaining, None);
+}
+
+#[test]
+fn a_quarantine_ends_when_a_majority_can_grant() {
+    const DOWN: u64 = 100;
+    let seconds = |numbers: [u64; 3]| {
+        let node = |seconds: u64| {
+            if seconds == DOWN {
+                return None;
+            }
+            let quarantine = (seconds > 0).then(|| Duration::from_secs(seconds));
+            Some(KeySnapshot { left: -2, quarantine, ..KeySnapshot::default() })
+        };
+        let report = || NodeReport { url: Arc::from("node"), answer: NodeAnswer::Answered };
+        let key = Arc::from(&b"key"[..]);
+        let snapshots = numbers.map(node);
+        let seen = Inspection::of(key, &snapshots, vec![report(), report(), report()]);
+        let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
+        seen.quarantine.map(|left| left.as_secs())
+    };
+    let table = [
+        ([0, 0, 9], None),
+        ([0, 7, 9], Some(7)),
+        ([5, 7, 9], Some(7)),
+        ([0, 0, DOWN], None),
+        ([0, 7, DOWN], Some(7)),
+        ([5, 7, DOWN], Some(7)),
+    ];
+    for (numbers, expected) in table {
+        assert_eq!(seconds(numbers), expected, "{numbers:?}");
+    }
 }

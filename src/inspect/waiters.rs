@@ -4,7 +4,7 @@ use super::Label;
 use crate::clock::{WallTime, wall_time};
 use crate::engine::{Token, quorum};
 use crate::name::Name;
-use crate::node::{KeySnapshot, WaiterSnapshot};
+use crate::node::{KeySnapshot, LISTED_MAX, WaiterSnapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A call that waits for a lock in the nodes' queue.
@@ -29,8 +29,8 @@ impl QueuedWaiter {
     }
 
     /// Does it wait for a share, as a [reader](crate::LockRequest::shared) or for a
-    /// [permit](crate::LockRequest::permits), and not for the whole lock? Waiters for shares that
-    /// stand next to each other may be served together.
+    /// [permit](crate::LockRequest::one_of), and not for the exclusive lock? Waiters for shares
+    /// that stand next to each other may be served together.
     #[must_use]
     pub fn is_for_share(&self) -> bool {
         self.is_for_share
@@ -60,6 +60,12 @@ pub(super) fn of(snapshots: &[Option<KeySnapshot>]) -> Vec<QueuedWaiter> {
     let mut order = merged(&lists, has_majority);
     order.extend(merged(&lists, |name| !has_majority(name)));
     order.into_iter().filter_map(|name| found.remove(&name)).collect()
+}
+
+/// How many waiters a node has, if not all of them are in its list.
+pub(super) fn count(snapshots: &[Option<KeySnapshot>]) -> usize {
+    let counts = snapshots.iter().flatten().map(|snapshot| snapshot.waiter_count);
+    counts.filter(|count| *count > LISTED_MAX).max().unwrap_or(0)
 }
 
 /// Merges lists of waiters into one order. The next one is always the waiter that is the first of

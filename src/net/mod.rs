@@ -56,6 +56,7 @@ use socket_loop::{LINGER_ROUNDS, SocketLoop};
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// With an I/O thread, a caller waits for its round until the deadline of the round and this much
@@ -85,6 +86,8 @@ pub(crate) struct Net {
     /// `None` if the callers lead. Dropped after the reference to the event loop, of which the
     /// thread then has the last.
     io_thread: Option<IoThread>,
+    /// Has a majority of the nodes answered on its connections?
+    is_connected: Arc<AtomicBool>,
     /// The nodes' names, in the nodes' order.
     names: Vec<Arc<str>>,
 }
@@ -115,16 +118,17 @@ impl Net {
         }
         let connections = socket_loop::connections(endpoints, options);
         let (socket_loop, waker) = SocketLoop::new(connections, rounds, patience, changes)?;
+        let is_connected = socket_loop.is_connected();
         let event_loop = Arc::new(LeaderFollowers::new(socket_loop, waker, has_io_thread));
         // The event loop lingers before the I/O thread ends.
         let longest = patience * LINGER_ROUNDS + MARGIN;
         let io_thread = has_io_thread.then(|| IoThread::start(&event_loop, longest)).transpose()?;
-        Ok(Self { event_loop, io_thread, names })
+        Ok(Self { event_loop, io_thread, is_connected, names })
     }
 
     /// Sends a request to all nodes and waits until it is decided, or until its deadline.
     pub(crate) fn submit(&self, request: Request) -> RoundResult {
-        let (verb, limit) = (request.verb(), limit(&request));
+        let (verb, limit) = (request.verb(), self.limit(&request).since(clock::now()));
         self.event_loop.submit(request, limit).unwrap_or_else(|| self.undelivered(verb))
     }
 
@@ -140,6 +144,13 @@ impl Net {
         NodeStatus::of_unreachable(&self.names, error)
     }
 
+    /// Until when a caller waits for a request at most.
+    fn limit(&self, request: &Request) -> Time {
+        let is_connected = self.is_connected.load(Ordering::Relaxed);
+        let end = if is_connected { request.deadline } else { request.connect_deadline };
+        end.after(MARGIN)
+    }
+
     /// The outcome of a request that the I/O thread has not delivered in time.
     fn undelivered(&self, verb: Verb) -> RoundResult {
         RoundResult::without_replies(&self.names, verb, &NodeError::TimedOut(Phase::Queued))
@@ -152,11 +163,6 @@ impl Drop for Net {
             self.event_loop.close();
         }
     }
-}
-
-/// How long a caller waits for a request at most.
-fn limit(request: &Request) -> Duration {
-    request.deadline.since(clock::now()).saturating_add(MARGIN)
 }
 
 /// Several requests of one thread at a time: begun one after another, and collected as they are
@@ -177,7 +183,7 @@ impl Requests {
     /// Sends a request to all nodes, before all later requests of this thread, and returns its
     /// number. Does not wait. [`collect`](Self::collect) must follow without delay.
     pub(crate) fn begin(&mut self, request: Request) -> usize {
-        let limit = (request.deadline.after(MARGIN), request.verb());
+        let limit = (self.net.limit(&request), request.verb());
         let number = self.batch.begin(&self.net.event_loop, request);
         self.limits.insert(number, limit);
         number

@@ -13,6 +13,7 @@ use crate::node::{RoundResult, Rounds};
 use mio::{Events, Poll, Token, Waker};
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// The waker's token, which no socket has.
@@ -46,6 +47,8 @@ pub(super) struct SocketLoop {
     patience: Duration,
     /// Where to put changes of the nodes' states, if there is a listener.
     changes: Option<Arc<ChangeQueue>>,
+    /// Has a majority of the nodes answered on its connections?
+    is_connected: Arc<AtomicBool>,
     is_poisoned: bool,
 }
 
@@ -69,9 +72,15 @@ impl SocketLoop {
             polled_at: Time::ZERO,
             patience,
             changes,
+            is_connected: Arc::default(),
             is_poisoned: false,
         };
         Ok((event_loop, waker))
+    }
+
+    /// Whether a majority of the nodes has answered on its connections: kept up to date.
+    pub(super) fn is_connected(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_connected)
     }
 
     /// Waits for events for up to `timeout` and records which sockets are ready. Returns whether
@@ -220,6 +229,7 @@ impl EventLoop for SocketLoop {
         };
         self.read_all(timeout);
         self.rounds.tick(clock::now());
+        self.is_connected.store(self.rounds.is_connected(), Ordering::Relaxed);
         self.deliver();
     }
 

@@ -3,15 +3,15 @@ local reserved, queue = 'redlatch:reserved:', KEYS[1] .. ':redlatch:queue'
 local is_turn = string.sub(ARGV[2], 1, 18) == reserved
 for i = 1, locks do
   local value = redis.call('GET', KEYS[i])
-  if value and ARGV[2] == ARGV[3] and string.sub(value, 1, 18) == reserved then
-    value = false
+  if value and string.sub(value, 1, 18) == reserved then
+    value = ARGV[2] ~= ARGV[3] and string.sub(value, 1, 38)
   end
   if value and (ARGV[2] == '' or value ~= ARGV[2]) then
-    return -ARGV[9]
+    return -ARGV[8]
   end
   local head = is_turn and redis.call('ZRANGE', queue, 0, 0)[1]
   if not value and head and head ~= ARGV[7] then
-    return -ARGV[9]
+    return -ARGV[8]
   end
   held, found[i] = value and held + 1 or held, value
 end
@@ -41,27 +41,15 @@ for i = locks + 1, #KEYS do
 end
 local lease = KEYS[1] .. ':redlatch:lease:'
 if is_turn then
-  redis.call('DEL', KEYS[1] .. ':redlatch:bell:' .. ARGV[7])
   local left = math.min(redis.call('PTTL', lease .. ARGV[7]), tonumber(ARGV[4]))
   if left > 0 then
     redis.call('SET', lease .. ARGV[7], '', 'PX', left)
   end
 elseif ARGV[7] ~= '' then
   redis.pcall('ZREM', queue, ARGV[7])
-  local bell = KEYS[1] .. ':redlatch:bell:' .. ARGV[7]
-  redis.pcall('SET', bell, '', 'PX', 1000)
-  redis.pcall('DEL', lease .. ARGV[7], bell)
-end
-local behind = is_turn and 1 or 0
-local following = redis.pcall('ZRANGE', queue, behind, behind)[1]
-local left = following and redis.call('PTTL', lease .. following)
-while left == -2 do
-  redis.call('ZREM', queue, following)
-  following = redis.call('ZRANGE', queue, behind, behind)[1]
-  left = following and redis.call('PTTL', lease .. following)
-end
-if is_turn and following and left > math.min(tonumber(ARGV[4]), tonumber(ARGV[8])) then
-  redis.call('SET', KEYS[1] .. ':redlatch:bell:' .. following, '', 'PX', ARGV[8])
+  redis.call('DEL', lease .. ARGV[7])
 end
 local is_new = (is_turn or held < locks) and 1 or 0
-return {ARGV[9] + 0, is_new, fence, following and 1 or 0}
+local waiting = redis.pcall('ZCARD', queue)
+local others = type(waiting) == 'number' and waiting - (is_turn and 1 or 0) or 0
+return {ARGV[8] + 0, is_new, fence, others > 0 and 1 or 0}

@@ -8,8 +8,8 @@ mod several;
 mod shares;
 
 pub use meaning::{Meaning, meaning};
-pub(super) use queue::waiter_of_bell;
-pub use queue::{RESERVED, is_reservation};
+pub(super) use queue::{Notification, read_notification};
+pub use queue::{RESERVED, is_reservation, read_left};
 pub use several::COUNTER_SUFFIX;
 pub use shares::{PERMITS_MAX, SHARED, read_member};
 
@@ -17,9 +17,14 @@ use super::script::{self, Script};
 use super::server_error::quoted;
 use crate::engine::{Action, Listen, LockAttributes, LockId, Question, Removal};
 use crate::engine::{Request, Token, Ttl};
-use crate::resp::{Reply, encode_command};
+use crate::resp::{BULK_MAX, Reply, encode_command};
 use std::borrow::Cow;
 use std::io::Write;
+
+/// The longest key of a lock, in bytes, its prefix included: 63 KiB. A key is the name of a thing,
+/// and bytes that wait for a silent node take memory. The keys that belong to a lock, such as its
+/// queue, and messages that name it are up to 1 KiB longer, and every one must fit into a reply.
+pub const KEY_MAX: usize = BULK_MAX - 1024;
 
 /// How a request names a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +91,7 @@ pub(super) fn script(request: &Request) -> Option<Script> {
         Action::Queue(_) => Some(script::QUEUE),
         Action::Listen { step: Listen::Read(_), .. } => Some(script::LISTEN),
         Action::Listen { .. } | Action::Ping { .. } | Action::Ask(_) => None,
-        Action::Await { .. } | Action::EndWaits => None,
+        Action::Await { .. } | Action::EndWaits { .. } => None,
     }
 }
 
@@ -113,15 +118,14 @@ fn is_plain(lock: &LockId) -> bool {
 pub fn encode(request: &Request, form: Form, number: u64, out: &mut Vec<u8>) {
     let mut proof = [0; 20];
     let proof = decimal(number, &mut proof);
-    let reservation = request.reservation;
-    let call = |script| several::Call { name: name(script, form), proof, reservation };
+    let call = |script| several::Call { name: name(script, form), proof };
     if let Some(script) = shares::script(request) {
         return encode_share(request, call(script), out);
     }
     match &request.action {
         Action::Ping { .. } => encode_command(out, &[b"PING"]),
         Action::Ask(question) => encode_command(out, words_of(*question)),
-        Action::Await { .. } | Action::EndWaits => {} // never sent
+        Action::Await { .. } | Action::EndWaits { .. } => {} // never sent
         Action::Acquire(new) if is_plain(&new.lock) => set(&new.lock, new.ttl, out),
         Action::Acquire(new) => call(script::CLAIM).claim(new, (&[], None), out),
         Action::Handoff { new, predecessor, .. } => {

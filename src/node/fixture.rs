@@ -73,15 +73,17 @@ pub(super) fn about(verb: Verb, lock: LockId, now: Time) -> Request {
                 number: 0,
                 since: 7,
                 lease,
-                listens: true,
+                lease_in_front: lease,
+                claim: rules.claim_time(),
+                channel: None,
             })
         }
         Verb::Turn => {
             let waiter = Token::new([WAITER; Token::LEN]);
             Action::Turn { new: Acquisition { lock, ttl, fence: 50 }, waiter }
         }
-        Verb::Await => Action::Await { key, waiter: lock.token },
-        Verb::EndWaits => Action::EndWaits,
+        Verb::Await => Action::Await { key, waiter: lock.token, watches: false },
+        Verb::EndWaits => Action::EndWaits { waiter: None },
         Verb::Listen => Action::Listen { key, step: Listen::Read(lock.token) },
     };
     Request::to_all(&rules, now, action)

@@ -78,6 +78,11 @@ impl Flight {
         Some(command)
     }
 
+    /// The request of the next answer, if its command has been written completely.
+    pub(super) fn next(&self) -> Option<&Request> {
+        self.commands.front().map(|next| &next.request).filter(|_| self.is_next_written())
+    }
+
     /// Is a command of this kind about this lock in flight?
     pub(super) fn has(&self, token: &Token, is_meant: impl Fn(Verb) -> bool) -> bool {
         let mut requests = self.commands.iter().map(|command| &command.request);

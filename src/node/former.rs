@@ -20,7 +20,7 @@ pub const FORMER_MAX: usize = 16;
 
 /// After this many invalid answers in a row, a server is not asked again to end connections: it
 /// could never be used otherwise. A few invalid answers may be strays.
-const MISUNDERSTOOD_MAX: u32 = 10;
+const INVALID_ANSWERS_MAX: u32 = 10;
 
 /// Connections to one node that were given up and may still deliver commands.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ pub struct FormerConnections {
     /// How many of them, from the first, are being ended.
     ending: usize,
     /// How many invalid answers to `CLIENT KILL ID` arrived in a row.
-    misunderstood: u32,
+    invalid_answers: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,9 +75,9 @@ impl FormerConnections {
     }
 
     /// Records an invalid answer to `CLIENT KILL ID`, after which the connection is closed.
-    pub(super) fn misunderstand(&mut self) {
-        self.misunderstood += 1;
-        if self.misunderstood >= MISUNDERSTOOD_MAX {
+    pub(super) fn note_invalid_answer(&mut self) {
+        self.invalid_answers += 1;
+        if self.invalid_answers >= INVALID_ANSWERS_MAX {
             *self = Self::default();
         }
     }
@@ -89,7 +89,7 @@ impl FormerConnections {
             Reply::Error(text) => is_refusal(ServerError::parse(text, None).kind),
             _ => true,
         };
-        self.misunderstood = 0;
+        self.invalid_answers = 0;
         self.ending -= 1;
         let connection = self.connections.remove(0);
         if !is_done {

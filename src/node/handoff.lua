@@ -6,9 +6,7 @@ end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 if ARGV[4] ~= '' then
   redis.pcall('ZREM', queue, ARGV[4])
-  local bell = KEYS[1] .. ':redlatch:bell:' .. ARGV[4]
-  redis.pcall('SET', bell, '', 'PX', 1000)
-  redis.pcall('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[4], bell)
+  redis.call('DEL', KEYS[1] .. ':redlatch:lease:' .. ARGV[4])
 end
 local following = redis.pcall('ZRANGE', queue, 0, 0)[1]
 return {ARGV[5] + 0, held and 0 or 1, following and 1 or 0}

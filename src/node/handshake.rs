@@ -168,6 +168,12 @@ impl Handshake {
         Ok(Some((std::mem::take(&mut self.identity), std::mem::take(&mut self.former))))
     }
 
+    /// Was anything answered yet?
+    #[must_use]
+    pub fn has_replies(&self) -> bool {
+        self.next > 0
+    }
+
     /// Does it wait for answers to `CLIENT KILL ID`?
     #[must_use]
     pub fn is_ending(&self) -> bool {

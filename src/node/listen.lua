@@ -1,2 +1,1 @@
-redis.call('GET', KEYS[1])
-return ARGV[1] + 0
+return redis.call('EXISTS', KEYS[1]) == 1 and ARGV[1] + 0 or -ARGV[1]

@@ -9,6 +9,7 @@
 
 mod change;
 pub mod command;
+mod escapes;
 mod examination;
 #[cfg(test)]
 mod fixture;
@@ -17,6 +18,7 @@ mod former;
 pub mod handshake;
 mod identity;
 mod node_error;
+mod other_protocol;
 mod pending_releases;
 mod report;
 mod rounds;
@@ -36,11 +38,12 @@ pub use former::{FORMER_MAX, FormerConnections};
 pub use handshake::Credentials;
 pub use identity::Identity;
 pub(crate) use node_error::OTHER_PROCESS;
-pub use node_error::{NodeError, OtherProtocol, Phase};
-pub use pending_releases::DEBTS_MAX;
+pub use node_error::{NodeError, Phase};
+pub use other_protocol::OtherProtocol;
+pub use pending_releases::PENDING_MAX;
 pub use report::{
-    HolderSnapshot, KeyPage, KeySnapshot, NodeAnswer, NodeReport, NodeStatus, QueueSupport,
-    WaiterSnapshot,
+    HolderSnapshot, KeyPage, KeySnapshot, LISTED_MAX, NodeAnswer, NodeReport, NodeStatus,
+    QueueSupport, WaiterSnapshot,
 };
 pub use rounds::{RoundResult, Rounds, Votes};
 pub(crate) use server_error::is_unseen;

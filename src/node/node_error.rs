@@ -1,5 +1,6 @@
 //! Why a node's answer does not count in a round, reported to the user for each node.
 
+use super::other_protocol::OtherProtocol;
 use super::server_error::ServerError;
 use super::tls_error::TlsError;
 use crate::resp::ProtocolError;
@@ -34,7 +35,7 @@ pub enum NodeError {
     TimedOut(Phase),
     /// Too many commands are unanswered at this node, so no more are sent to it.
     Overloaded,
-    /// The server at this URL is not a Redis server.
+    /// The server at this URL is not a Redis server: the first bytes that it sent are not RESP.
     NotRedis(OtherProtocol),
     /// The server's bytes are not RESP. The connection was closed.
     Protocol(ProtocolError),
@@ -77,6 +78,14 @@ impl NodeError {
             Self::Server(error) => error.kind.is_permanent(),
             Self::Tls(error) => error.kind.is_permanent(),
             _ => false,
+        }
+    }
+
+    /// For how long the node's grants will not count, if that is the error.
+    pub(crate) fn quarantine(&self) -> Option<Duration> {
+        match self {
+            Self::Quarantined { left } => Some(*left),
+            _ => None,
         }
     }
 }
@@ -155,100 +164,5 @@ impl fmt::Display for Phase {
             Self::Answering => "waiting for an answer",
             Self::Queued => "waiting for the thread that drives the connections",
         })
-    }
-}
-
-/// A protocol of a server that may be configured by mistake instead of Redis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OtherProtocol {
-    /// A web server.
-    Http,
-    /// A secure shell server.
-    Ssh,
-    /// A server that requires TLS: its URL must begin with `rediss://`.
-    Tls,
-    /// A mail or file server: a greeting of three digits.
-    Smtp,
-}
-
-/// The first and the last type of a TLS record: change of cipher, alert, handshake, application
-/// data, heartbeat. None of them begins a RESP value.
-const TLS_FIRST: u8 = 0x14;
-const TLS_LAST: u8 = 0x18;
-
-impl OtherProtocol {
-    /// Could these bytes be the beginning of a protocol that a few more bytes identify?
-    #[must_use]
-    pub fn may_begin(bytes: &[u8]) -> bool {
-        let begins = |banner: &[u8]| bytes.len() < banner.len() && banner.starts_with(bytes);
-        let is_code = bytes.len() < 4 && bytes.iter().all(u8::is_ascii_digit);
-        let is_text = is_code || begins(b"HTTP") || begins(b"SSH-");
-        Self::may_begin_tls(bytes) || !bytes.is_empty() && is_text
-    }
-
-    /// Could this be the first byte of a TLS record? The second byte decides.
-    pub(crate) fn may_begin_tls(bytes: &[u8]) -> bool {
-        matches!(bytes, [TLS_FIRST..=TLS_LAST])
-    }
-
-    /// Recognises a protocol by the first bytes that a server sent.
-    #[must_use]
-    pub fn recognise(first_bytes: &[u8]) -> Option<Self> {
-        match first_bytes {
-            // The type of a record, then its version, 3.x.
-            [TLS_FIRST..=TLS_LAST, 0x03, ..] => Some(Self::Tls),
-            [b'H', b'T', b'T', b'P', ..] => Some(Self::Http),
-            [b'S', b'S', b'H', b'-', ..] => Some(Self::Ssh),
-            [a, b, c, b' ' | b'-', ..] if [a, b, c].iter().all(|byte| byte.is_ascii_digit()) => {
-                Some(Self::Smtp)
-            }
-            _ => None,
-        }
-    }
-}
-
-impl fmt::Display for OtherProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Http => "HTTP",
-            Self::Ssh => "SSH",
-            Self::Tls => "TLS",
-            Self::Smtp => "a protocol like SMTP or FTP",
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn other_protocols_are_recognised_by_their_first_bytes() {
-        let table: [(&[u8], Option<OtherProtocol>); 12] = [
-            (b"HTTP/1.1 400 Bad Request", Some(OtherProtocol::Http)),
-            (b"SSH-2.0-OpenSSH_9.2", Some(OtherProtocol::Ssh)),
-            (b"\x15\x03\x03\x00\x02\x02\x0a", Some(OtherProtocol::Tls)),
-            (b"\x14\x03\x03\x00\x01\x01", Some(OtherProtocol::Tls)),
-            (b"\x16\x03\x01\x00\x05", Some(OtherProtocol::Tls)),
-            (b"\x18\x03", Some(OtherProtocol::Tls)),
-            (b"\x19\x03", None),
-            (b"\x16\x02", None),
-            (b"220 mail.example.org ESMTP", Some(OtherProtocol::Smtp)),
-            (b"+OK", None),
-            (b"", None),
-            (b"HT", None),
-        ];
-        for (bytes, expected) in table {
-            assert_eq!(OtherProtocol::recognise(bytes), expected);
-            if expected.is_some() {
-                assert!(!OtherProtocol::may_begin(bytes));
-                assert!(OtherProtocol::may_begin(&bytes[..1]));
-            }
-        }
-        for bytes in [&b""[..], b"+", b"-", b"$4", b"*", b"HX", b"22x", b"\x13", b"\x19", b"\x16+"]
-        {
-            assert!(!OtherProtocol::may_begin(bytes));
-        }
     }
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 /// The most removals that are kept for a node that does not answer. Beyond that the oldest is
 /// dropped, and its key stays until its ttl has passed. For a node that answers there may be more,
 /// one for each lock that was released, and those are kept if the node stops answering.
-pub const DEBTS_MAX: usize = 4096;
+pub const PENDING_MAX: usize = 4096;
 
 /// The most bytes of keys of such removals.
-const DEBT_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
+const PENDING_BYTES_MAX: usize = IN_FLIGHT_BYTES_MAX;
 
 /// A removal that is still to be written.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) fn removal_if_unanswered(request: Request) -> Option<Request> {
         }
         Action::Acquire(_) | Action::Extend { .. } | Action::Restore { .. } => return None,
         Action::Turn { .. } | Action::Await { .. } => return None,
-        Action::EndWaits | Action::Listen { .. } => return None,
+        Action::EndWaits { .. } | Action::Listen { .. } => return None,
         Action::Fence { .. } | Action::Inspect { .. } | Action::Remove { .. } => return None,
         Action::Scan { .. } | Action::Ping { .. } | Action::Ask(_) => return None,
     };
@@ -63,7 +63,7 @@ impl Default for PendingReleases {
         Self {
             queue: TicketQueue::default(),
             bytes: 0,
-            most: (DEBTS_MAX, DEBT_BYTES_MAX),
+            most: (PENDING_MAX, PENDING_BYTES_MAX),
             expires_at: Time::ZERO,
         }
     }
@@ -145,7 +145,7 @@ impl PendingReleases {
     /// Resets the limits when no removal is pending.
     fn forget_peak(&mut self) {
         if self.is_empty() {
-            self.most = (DEBTS_MAX, DEBT_BYTES_MAX);
+            self.most = (PENDING_MAX, PENDING_BYTES_MAX);
         }
     }
 }
@@ -159,12 +159,12 @@ mod tests {
     fn pending_releases_are_bounded_in_bytes_whatever_their_sizes() {
         let mut pending_releases = PendingReleases::default();
         for length in [1, 64 * 1024, 7] {
-            for _ in 0..2 * DEBTS_MAX {
+            for _ in 0..2 * PENDING_MAX {
                 pending_releases.add(at(0), None, removal(length), false);
                 let bytes: usize =
                     pending_releases.queue.iter().map(|pending| pending.request.key().len()).sum();
                 assert_eq!(bytes, pending_releases.bytes);
-                assert!(bytes <= DEBT_BYTES_MAX && pending_releases.len() <= DEBTS_MAX);
+                assert!(bytes <= PENDING_BYTES_MAX && pending_releases.len() <= PENDING_MAX);
                 assert!(!pending_releases.is_empty(), "the latest is kept");
             }
         }
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn pending_releases_of_an_answering_node_are_kept_when_it_stops_answering() {
         let mut pending_releases = PendingReleases::default();
-        let (many, more) = (3 * DEBTS_MAX, 2 * DEBTS_MAX);
+        let (many, more) = (3 * PENDING_MAX, 2 * PENDING_MAX);
         let add = |pending_releases: &mut PendingReleases, count, is_well| {
             (0..count)
                 .for_each(|_| drop(pending_releases.add(at(0), None, removal(1_000), is_well)));
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(pending_releases.len(), many + IN_FLIGHT_MAX);
         while pending_releases.take().is_some() {}
         add(&mut pending_releases, more, false);
-        assert_eq!(pending_releases.len(), DEBT_BYTES_MAX / 1_000);
+        assert_eq!(pending_releases.len(), PENDING_BYTES_MAX / 1_000);
     }
 
     #[test]

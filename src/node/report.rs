@@ -31,11 +31,13 @@ impl fmt::Display for NodeReport {
 pub enum NodeAnswer {
     /// The node carried out the request.
     Granted,
+    /// The node answered a question, such as an inspection, or took a waiter into its queue.
+    Answered,
     /// The node refused the request: the key holds another token, or is gone.
     Refused,
     /// The node gave no answer that counts.
     Failed(NodeError),
-    /// The round was decided before the node's answer arrived.
+    /// The other nodes decided the result before this node's answer arrived.
     Pending,
     /// The node was not asked: nothing was ever written to it about this lock, so it does not hold
     /// the key.
@@ -46,26 +48,40 @@ impl fmt::Display for NodeAnswer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted => f.write_str("granted"),
+            Self::Answered => f.write_str("answered"),
             Self::Refused => f.write_str("refused"),
             Self::Failed(error) => error.fmt(f),
             Self::NotAsked => f.write_str("not asked: nothing was sent to it about this lock"),
-            Self::Pending => f.write_str("no reply yet (a majority had already answered)"),
+            Self::Pending => {
+                f.write_str("no reply yet (the other nodes had already decided the result)")
+            }
         }
     }
 }
 
+/// The most waiters, and the most holders of shares, that a node lists.
+pub const LISTED_MAX: usize = 100;
+
 /// The value and ttl of a lock's key on one node.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeySnapshot {
-    /// The key's value, if there is one.
+    /// The key's value, if there is one. Empty if it is no string.
     pub value: Option<Vec<u8>>,
+    /// Whether the value is a string.
+    pub is_string: bool,
     /// The ttl in milliseconds: -1 if the key has none, -2 if there is no key.
     pub left: i64,
     /// The first hundred waiters in the lock's queue, in its order.
     pub waiters: Vec<WaiterSnapshot>,
+    /// How many waiters there are.
+    pub waiter_count: usize,
     /// The first hundred holders of a lock that is shared, by the end of their ttl.
     pub holders: Vec<HolderSnapshot>,
+    /// How many holders there are of a lock that is shared.
+    pub holder_count: usize,
+    /// For how long the node's grants do not count, as far as the client knows.
+    pub quarantine: Option<Duration>,
 }
 
 /// Some of the keys on one node that match a pattern.
@@ -104,24 +120,25 @@ pub struct WaiterSnapshot {
     /// When it began to wait, in microseconds since 1970 by its own wall clock.
     pub since: u64,
     /// How many permits there are if it waits for one of them, 0 if it waits as a reader. `None` if
-    /// it waits for the whole lock.
+    /// it waits for the exclusive lock.
     pub permits: Option<u32>,
     /// The owner's label.
     pub owner: Vec<u8>,
 }
 
 impl WaiterSnapshot {
-    /// Reads a waiter's name and the value of its lease.
-    pub(super) fn read(name: &[u8], lease: &[u8]) -> Option<Self> {
+    /// Reads a waiter's name and its entry. The label may have any bytes, blanks too.
+    pub(super) fn read(name: &[u8], entry: &[u8]) -> Option<Self> {
         let name = Token::new(name.try_into().ok()?);
-        let blank = lease.iter().position(|byte| *byte == b' ')?;
-        let head = std::str::from_utf8(&lease[..blank]).ok()?;
+        let mut words = entry.splitn(5, |byte| *byte == b' ');
+        let (head, owner) = (words.next()?, words.nth(3)?.to_vec());
+        let head = std::str::from_utf8(head).ok()?;
         let (since, permits) = match head.split_once('s') {
             Some((since, permits)) => (since, Some(permits.parse().ok()?)),
             None => (head, None),
         };
         let since = since.parse().ok()?;
-        Some(Self { name, since, permits, owner: lease[blank + 1..].to_vec() })
+        Some(Self { name, since, permits, owner })
     }
 }
 
@@ -144,8 +161,8 @@ impl fmt::Debug for KeySnapshot {
 pub enum QueueSupport {
     /// They can, and the node tells a waiter when it is its turn.
     Full,
-    /// They can, but the node tells them nothing: it speaks no RESP3, or the user may not use
-    /// `CLIENT TRACKING`. The waiters in front ask the node now and then.
+    /// They can, but the node does not tell them everything: it speaks no RESP3, or the user may
+    /// not use `SUBSCRIBE` or `CLIENT TRACKING`. The waiters in front ask the node now and then.
     WithoutPushes,
     /// They cannot: the user may not use the commands of the queue, or the server does not know
     /// them. The node takes no part in the order of waiters; its locks are as safe.

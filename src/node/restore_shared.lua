@@ -6,23 +6,25 @@ end
 if held == shared then
   redis.call('ZREMRANGEBYSCORE', holders, '-inf', now)
 else
-  redis.call('DEL', holders)
+  redis.call('DEL', holders, permits_in_use, calls)
 end
 local readers = are_readers()
 if readers ~= nil and readers ~= (slot == '') then
   return -ARGV[4]
 end
-local before, is_taken = find_holder(value, slot == '' and 0 or 1), false
-for _, holder in ipairs(slot == '' and {} or redis.call('ZRANGE', holders, 0, -1)) do
-  is_taken = is_taken or string.match(holder, '^%d*') == slot and holder ~= before
-end
-if is_taken and not before then
-  return -ARGV[4]
-end
+local before = find_holder(value, slot == '' and 0 or 1)
 if before then
   ends = math.max(ends, tonumber(redis.call('ZSCORE', holders, before)))
   redis.call('ZREM', holders, before)
+  redis.call('ZREM', permits_in_use, value)
 end
-redis.call('ZADD', holders, ends, (is_taken and slot + 1024 or slot) .. ':' .. value)
+if slot ~= '' and not free_slot(slot + 0, slot + 1) then
+  set_expiry(now)
+  return -ARGV[4]
+end
+redis.call('ZADD', holders, ends, slot .. ':' .. value)
+if slot ~= '' then
+  redis.call('ZADD', permits_in_use, slot, value)
+end
 set_expiry(now)
-return is_taken and -ARGV[4] or ARGV[4] + 0
+return ARGV[4] + 0

@@ -1,19 +1,20 @@
 //! Rounds: a request to all nodes, their votes, and a verdict.
 //!
 //! Many rounds may be open at a time, each with its own ticket, all on the same N sessions. A round
-//! ends for its waiter as soon as it is decided; later answers have an invalid ticket and do not
-//! count. Extensions are the exception: after a majority confirmed an extension, the key is
-//! restored (see [`Verb::Restore`]) on every node that answers, however late, that it has no such
-//! key.
+//! ends for its waiter as soon as it is decided; later answers do not count. But a lock that a
+//! majority has granted or extended is brought to the other nodes as well: see `reaching`.
 //!
 //! `W` identifies the waiter of a round.
 
 mod deadlines;
 mod entry;
 mod permits;
+mod quarantine;
+mod reaching;
 mod restoring;
 mod result;
 mod same_server;
+mod stragglers;
 mod waits;
 mod watching;
 
@@ -24,10 +25,12 @@ use super::node_error::NodeError;
 use super::report::NodeStatus;
 use super::session::{Answer, Session};
 use crate::clock::Time;
-use crate::engine::{Action, Node, NodeSet, Request, Token, Verb, Vote};
+use crate::engine::{Action, Node, Request, Token, Verb, Vote};
 use entry::Entry;
+use reaching::Reaching;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
+use waits::Waiter;
 
 /// All nodes, and the rounds that are open on them.
 #[derive(Debug)]
@@ -35,18 +38,18 @@ pub struct Rounds<W> {
     sessions: Vec<Session>,
     entries: Vec<Entry<W>>,
     vacant: Vec<usize>,
-    /// The number of entries with a waiter, and of entries that are extensions or take permits.
+    /// The number of entries with a waiter.
     awaited: usize,
-    extensions: usize,
+    reaching: Reaching,
+    /// Is there a round that went on beyond its deadline, or after a majority had granted a lock?
+    has_overtime: bool,
     /// No entry with a waiter has a deadline before this.
     ends_at: Time,
     finished: VecDeque<(W, RoundResult)>,
     wait_for_all: bool,
     round_trips: Vec<Option<Duration>>,
-    /// The waiters in the nodes' queues, and the nodes that reserve their lock for them.
-    reserved: BTreeMap<Token, NodeSet>,
-    /// The entries of rounds that wait for reservations.
-    waits: BTreeMap<Token, usize>,
+    /// The waiters in the nodes' queues.
+    queued: BTreeMap<Token, Waiter>,
     are_waits_over: bool,
     /// Records the changes of nodes, if [`watch`](Self::watch) was called.
     watch: Option<ChangeRecorder>,
@@ -62,12 +65,12 @@ impl<W> Rounds<W> {
             entries: Vec::new(),
             vacant: Vec::new(),
             awaited: 0,
-            extensions: 0,
+            reaching: Reaching::default(),
+            has_overtime: false,
             ends_at: Time::ZERO,
             finished: VecDeque::new(),
             wait_for_all,
-            reserved: BTreeMap::new(),
-            waits: BTreeMap::new(),
+            queued: BTreeMap::new(),
             are_waits_over: false,
             watch: None,
         }
@@ -85,19 +88,23 @@ impl<W> Rounds<W> {
     }
 
     /// Sends a request to all nodes. [`poll`](Self::poll) returns the result.
-    pub fn open(&mut self, now: Time, request: Request, waiter: W) {
-        self.forget_extensions(&request);
+    pub fn open(&mut self, now: Time, mut request: Request, waiter: W) {
+        request.nodes = request.nodes.union(self.forget_extensions(&request));
+        let called = self.called(&request);
         self.note_waiter(&request);
-        let is_pointless = request.verb().is_acquisition() && self.has_connected_twins();
+        let is_pointless = request.verb().is_acquisition() && self.has_duplicate_server();
         let slot = self.vacancy();
         self.await_until(request.deadline);
-        self.extensions += usize::from(request.is_to_restore());
+        let is_kept =
+            matches!(request.verb(), Verb::Extend | Verb::Turn) || request.share().is_some();
+        let token = request.token().filter(|_| is_kept && request.is_to_restore());
+        self.reaching.kept.extend(token.map(|token| (token, slot)));
         let entry = &mut self.entries[slot];
         let ticket = entry.ticket(slot);
         entry.waiter = Some(waiter);
-        if let Action::Await { waiter, .. } = request.action {
+        entry.reach.called = called;
+        if request.verb() == Verb::Await {
             entry.request = Some(request);
-            self.waits.insert(waiter, slot);
             return self.open_wait(now, slot);
         }
         for (index, session) in self.sessions.iter_mut().enumerate() {
@@ -120,14 +127,14 @@ impl<W> Rounds<W> {
 
     /// Sends a request without a waiter.
     pub fn post(&mut self, now: Time, request: &Request) {
-        if request.verb() == Verb::EndWaits {
-            return self.end_waits(now);
+        if let Action::EndWaits { waiter } = request.action {
+            return self.end_waits(now, waiter);
         }
         self.end_attempt(now, request);
-        self.forget_extensions(request);
+        let asked = request.nodes.union(self.forget_extensions(request));
         self.note_waiter(request);
         let nodes = self.nodes();
-        for node in request.nodes.iter().take_while(|node| node.index() < nodes) {
+        for node in asked.iter().take_while(|node| node.index() < nodes) {
             self.sessions[node.index()].send(now, None, request);
             self.collect(now, node);
         }
@@ -168,8 +175,9 @@ impl<W> Rounds<W> {
     pub fn received(&mut self, now: Time, node: Node, bytes: &[u8]) {
         self.sessions[node.index()].received(now, bytes);
         if self.sessions[node.index()].take_greeted() {
-            self.note_greeting(node);
             self.compare_run_ids(now, node);
+            self.note_greeting(node);
+            self.note_reached(now, node);
         }
         self.collect(now, node);
     }
@@ -185,6 +193,7 @@ impl<W> Rounds<W> {
     /// count as missing.
     pub fn tick(&mut self, now: Time) {
         self.end_rounds(now);
+        self.bring_due(now);
         for index in 0..self.nodes() {
             self.sessions[index].tick(now);
             self.collect(now, Node::new(index));
@@ -204,33 +213,32 @@ impl<W> Rounds<W> {
             self.note_answer(node, &answer);
             self.count(now, node, answer);
         }
-        self.ring(now, node);
-        self.end_unheard_waits(now, node);
+        self.notify(now, node);
         self.note_queue(node);
         self.note_loss(node);
     }
 
     fn count(&mut self, now: Time, node: Node, answer: Answer) {
         let slot = answer.ticket.slot;
-        let is_its =
+        let is_same =
             |entry: &Entry<W>| entry.request.is_some() && entry.ticket(slot) == answer.ticket;
-        if !self.entries.get(slot).is_some_and(is_its) {
+        if !self.entries.get(slot).is_some_and(is_same) {
             // The round is over.
             return;
         }
-        let took = answer.took;
+        let (took, vote) = (answer.took, answer.vote);
         let entry = &mut self.entries[slot];
         if !entry.count(node, answer) {
-            return;
+            return self.note_restoration(now, slot, node, vote);
         }
         if entry.waiter.is_some() {
             self.round_trips[node.index()] = took.or(self.round_trips[node.index()]);
+            if entry.note_majority(now) {
+                self.ends_at = self.ends_at.min(now);
+            }
             self.settle(now, slot, false);
         } else {
-            self.restore(now, slot, node);
-            if self.entries[slot].tally.is_complete() {
-                self.leave(slot);
-            }
+            self.note_late_vote(now, slot, node);
         }
     }
 
@@ -238,9 +246,10 @@ impl<W> Rounds<W> {
     fn settle(&mut self, now: Time, slot: usize, is_late: bool) {
         let entry = &mut self.entries[slot];
         let is_over = is_late || entry.is_decided(self.wait_for_all, &self.sessions);
-        if entry.waiter.is_none() || !is_over {
+        if entry.waiter.is_none() || !is_over || !is_late && self.waits_for_others(now, slot) {
             return;
         }
+        let entry = &mut self.entries[slot];
         entry.close(slot, &mut self.sessions, is_late);
         let waiter = entry.waiter.take();
         let result = match entry.verb() {
@@ -249,20 +258,12 @@ impl<W> Rounds<W> {
                 self.entries[slot].note_late_pings(&mut statuses);
                 RoundResult::Ping(statuses)
             }
-            _ => entry.result(&self.sessions),
+            _ => entry.result(now, &self.sessions),
         };
         self.finished.extend(waiter.map(|waiter| (waiter, result)));
         self.awaited -= 1;
 
-        let entry = &self.entries[slot];
-        if entry.is_to_restore() {
-            let (tally, refused) = (entry.tally, entry.tally.refused);
-            refused.iter().for_each(|node| self.restore(now, slot, node));
-            if !tally.is_complete() {
-                return;
-            }
-        }
-        self.leave(slot);
+        self.bring_on(now, slot);
     }
 
     /// An entry without a round in it.
@@ -276,9 +277,9 @@ impl<W> Rounds<W> {
     /// Removes a round from its entry.
     fn leave(&mut self, slot: usize) {
         if let Some(request) = &self.entries[slot].request {
-            self.extensions -= usize::from(request.is_to_restore());
-            if let Action::Await { waiter, .. } = &request.action {
-                self.waits.remove(waiter);
+            self.reaching.forget(request, slot);
+            if let Action::Await { waiter, .. } = request.action {
+                self.leave_wait(&waiter);
             }
             self.entries[slot].clear();
             self.vacant.push(slot);

@@ -12,7 +12,7 @@ local function ask(verb, key)
 end
 local keys, bytes = {}, 0
 for _, key in ipairs(page[2]) do
-  local is_other = #key > 65536 or string.find(key, ':redlatch:', 1, true)
+  local is_other = #key > 64512 or string.find(key, ':redlatch:', 1, true)
   local length = not is_other and ask('STRLEN', key) or 0
   local left = length > 0 and length < 1024 and ask('PTTL', key) or -1
   if left >= 0 then

@@ -10,6 +10,11 @@
 //! reply that arrives twice is never taken for the answer to another command. (`SET`, which takes
 //! a plain lock, has no room for such a proof.)
 //!
+//! `waiting.lua` is the beginning of every script that frees a lock. Its `reserve` sets the lock's
+//! key to a reservation for the first waiter in the queue and notifies that waiter, and tells the
+//! next when to ask; entries of waiters that nobody hears are removed. `sharing.lua` is the
+//! beginning of those that concern shares.
+//!
 //! For a lock with one key and no counter, [`RELEASE`] and [`EXTEND`] do the same as
 //! [`RELEASE_ALL`] and [`EXTEND_ALL`], and [`HANDOFF`], [`TURN`] and [`RESTORE`] as [`CLAIM`].
 //! For a reader that did not wait, [`RELEASE_READER`] does the same as [`RELEASE_SHARED`]. They
@@ -27,9 +32,6 @@
 //! | `restore.lua` | `claim.lua` | 2.3 |
 //! | `share_reader.lua` in `share.lua` | `share.lua` without it | 1.9 |
 //! | `release_reader.lua` | `release_shared.lua` | 1.7 |
-
-#[cfg(feature = "embedded")]
-pub(crate) use crate::engine::{FENCE_MAX, WAITER_NUMBER_MAX};
 
 /// The most bytes of a value that [`INSPECT`] returns: more than the value of any lock has.
 pub const SHOWN_MAX: usize = 1024;
@@ -51,11 +53,11 @@ impl PartialEq for Script {
     }
 }
 
-/// Deletes the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the token,
-/// `ARGV[2]` the number.
+/// Deletes the lock's key if it still holds our token, and reserves the lock for the first waiter:
+/// `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the number.
 pub const RELEASE: Script = Script {
-    source: include_str!("release.lua"),
-    sha1: "938f563f7731097b7054f24bfaf41312d040a4f4",
+    source: concat!(include_str!("waiting.lua"), include_str!("release.lua")),
+    sha1: "c0135258b48f815ef83ab0b94047f83a71ae51c3",
 };
 
 /// Extends the ttl of the lock's key if it still holds our token: `KEYS[1]` the key, `ARGV[1]` the
@@ -73,18 +75,18 @@ pub const EXTEND: Script =
 /// 1 if another client waits, 0 if none does.
 pub const HANDOFF: Script = Script {
     source: include_str!("handoff.lua"),
-    sha1: "43c3ab8aee5ea9f156fb3b10d9e579cdf6b4de5f",
+    sha1: "cb475d5c568fc206b12d839afe7d068660b35c46",
 };
 
 /// Takes a lock with counters or several keys, all of the keys or none: `KEYS` the lock's keys and
 /// then its counters' keys, `ARGV[1]` the number of lock keys, `ARGV[2]` the predecessor's value in
 /// a handoff or nothing, `ARGV[3]` our value, `ARGV[4]` its ttl in milliseconds, `ARGV[5]` the
 /// least value of a counter, `ARGV[6]` the least ttl of the counters, `ARGV[7]` a waiter or
-/// nothing, `ARGV[8]` the lease of a waiter in front in milliseconds, `ARGV[9]` the number. If the
-/// predecessor's value is ours, the script restores the keys that a node has lost, and shortens no
-/// key's ttl. It never shortens a counter's ttl. If the predecessor's value is a reservation, the
-/// lock is taken in the turn of the waiter, as by [`TURN`]; if it is another, the waiter is the one
-/// by which the predecessor was taken, and leaves the queue.
+/// nothing, `ARGV[8]` the number. If the predecessor's value is ours, the script restores the keys
+/// that a node has lost, and shortens no key's ttl. It never shortens a counter's ttl. If the
+/// predecessor's value is a reservation, the lock is taken in the turn of the waiter, as by
+/// [`TURN`]; if it is another, the waiter is the one by which the predecessor was taken, and leaves
+/// the queue.
 ///
 /// Answers a list of four: the number; 1 if some of the keys did not exist or were reserved, 0 if
 /// all held the predecessor's value; if there are counters, their new value, one more than the
@@ -93,7 +95,7 @@ pub const HANDOFF: Script = Script {
 /// counter that is no number, or is too large to be raised, is an error, and nothing is written
 /// then. The error does not quote the key, which may have more bytes than a line of RESP.
 pub const CLAIM: Script =
-    Script { source: include_str!("claim.lua"), sha1: "de7690cc2b7f02eb93219ead0db055b82867ee94" };
+    Script { source: include_str!("claim.lua"), sha1: "fa64fce82a88b7160deb5e65c1f8d754eb1a5317" };
 
 /// Raises counters to a number, if the locks still hold our value: `KEYS` and `ARGV[1]` as for
 /// [`CLAIM`], `ARGV[2]` our value, `ARGV[3]` the fencing token, `ARGV[4]` the least ttl of the
@@ -105,8 +107,8 @@ pub const FENCE: Script =
 
 /// As [`RELEASE`], for several keys. Answers yes if it deleted all of them.
 pub const RELEASE_ALL: Script = Script {
-    source: include_str!("release_all.lua"),
-    sha1: "51fb8a97003a20a957f0f4b4d167ab87b290a1de",
+    source: concat!(include_str!("waiting.lua"), include_str!("release_all.lua")),
+    sha1: "6ac79c3c8a929af03b74b64b57545e02a60f1aaa",
 };
 
 /// As [`EXTEND`], for several keys: the ttl of each is extended, if all hold our value.
@@ -116,14 +118,14 @@ pub const EXTEND_ALL: Script = Script {
 };
 
 /// Reads a lock's key `KEYS[1]`; `ARGV[1]` is the number. Answers a list: the number, the key's
-/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, and the
-/// members and remaining milliseconds of the first hundred holders of shares. The last two are
-/// lists of lists of up to 64 elements, the most that a client accepts. A value that is longer than
-/// any of ours is cut off, and a value that is no string is answered as an empty one: any value
-/// blocks the lock.
+/// value, its ttl in milliseconds, the names and leases of the first hundred waiters, the members
+/// and remaining milliseconds of the first hundred holders of shares, and how many waiters and
+/// holders there are; if they are more than a hundred, some may have expired. Waiters and holders
+/// are lists of lists of up to 64 elements, the most that a client accepts. A value that is longer
+/// than any of ours is cut off, and 0 stands for a value that is no string.
 pub const INSPECT: Script = Script {
     source: include_str!("inspect.lua"),
-    sha1: "78cf7d91d2308e035b18510e16cfc0997b74129e",
+    sha1: "243b571de7fcf97c323850ddc42fac438a941936",
 };
 
 /// Lists the next keys that match a pattern and may be locks: strings with a ttl that are no longer
@@ -133,22 +135,28 @@ pub const INSPECT: Script = Script {
 /// Answers a list: the number, the next cursor or 0 at the end, and the keys in lists of up to 64;
 /// or null for them, and the same cursor, if they are more than fit in a reply.
 pub const SCAN: Script =
-    Script { source: include_str!("scan.lua"), sha1: "349bb7c751df0633f516f4db11de2e0fa278c88c" };
+    Script { source: include_str!("scan.lua"), sha1: "c58eb8f3094cf7919b3877dd960b14351e262f3c" };
 
 /// Deletes a lock's key `KEYS[1]`, whatever token it holds, if its value is one of those that were
 /// read before: all of `ARGV` but the last, which is the number.
 pub const REMOVE: Script = Script {
-    source: concat!(include_str!("sharing.lua"), include_str!("remove.lua")),
-    sha1: "e98664a8b5dab98424bf05b838f3ceab37807c78",
+    source: concat!(
+        include_str!("waiting.lua"),
+        include_str!("sharing.lua"),
+        include_str!("remove.lua")
+    ),
+    sha1: "7976987a4718c9d96f7aff20e0e187ec3be5ae00",
 };
 
 /// Sets how long a released lock stays taken: `KEYS` the lock's keys, `ARGV[1]` our value,
-/// `ARGV[2]` the ttl in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
-/// `ARGV[4]` the number. It sets the ttl of each key that holds our value, shorter or longer than
-/// before, and removes no key. The waiter leaves the queue, and the bell of the first waiter rings,
-/// so that it asks. Answers yes if all keys held our value.
-pub const LEAVE: Script =
-    Script { source: include_str!("leave.lua"), sha1: "dfb0372382926a32c2d4bfb0e7ef3c9d31afce2d" };
+/// `ARGV[2]` the time in milliseconds, `ARGV[3]` the waiter by which we took the lock, or nothing,
+/// `ARGV[4]` the number. Each key that holds our value says from now on that the lock is left, and
+/// until when. If somebody waits, the key stays for a second longer, in which only the first waiter
+/// gets the lock: it is told when to ask. Answers yes if all keys held our value.
+pub const LEAVE: Script = Script {
+    source: concat!(include_str!("waiting.lua"), include_str!("leave.lua")),
+    sha1: "81cbba1f15348e8df73d2d92b5ba303ea22ebc80",
+};
 
 /// Sets a lock's key again on a node that lost it: `KEYS[1]` the key, `ARGV[1]` our value,
 /// `ARGV[2]` its ttl in milliseconds, `ARGV[3]` the number. A reservation for a waiter is no lock,
@@ -158,69 +166,69 @@ pub const RESTORE: Script = Script {
     sha1: "5d6a7fb29c02b4a54d4cac6af0ad5588463aa2df",
 };
 
-/// Enters a waiter into the queue of a lock, or renews its place: `KEYS[1]` the lock's key,
+/// Enters a waiter into the queue of a lock, or renews its entry: `KEYS[1]` the lock's key,
 /// `ARGV[1]` the waiter's name, `ARGV[2]` its number or 0 for one more than the last in the queue,
-/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` the value of its lease,
-/// `ARGV[5]` the ttl of its lease and `ARGV[6]` that of a reservation, in milliseconds, `ARGV[7]`
-/// the number. A waiter that has a place keeps its number if it asks for 0. A queue with a number
-/// that no counting reaches was written by another program, and is emptied: the waiters enter it
-/// again.
+/// `ARGV[3]` the value of the failed attempt, which is withdrawn, `ARGV[4]` its entry, `ARGV[5]`
+/// for how many milliseconds the entry is kept, `ARGV[6]` the number. A waiter that has a place
+/// keeps its number if it asks for 0. A queue with a number that no counting reaches was written by
+/// another program, and is emptied: the waiters enter it again.
 ///
-/// The script removes shares that have expired: the key ends with the last one that has not.
-/// It removes waiters whose lease has expired from the front of the queue. If the key holds
-/// no lock, it is reserved for the first waiter, and the bell of that waiter rings: a key of its
-/// own is set, which its connection watches. The lease of a first waiter that has not claimed a
-/// reserved lock ends with the reservation.
+/// The script removes shares that have expired: the key ends with the last one that has not. It
+/// removes waiters whose entry has expired from the front of the queue. A waiter that has not
+/// claimed its reservation in time is removed from the queue if another waits. If the one that asks
+/// is that waiter, it stays out until it asks again. Then, if the key holds no lock, it is reserved
+/// for the first waiter (`waiting.lua`).
 ///
-/// Answers a list: the number, the waiter's number, its place (0 for the first), 1 if the key is
-/// reserved for it, the key's ttl in milliseconds, and how many waiters there are.
+/// Answers a list: the number, the waiter's number, its place (0 for the first); the sum of 1 if
+/// the lock is reserved for it and 2 if it had a number but was not in the queue, or has missed its
+/// reservation; for how many milliseconds the lock or the reservation of another waiter lasts, and
+/// how many waiters there are.
 pub const QUEUE: Script = Script {
-    source: concat!(include_str!("sharing.lua"), include_str!("queue.lua")),
-    sha1: "442e2e460f071d2efb4eadbd0021b6c5b0d36177",
+    source: concat!(
+        include_str!("waiting.lua"),
+        include_str!("sharing.lua"),
+        include_str!("queue.lua")
+    ),
+    sha1: "a9442782201b7999727f6182c086da7eb51a11a0",
 };
 
 /// Takes a lock with one key and no counter in a waiter's turn: `KEYS[1]` the key, `ARGV[1]` the
-/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl and `ARGV[4]` the lease of a waiter in
-/// front, both in milliseconds, `ARGV[5]` the number. Refuses unless the key is reserved for this
-/// waiter, or is free and no other waiter is first.
+/// waiter's name, `ARGV[2]` our value, `ARGV[3]` its ttl in milliseconds, `ARGV[4]` the number.
+/// Refuses unless the key is reserved for this waiter, or is free and no other waiter is first.
 ///
-/// The waiter stays in the queue until the lock is released, or its lease ends: as long as it is
-/// not known whether a majority has granted the lock, who joins must get a larger number. Its lease
-/// ends with the lock's ttl at the latest, and has an empty value then. Waiters behind it whose
-/// lease has expired are removed, up to the first whose lease has not. If the lock may expire
-/// before that one renews its entry, its bell rings, so that it asks.
+/// The waiter stays in the queue until the lock is released, or its entry expires: as long as it is
+/// not known whether a majority has granted the lock, who joins must get a larger number. Its entry
+/// ends with the lock's ttl at the latest, and is empty then.
 ///
 /// Answers a list: the number, 1, and 1 if another client waits, 0 if none does.
 pub const TURN: Script =
-    Script { source: include_str!("turn.lua"), sha1: "0fec39de655d15c905e5b34474daefbc346cabcf" };
+    Script { source: include_str!("turn.lua"), sha1: "7435ebe009660424c7242710868f31ee7b820ffc" };
 
 /// Removes a waiter from the queue of a lock, together with a key that holds its token or is
 /// reserved for it: `KEYS[1]` the key, `ARGV[1]` the token, `ARGV[2]` the waiter's name, `ARGV[3]`
-/// the ttl of a reservation in milliseconds, `ARGV[4]` the number. Answers yes if the key held the
-/// token.
+/// the number. Answers yes if the key held the token.
 pub const LEAVE_QUEUE: Script = Script {
-    source: include_str!("leave_queue.lua"),
-    sha1: "c10424449b47907357fa20f09ec65289ee464854",
+    source: concat!(include_str!("waiting.lua"), include_str!("leave_queue.lua")),
+    sha1: "de40b1b95882310cc1ba2864f4d8b6179d839571",
 };
 
-/// Reads a waiter's bell `KEYS[1]`, so that the server tells this connection when it rings.
-/// `ARGV[1]` is the number.
+/// Reads a lock's key `KEYS[1]`, so that the server tells this connection when it changes.
+/// `ARGV[1]` is the number. Answers yes if there is such a key.
 pub const LISTEN: Script =
-    Script { source: include_str!("listen.lua"), sha1: "ff2b281db436472be7ea8fed0bace82c6b0803f4" };
+    Script { source: include_str!("listen.lua"), sha1: "d73f5d82779c07f1870e2fabc243e92fa62bdcd9" };
 
 /// Takes a share of a lock, as a reader or with a permit: `KEYS[1]` the key, `KEYS[2]` its
 /// counter's key if the share is fenced, `ARGV[1]` our value, `ARGV[2]` its ttl in milliseconds,
 /// `ARGV[3]` how many permits there are or 0 for a reader, `ARGV[4]` the permit that is looked at
 /// first (in a waiter's turn also nothing: the node has one for the waiter), `ARGV[5]` a waiter or
-/// nothing, `ARGV[6]` the lease of a waiter in front in milliseconds, `ARGV[7]` the least value of
-/// the counter, `ARGV[8]` the least ttl of the counter, `ARGV[9]` the number.
+/// nothing, `ARGV[6]` the least value of the counter, `ARGV[7]` its least ttl, `ARGV[8]` the
+/// number.
 ///
 /// The node grants it if the key does not exist or is shared, and nobody waits; in the turn of a
 /// waiter, if the key is reserved for it, or if all before it in the queue can have a share beside
 /// it. The waiter leaves the queue; its number is kept for a while, so that who joins gets a larger
-/// one. The bells of the first waiters that can have a share now ring.
-///
-/// A permit raises the counter, as [`CLAIM`] does. A reader only reads it.
+/// one. The first waiters that can have a share now are notified. A permit raises the counter, as
+/// [`CLAIM`] does. A reader only reads it.
 ///
 /// Most readers' tries without a counter are granted by `share_reader.lua`, before the functions
 /// of `sharing.lua` are made: if there is no queue, and the key does not exist or is shared by
@@ -230,47 +238,53 @@ pub const LISTEN: Script =
 pub const SHARE: Script = Script {
     source: concat!(
         include_str!("share_reader.lua"),
+        include_str!("waiting.lua"),
         include_str!("sharing.lua"),
         include_str!("share.lua")
     ),
-    sha1: "fb8f6855addf1415c32da82d94fa61468154a4c0",
+    sha1: "48eafb55fa075ad987315774cbd587267330d2f4",
 };
 
 /// Extends a share of a lock, as [`EXTEND`] does a lock: `KEYS[1]` the key, `ARGV[1]` the permit or
 /// nothing, `ARGV[2]` our value, `ARGV[3]` the new ttl in milliseconds, `ARGV[4]` the number.
 pub const EXTEND_SHARED: Script = Script {
-    source: concat!(include_str!("sharing.lua"), include_str!("extend_shared.lua")),
-    sha1: "dac98620652c89bac85078a445129a7ceabf272c",
+    source: concat!(
+        include_str!("waiting.lua"),
+        include_str!("sharing.lua"),
+        include_str!("extend_shared.lua")
+    ),
+    sha1: "bef0bf8ba24651f3e1d84bc580d77c122ca4f281",
 };
 
-/// Gives a share again on a node that lost it, or gave another permit (`rounds/restoring.rs`), in
-/// the words of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
+/// Gives a share again on a node that lost it, or gave another permit, which is given up, in the
+/// words of [`EXTEND_SHARED`]. Refuses if another client has this permit, or the lock itself.
 pub const RESTORE_SHARED: Script = Script {
-    source: concat!(include_str!("sharing.lua"), include_str!("restore_shared.lua")),
-    sha1: "2d6e1ea01856fee543beb5b6e1894759ed266379",
+    source: concat!(
+        include_str!("waiting.lua"),
+        include_str!("sharing.lua"),
+        include_str!("restore_shared.lua")
+    ),
+    sha1: "3c3184c7b1b819e2b7691d7de21918ca85bab7ab",
 };
 
 /// Gives a share of a lock back, whichever permit it is: `KEYS[1]` the key, `ARGV[1]` our value,
 /// `ARGV[2]` how many permits there are or 0 for a reader, `ARGV[3]` the waiter by which we took
 /// it, which leaves the queue, or nothing, `ARGV[4]` for how many milliseconds it is kept, or
-/// nothing to remove it, `ARGV[5]` the ttl of a reservation in milliseconds, `ARGV[6]` the number.
-/// After the last share, the lock is reserved for the first waiter. While there are others, the
-/// bell of a first waiter that can have a permit rings. Answers yes if we had a share.
+/// nothing to remove it, `ARGV[5]` the number. After the last share, the lock is reserved for the
+/// first waiter; while there are others, a first waiter that can have a permit is notified. Answers
+/// yes if we had a share.
 pub const RELEASE_SHARED: Script = Script {
-    source: include_str!("release_shared.lua"),
-    sha1: "7ec180ad87290025a0535236eadb959ad24f9533",
+    source: concat!(include_str!("waiting.lua"), include_str!("release_shared.lua")),
+    sha1: "01edd5dad891c26bf18223ea56d692909f1a508b",
 };
 
 /// Gives back the share of a reader that did not wait, as [`RELEASE_SHARED`] does with less work:
-/// `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the ttl of a reservation in milliseconds,
-/// `ARGV[3]` the number.
-///
-/// It removes no shares that have expired: a waiter that asks ([`QUEUE`]) sees to that. So yes may
-/// be the answer also if our share had expired: nobody had the lock since then but others with a
-/// share.
+/// `KEYS[1]` the key, `ARGV[1]` our value, `ARGV[2]` the number. It removes no shares that have
+/// expired: a waiter that asks ([`QUEUE`]) sees to that. So yes may be the answer also if our share
+/// had expired: nobody had the lock since then but others with a share.
 pub const RELEASE_READER: Script = Script {
-    source: include_str!("release_reader.lua"),
-    sha1: "b3f7d3a24f6a4363cf7cd82480ba91e6f7b29506",
+    source: concat!(include_str!("waiting.lua"), include_str!("release_reader.lua")),
+    sha1: "54dd86af011c1f52484128994d697deeff17afa9",
 };
 
 /// Every script of this library.
@@ -301,19 +315,6 @@ pub const ALL: [Script; 21] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_scripts_move_a_permit_by_the_largest_number_of_permits() {
-        let number = crate::node::command::PERMITS_MAX.to_string();
-        for (script, words) in [
-            (SHARE, "slot >= N then"),
-            (SHARE, "slot = slot % N"),
-            (RESTORE_SHARED, "slot + N or slot"),
-            (RELEASE_SHARED, "slot % N < permits"),
-        ] {
-            assert!(script.source.contains(&words.replace('N', &number)), "{words}");
-        }
-    }
 
     #[test]
     fn the_digests_are_those_of_the_sources() {

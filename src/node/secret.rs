@@ -11,7 +11,10 @@
 //! * The beginning of a password, as a server quotes it that cuts its quotations short, is looked
 //!   for at the end of quotations and of the text. Such a text is not shown at all, as is one in
 //!   which only a part of a password that is no ordinary word stands by itself.
+//! * Upper and lower case are the same. A text that quotes a password in escapes (`\x73`, `%73`) is
+//!   not shown at all.
 
+use super::escapes::Unescaped;
 use std::borrow::Cow;
 
 /// The replacement of a text, or of its part after the code.
@@ -34,9 +37,20 @@ enum Quote {
     Whole,
 }
 
+/// A text that may quote the password.
+struct Quoting<'a> {
+    text: &'a [u8],
+    /// A match before this is no quotation: it is an error code of servers.
+    code: usize,
+    /// From here on there is nothing but punctuation.
+    punctuation: usize,
+}
+
 /// The first bytes of `text`, `length` of them or a few more, with stars for each `secret` in them.
 /// `None` if nothing of it may be shown. A match within the first `code` bytes, which are an error
 /// code of servers, is no quotation.
+///
+/// It looks at no more than a few hundred places in the text, however long that is.
 pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) -> Option<Vec<u8>> {
     // Some servers write this in place of bytes that are no UTF-8.
     let lossy = String::from_utf8_lossy(secret);
@@ -45,9 +59,10 @@ pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) ->
         Cow::Borrowed(_) => &[secret],
         Cow::Owned(lossy) => &[secret, lossy.as_bytes()],
     };
+    let quoting = Quoting::new(text, code);
     let (mut shown, mut at) = (Vec::new(), 0);
     while at < text.len() && shown.len() <= length {
-        match forms.iter().find_map(|secret| quote_at(text, at, secret, code)) {
+        match forms.iter().find_map(|secret| quoting.quote_at(at, secret)) {
             Some(Quote::Whole) => return None,
             Some(Quote::Stars(quoted)) => {
                 shown.extend_from_slice(b"***");
@@ -60,32 +75,71 @@ pub(super) fn without(text: &[u8], secret: &[u8], code: usize, length: usize) ->
             }
         }
     }
-    Some(shown)
+    let is_hidden = !forms.is_empty() && quotes_escaped(text, at, forms, code);
+    (!is_hidden).then_some(shown)
 }
 
-/// Does `text` quote the secret, or the beginning of it, from `at` on and beyond `code`?
-fn quote_at(text: &[u8], at: usize, secret: &[u8], code: usize) -> Option<Quote> {
-    let common = common_length(&text[at..], secret);
-    let end = at + common;
-    if common == 0 || end <= code {
-        return None;
+/// Is the secret quoted before `end` by a server that escapes all or some of its characters?
+fn quotes_escaped(text: &[u8], end: usize, forms: &[&[u8]], code: usize) -> bool {
+    let unescaped = Unescaped::of(text);
+    if unescaped.bytes.len() == text.len() {
+        return false;
     }
-    let is_beginning = at == 0 || !(is_word(text[at - 1]) && is_word(text[at]));
-    let is_end = is_quotation_end(&text[end..]) || !(is_word(text[end]) && is_word(text[end - 1]));
-    if common == secret.len() {
-        return if is_ordinary(secret) {
-            let is_quote = is_beginning && is_end || secret.len() >= WORD_MAX;
-            is_quote.then_some(Quote::Whole)
-        } else if secret.len() < CUT_MIN {
-            Some(Quote::Whole)
-        } else {
-            Some(Quote::Stars(common))
-        };
+    let quoting = Quoting::new(&unescaped.bytes, code);
+    let shown = unescaped.starts.partition_point(|start| *start < end);
+    (0..shown).any(|at| forms.iter().any(|secret| quoting.quote_at(at, secret).is_some()))
+}
+
+impl<'a> Quoting<'a> {
+    fn new(text: &'a [u8], code: usize) -> Self {
+        let is_punctuation =
+            |byte: &u8| matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b' ' | b'\t');
+        let last = text.iter().rposition(|byte| !is_punctuation(byte));
+        Self { text, code, punctuation: last.map_or(0, |last| last + 1) }
     }
-    // The mark at the end of a quotation may be one that the secret has there, too.
-    let ends = (CUT_MIN..=common).any(|length| is_quotation_end(&text[at + length..]));
-    let is_no_word = common >= CUT_MIN && is_end && !is_ordinary(&secret[..common]);
-    (is_beginning && (ends || is_no_word)).then_some(Quote::Whole)
+
+    /// Does the text quote the secret, or the beginning of it, from `at` on and beyond the code?
+    fn quote_at(&self, at: usize, secret: &[u8]) -> Option<Quote> {
+        let text = self.text;
+        let common = common_length(&text[at..], secret);
+        let end = at + common;
+        if common == 0 || end <= self.code {
+            return None;
+        }
+        let is_beginning = at == 0 || !(is_word(text[at - 1]) && is_word(text[at]));
+        let is_end = self.is_quotation_end(end) || !(is_word(text[end]) && is_word(text[end - 1]));
+        if common == secret.len() {
+            return if is_ordinary(secret) {
+                let is_quote = is_beginning && is_end || secret.len() >= WORD_MAX;
+                is_quote.then_some(Quote::Whole)
+            } else if secret.len() < CUT_MIN {
+                Some(Quote::Whole)
+            } else {
+                Some(Quote::Stars(common))
+            };
+        }
+        // The mark at the end of a quotation may be one that the secret has there, too.
+        let ends = (CUT_MIN..=common).any(|length| self.is_quotation_end(at + length));
+        let is_no_word = common >= CUT_MIN && is_end && !is_ordinary(&secret[..common]);
+        (is_beginning && (ends || is_no_word)).then_some(Quote::Whole)
+    }
+
+    /// Does a quotation end here, or the text?
+    fn is_quotation_end(&self, at: usize) -> bool {
+        let marks: [&[u8]; 10] = [
+            b"'",
+            b"\"",
+            b"`",
+            b")",
+            b"]",
+            b">",
+            b"\\",
+            b"...",
+            "\u{2026}".as_bytes(),
+            b"\xe2\x80\x9d",
+        ];
+        at >= self.punctuation || marks.iter().any(|mark| self.text[at..].starts_with(mark))
+    }
 }
 
 /// Could this be an ordinary word?
@@ -100,30 +154,14 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii()
 }
 
-/// Does a quotation end before `rest`, or the text?
-fn is_quotation_end(rest: &[u8]) -> bool {
-    let marks: [&[u8]; 10] = [
-        b"'",
-        b"\"",
-        b"`",
-        b")",
-        b"]",
-        b">",
-        b"\\",
-        b"...",
-        "\u{2026}".as_bytes(),
-        b"\xe2\x80\x9d",
-    ];
-    let is_punctuation =
-        |byte: &u8| matches!(byte, b'.' | b',' | b';' | b':' | b'!' | b' ' | b'\t');
-    marks.iter().any(|mark| rest.starts_with(mark)) || rest.iter().all(is_punctuation)
-}
-
-/// How many bytes at the beginning of both are the same. A blank equals a line break of the secret,
-/// because servers replace line breaks to keep a reply on one line.
+/// How many bytes at the beginning of both are the same, whatever the case of letters: a server may
+/// quote what it got in its own case. A blank equals a line break of the secret, because servers
+/// replace line breaks to keep a reply on one line, and a plus sign equals a blank, as in URLs.
 fn common_length(text: &[u8], secret: &[u8]) -> usize {
     let is_same = |(seen, secret): &(&u8, &u8)| {
-        seen == secret || **seen == b' ' && matches!(secret, b'\r' | b'\n')
+        seen.eq_ignore_ascii_case(secret)
+            || **seen == b' ' && matches!(secret, b'\r' | b'\n')
+            || **seen == b'+' && **secret == b' '
     };
     text.iter().zip(secret).take_while(is_same).count()
 }
@@ -206,6 +244,58 @@ mod tests {
         for text in ["ERR the password is wrong", "ERR passwords are wrong", "ERR bad 'pa'"] {
             assert_eq!(shown(text, "password-of-mine").as_deref(), Some(text));
         }
+    }
+
+    #[test]
+    fn a_password_in_another_case_is_not_shown() {
+        assert_eq!(shown("ERR no HUNTER2 here", "hunter2").as_deref(), Some("ERR no *** here"));
+        assert_eq!(shown("ERR no hunter2 here", "HuNtEr2").as_deref(), Some("ERR no *** here"));
+        for text in ["ERR bad 'CORRECT HORSE'", "ERR correct+horse", "ERR bad 'Correct H"] {
+            assert_eq!(shown(text, "correct horse"), None, "{text}");
+        }
+        assert_eq!(shown("ERR unknown command 'AUTH' 'S3CR", "s3cr:et-w0rd"), None);
+    }
+
+    #[test]
+    fn a_password_in_escapes_is_not_shown() {
+        let secret = "s3cr:et-w0rd";
+        let each = |write: fn(u8) -> String| secret.bytes().map(write).collect::<String>();
+        for quoted in [
+            each(|byte| format!("\\x{byte:02x}")),
+            each(|byte| format!("\\x{byte:02X}")),
+            each(|byte| format!("%{byte:02X}")),
+            each(|byte| format!("\\u{byte:04x}")),
+            each(|byte| format!("\\u{{{byte:x}}}")),
+            each(|byte| format!("\\{byte:03o}")),
+            "s3cr%3Aet-w0rd".to_owned(),
+            "S3CR\\x3aET\\x2dW0RD".to_owned(),
+        ] {
+            for text in [
+                format!("ERR bad {quoted}"),
+                format!("ERR '{quoted}' is odd"),
+                format!("x{quoted}x and more"),
+                // Cut between two escapes: the end of the quotation or of the text.
+                format!("ERR bad {}", &quoted[..quoted.len() / 12 * 6]),
+            ] {
+                assert_eq!(shown(&text, secret), None, "{text}");
+            }
+        }
+        // The password itself may have escapes in it.
+        assert_eq!(shown("ERR no a%41b9 here", "a%41b9").as_deref(), Some("ERR no *** here"));
+        assert_eq!(shown("ERR 'a\\\"b9' here", "a\"b9"), None);
+        // Escapes of other things are shown as they are.
+        let other = "ERR 100%25 of \\x00 and %41";
+        assert_eq!(shown(other, "hunter2").as_deref(), Some(other));
+    }
+
+    #[test]
+    fn a_long_text_takes_no_longer_for_a_long_password() {
+        let start = std::time::Instant::now();
+        for unit in [".", " ", "a", "'", "\\x61"] {
+            let (text, secret) = (unit.repeat(64 * 1024), format!("{}b", unit.repeat(500)));
+            let _ = without(text.as_bytes(), secret.as_bytes(), 0, 300);
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(20), "{:?}", start.elapsed());
     }
 
     #[test]

@@ -17,17 +17,21 @@
 //! - Unanswered commands are bounded in number and bytes. Requests without room wait in order while
 //!   the node answers: at most one for each caller, and for each lock that a caller gave up.
 
-mod bells;
+mod arrival;
 mod connecting;
 mod examining;
 mod least_uptime;
+mod notifications;
 mod options;
 mod pending;
+mod queue_support;
 mod replies;
 mod reply_order;
 mod room;
 mod status;
+mod strangers;
 
+pub(super) use notifications::Hint;
 pub use options::{Answer, SessionOptions};
 
 use super::Ticket;
@@ -43,8 +47,9 @@ use super::waiting::Waiting;
 use crate::clock::Time;
 use crate::engine::{Backoff, Jitter, Request};
 use crate::resp::Decoder;
-use bells::Bells;
+use arrival::Arrival;
 use least_uptime::LeastUptime;
+use notifications::Notifications;
 use reply_order::ReplyOrder;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -60,7 +65,7 @@ pub struct Session {
     input: Vec<u8>,
     flight: Flight,
     scripts: KnownScripts,
-    bells: Bells,
+    notifications: Notifications,
     /// Requests that wait until the connection is ready or has room.
     waiting: Waiting,
     pending_releases: PendingReleases,
@@ -71,11 +76,12 @@ pub struct Session {
     /// Has the node been silent for `patience`, and sent nothing since?
     is_silent: bool,
     /// No pending release is written before this time: the node has just refused one.
-    pay_at: Time,
+    pending_at: Time,
     /// Distrusted connections: the time of the first one that counts, and their number.
     distrusted: (Time, u32),
     /// When the attempt to connect is given up, from the first phase to the end of the greeting.
     connects_until: Time,
+    arrival: Arrival,
     /// Did the last reply on this connection have a valid form?
     is_proven: bool,
     reply_order: ReplyOrder,
@@ -113,15 +119,16 @@ impl Session {
             decoder: Decoder::new(),
             input: Vec::new(),
             scripts: KnownScripts::default(),
-            bells: Bells::default(),
+            notifications: Notifications::default(),
             waiting: Waiting::default(),
             pending_releases: PendingReleases::default(),
             answers: VecDeque::new(),
             answered_at: Time::ZERO,
             is_silent: false,
-            pay_at: Time::ZERO,
+            pending_at: Time::ZERO,
             distrusted: (Time::ZERO, 0),
             connects_until: Time::ZERO,
+            arrival: Arrival::default(),
             is_proven: false,
             reply_order: ReplyOrder::default(),
             identity: None,
@@ -175,7 +182,8 @@ impl Session {
         self.state = State::Down { retry_at };
         self.problem = Some(problem.clone());
         self.input.clear();
-        self.bells.lose();
+        self.arrival.closed(&problem);
+        self.notifications.lose();
         let may_deliver = was_ready && !(self.flight.is_empty() && self.reply_order.is_settled());
         if let Some(server) = self.identity.as_ref().filter(|_| may_deliver) {
             self.former.add(server);
@@ -246,7 +254,7 @@ impl Session {
             }
         }
         self.fill(now);
-        self.turn_away(now);
+        self.fail_waiting(now);
     }
 }
 

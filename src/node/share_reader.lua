@@ -4,7 +4,7 @@ if ARGV[3] == '0' and ARGV[5] == '' and not KEYS[2]
   local clock, has_place = redis.call('TIME'), not held
   local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
   if not held then
-    redis.call('DEL', holders)
+    redis.call('DEL', holders, KEYS[1] .. ':redlatch:called')
   elseif held == 'redlatch:shared' then
     local first = redis.call('ZRANGE', holders, 0, 0, 'WITHSCORES')
     has_place = first[1] and string.sub(first[1], 1, 1) == ':' and tonumber(first[2]) > now
@@ -14,6 +14,6 @@ if ARGV[3] == '0' and ARGV[5] == '' and not KEYS[2]
       redis.call('PEXPIRE', holders, ARGV[2])
       redis.call('SET', KEYS[1], 'redlatch:shared', 'PX', ARGV[2])
     end
-    return {ARGV[9] + 0, 1, 0, -1}
+    return {ARGV[8] + 0, 1, 0, -1}
   end
 end

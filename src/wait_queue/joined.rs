@@ -14,6 +14,6 @@ pub(crate) enum Joined {
     TimedOut,
     /// The caller is not in the queue: this thread would wait for itself.
     HeldByThisThread,
-    /// The waits are cancelled.
+    /// The wait is cancelled.
     Cancelled,
 }

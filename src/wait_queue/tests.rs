@@ -20,7 +20,7 @@ const ROUND: Duration = Duration::from_millis(20);
 
 fn queues(count: u32, time: Duration) -> Arc<WaitQueues> {
     let limit = HandoffLimit { count, time, awaited: time };
-    Arc::new(WaitQueues::new(limit, Arc::new(OwnerProcess::here())))
+    Arc::new(WaitQueues::new(limit, CancelToken::new(), Arc::new(OwnerProcess::here())))
 }
 
 fn key() -> Arc<[u8]> {
@@ -67,7 +67,7 @@ impl Joined {
 
 /// Becomes the head of an empty queue.
 fn alone(queues: &Arc<WaitQueues>) -> QueueHead {
-    let (head, lease) = queues.join(&key(), Forever, ROUND).head();
+    let (head, lease) = queues.join(&key(), Forever, ROUND, None).head();
     assert!(lease.is_none() && !head.is_after_limit());
     head
 }
@@ -87,11 +87,21 @@ fn eventually(mut condition: impl FnMut() -> bool) {
 
 /// Joins in a thread of its own, and returns when that thread waits (or never will).
 fn join_in_thread(queues: &Arc<WaitQueues>, wait: Wait, round: Duration) -> Receiver<Joined> {
+    join_with(queues, wait, round, None)
+}
+
+/// The same, with a token of its own.
+fn join_with(
+    queues: &Arc<WaitQueues>,
+    wait: Wait,
+    round: Duration,
+    own: Option<CancelToken>,
+) -> Receiver<Joined> {
     let (sender, receiver) = mpsc::channel();
     let before = waiting(queues);
     let thread = {
         let queues = Arc::clone(queues);
-        thread::spawn(move || drop(sender.send(queues.join(&key(), wait, round))))
+        thread::spawn(move || drop(sender.send(queues.join(&key(), wait, round, own.as_ref()))))
     };
     eventually(|| waiting(queues) > before || thread.is_finished());
     receiver
@@ -108,7 +118,7 @@ fn the_first_to_join_is_the_head_at_once_even_without_time_to_wait() {
     let queues = queues(9, LONG);
     let until = Wait::Until;
     for wait in [Forever, Wait::No, until(clock::now()), until(from_now(LONG))] {
-        let (head, lease) = queues.join(&key(), wait, ROUND).head();
+        let (head, lease) = queues.join(&key(), wait, ROUND, None).head();
         assert!(lease.is_none() && !head.is_after_limit());
     }
     assert!(queues.lock().is_empty());
@@ -238,11 +248,14 @@ fn an_empty_queue_takes_no_memory() {
     let queues = queues(9, LONG);
     for number in 0..10_000 {
         let key: Arc<[u8]> = Arc::from(format!("key-{number}").into_bytes());
-        let (head, _) = queues.join(&key, Forever, ROUND).head();
+        let (head, _) = queues.join(&key, Forever, ROUND, None).head();
         head.set_key_expiry(from_now(LONG));
-        assert!(matches!(queues.join(&key, Wait::Until(Time::ZERO), ROUND), Joined::NotQueued));
+        assert!(matches!(
+            queues.join(&key, Wait::Until(Time::ZERO), ROUND, None),
+            Joined::NotQueued
+        ));
         let soon = from_now(Duration::from_micros(10));
-        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND), Joined::Head(..)));
+        assert!(!matches!(queues.join(&key, Wait::Until(soon), ROUND, None), Joined::Head(..)));
         assert_eq!(queues.lock().len(), 1);
     }
     assert!(queues.lock().is_empty());
@@ -279,17 +292,4 @@ fn an_extension_keeps_waiters_waiting() {
     head.set_key_expiry(from_now(LONG));
     eventually(|| clock::now() > old);
     assert!(next.recv_timeout(Duration::from_millis(30)).is_err());
-}
-
-#[test]
-fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
-    let queues = queues(9, LONG);
-    let leaked = alone(&queues);
-    let until = from_now(Duration::from_millis(800));
-    leaked.set_key_expiry(until);
-    let first = join_in_thread(&queues, Wait::Until(from_now(Duration::from_millis(300))), ROUND);
-    let second = join_in_thread(&queues, Forever, ROUND);
-    assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
-    assert!(promoted(&second).1.is_none());
-    assert!(clock::now() >= until);
 }

@@ -1,13 +1,15 @@
 //! A thread that waits in a queue.
 
+use crate::cancel_token::CancelToken;
 use crate::engine::Lease;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// A thread in a queue.
-#[derive(Default)]
 pub(super) struct Waiter {
     wake_up: Condvar,
+    /// A token that cancels its wait, besides the client's.
+    own: Option<CancelToken>,
     /// Read and written only under the mutex of all queues.
     promotion: Mutex<Option<Promotion>>,
 }
@@ -22,6 +24,14 @@ pub(super) struct Promotion {
 }
 
 impl Waiter {
+    pub(super) fn new(own: Option<&CancelToken>) -> Self {
+        Self { wake_up: Condvar::new(), own: own.cloned(), promotion: Mutex::new(None) }
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.own.as_ref().is_some_and(CancelToken::is_cancelled)
+    }
+
     pub(super) fn promote(&self, promotion: Promotion) {
         *self.promotion.lock().unwrap_or_else(PoisonError::into_inner) = Some(promotion);
         self.wake();

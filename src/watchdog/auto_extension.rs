@@ -5,7 +5,7 @@ use super::load;
 use super::notifier::BackgroundEvent;
 use crate::clock::{self, Time};
 use crate::engine::{Extend, Extended, Input, Operation, Request, Rules, Step, Ttl};
-use crate::error::{ExtendError, LockLost, NoQuorum};
+use crate::error::{ExtendError, LossReason, NoQuorum};
 use crate::net::Votes;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(super) struct AutoExtension {
 pub(super) struct FinishedExtension {
     pub(super) kept: KeptLock,
     /// Until when the lock is held now.
-    pub(super) held_until: Result<Time, LockLost>,
+    pub(super) held_until: Result<Time, LossReason>,
     /// How long the round took, if it was confirmed.
     pub(super) round: Option<Duration>,
     /// The event to emit, if there is a listener.
@@ -51,7 +51,7 @@ impl AutoExtension {
             let end = lease.valid_until;
             let mut operation = Extend::new(Arc::clone(rules), lease, ttl, now);
             let Step::Send(request) = operation.poll() else { return false };
-            send(Request { deadline: request.deadline.min(end), ..request });
+            send(request.ending_by(end));
             *extend = Some(operation);
             true
         });
@@ -101,6 +101,9 @@ impl AutoExtension {
         let event = has_listener.then(|| {
             let valid_until = kept.lease.held_until(now).filter(|_| kept.is_emitted);
             let Some(valid_until) = valid_until else { return BackgroundEvent::Nodes };
+            if !is_confirmed && !kept.plan.is_to_report(now) {
+                return BackgroundEvent::Nodes;
+            }
             let no_quorum = || ExtendError::NoQuorum(NoQuorum::new(votes.reports));
             let error = (!is_confirmed).then(no_quorum);
             let key = Arc::clone(&kept.lease.granted().key);

@@ -195,7 +195,7 @@ impl NotifierLoop {
         ControlFlow::Continue(())
     }
 
-    /// Calls foreign code. Breaks if that has forked and this is the child.
+    /// Calls user callbacks. Breaks if that has forked and this is the child.
     fn call(&self, call: impl FnOnce()) -> ControlFlow<()> {
         contain(call);
         let is_child = self.owner_process.is_forked();
@@ -214,7 +214,7 @@ impl fmt::Debug for Notifier {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::LockLost;
+    use crate::error::LossReason;
     use crate::watchdog::fixture::lease_until;
     use std::sync::mpsc::{channel, sync_channel};
 
@@ -236,7 +236,7 @@ mod tests {
         notifier.start().unwrap();
         let lease = soon(100);
         let last = sender.clone();
-        let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LockLost::Expired));
+        let lost = move |lost| assert_eq!((last.send("lost"), lost), (Ok(()), LossReason::Expired));
         assert!(lease.on_lost(Box::new(lost)));
         notifier.notify(Notice::CheckLease(Arc::clone(&lease)));
         // It is busy until the events are there, and the lock has expired.
@@ -245,7 +245,7 @@ mod tests {
         assert!(busy.on_lost(Box::new(move |_| entered.recv().unwrap())));
         notifier.notify(Notice::CheckLease(busy));
         (0..2).for_each(|_| notifier.notify(Notice::Emit(BackgroundEvent::Nodes)));
-        assert_eq!(lease.wait_lost(clock::now, LIMIT), Some(LockLost::Expired));
+        assert_eq!(lease.wait_lost(clock::now, LIMIT), Some(LossReason::Expired));
         enter.send(()).unwrap();
         let next = || calls.recv_timeout(LIMIT).unwrap();
         assert_eq!([next(), next(), next()], ["event", "event", "lost"]);
@@ -271,6 +271,6 @@ mod tests {
         assert!(lease.on_lost(Box::new(move |lost| sender.send(lost).unwrap())));
         notifier.notify(Notice::CheckLease(lease));
         enter.send(()).unwrap();
-        assert_eq!(calls.recv_timeout(LIMIT), Ok(LockLost::Expired));
+        assert_eq!(calls.recv_timeout(LIMIT), Ok(LossReason::Expired));
     }
 }

@@ -9,10 +9,11 @@
 //! ```
 //!
 //! A period is a third of the validity, so that there is time for more attempts after an extension
-//! that failed. These follow after random pauses that grow, as attempts to take a lock do.
+//! that failed. These follow after random pauses: each is longer than the one before, up to a
+//! quarter of a period, and towards the end no longer than half of the time that is left.
 
 use crate::clock::Time;
-use crate::engine::{Backoff, Drift, Jitter, Rules, Ttl};
+use crate::engine::{Drift, Jitter, Rules, Ttl};
 use std::time::Duration;
 
 /// For how long a lock is kept alive by default. A thread that hangs, or a leaked guard, must not
@@ -47,10 +48,13 @@ pub(crate) struct Plan {
     early: Duration,
     /// After an extension that failed: not before this.
     pause_until: Time,
-    /// The ceiling of the pause after an extension that failed with hardly any time left.
-    pause_min: Duration,
+    /// The ceiling of that pause. Zero after an extension that was confirmed.
+    pause: Duration,
+    /// The ceiling of the first pause.
+    pause_first: Duration,
     jitter: Jitter,
-    backoff: Backoff,
+    /// When the last of the extensions that fail one after another was reported.
+    reported_at: Option<Time>,
 }
 
 /// What to do next with a lock.
@@ -68,8 +72,6 @@ impl Plan {
     pub(crate) fn new(rules: &Rules, ttl: Ttl, since: Time, max_hold: Duration, seed: u64) -> Self {
         let mut jitter = Jitter::from_seed(seed);
         let period = period(rules, ttl);
-        let (base, cap) = (rules.retry_base, rules.retry_cap);
-        let backoff = Backoff::new(base, cap, Jitter::from_seed(jitter.next_u64()));
         Self {
             ttl,
             drift: rules.drift,
@@ -77,9 +79,10 @@ impl Plan {
             end: since.after(max_hold),
             early: jitter.below(period / 8),
             pause_until: Time::ZERO,
-            pause_min: base,
+            pause: Duration::ZERO,
+            pause_first: rules.retry_base,
             jitter,
-            backoff,
+            reported_at: None,
         }
     }
 
@@ -110,16 +113,30 @@ impl Plan {
 
     /// An extension was confirmed.
     pub(super) fn confirmed(&mut self) {
-        self.backoff.reset();
+        (self.pause, self.reported_at) = (Duration::ZERO, None);
         self.early = self.jitter.below(self.period / 8);
         self.pause_until = Time::ZERO;
     }
 
     /// An extension that took this long was not confirmed.
     pub(super) fn failed(&mut self, now: Time, took: Duration, valid_until: Time) {
+        let first = self.pause_first.max(took);
+        self.pause = (self.pause * 2).max(first).min(self.period / 4);
         // This leaves time for another one, and makes no tight loop towards the end.
-        let most = (valid_until.since(now) / 4).max(self.pause_min);
-        self.pause_until = now.after(self.backoff.next_delay(took).min(most));
+        let most = (valid_until.since(now) / 2).max(self.period / 32).max(self.pause_first);
+        let half = self.pause.min(most) / 2;
+        self.pause_until = now.after(half + self.jitter.below(half));
+    }
+
+    /// Is an extension that has just failed to be reported? The first one is, and of those that
+    /// follow without a success between them one every tenth of the ttl.
+    pub(super) fn is_to_report(&mut self, now: Time) -> bool {
+        let is_due = |at: Time| now >= at.after(self.ttl.as_duration() / 10);
+        let is_to_report = self.reported_at.is_none_or(is_due);
+        if is_to_report {
+            self.reported_at = Some(now);
+        }
+        is_to_report
     }
 }
 
@@ -179,13 +196,15 @@ mod tests {
         for seed in 0..200 {
             let mut plan = plan(MAX_HOLD, seed);
             let (mut now, valid_until) = (at(1_980), at(3_968));
-            let mut extensions = 0;
+            let (mut extensions, mut last, mut pauses) = (0, now, Vec::new());
             while now < valid_until {
                 match plan.next(now, valid_until) {
                     Next::Extend(_) => {
+                        pauses.push(now.since(last));
                         extensions += 1;
                         now = now.after(MILLISECOND);
                         plan.failed(now, MILLISECOND, valid_until);
+                        last = now;
                     }
                     Next::Wait(until, slack) => {
                         assert!(until > now && until <= valid_until);
@@ -194,8 +213,25 @@ mod tests {
                     }
                 }
             }
-            assert!((5..=120).contains(&extensions), "{extensions} in two seconds");
+            assert!((12..=30).contains(&extensions), "{extensions} in two seconds");
+            // They grow up to a quarter of a period, half of it random, and the last extension
+            // comes shortly before the end.
+            let is_growing = pauses[..8].is_sorted_by(|one, next| *next + MILLISECOND >= *one);
+            assert!(is_growing && pauses[8] > 50 * MILLISECOND, "{pauses:?}");
+            assert!(pauses.iter().all(|pause| *pause <= plan.period / 4), "{pauses:?}");
+            assert!(valid_until.since(last) <= plan.period / 30, "{last:?}");
         }
+    }
+
+    #[test]
+    fn extensions_that_fail_are_reported_at_once_and_then_every_tenth_of_the_ttl() {
+        let mut plan = plan(MAX_HOLD, 1);
+        let times = [0, 10, 299, 300, 301, 650, 949, 950].map(|millis| at(2_000 + millis));
+        let reported = times.map(|now| plan.is_to_report(now));
+        assert_eq!(reported, [true, false, false, true, false, true, false, true]);
+        plan.confirmed();
+        assert!(plan.is_to_report(at(2_951)), "another row of failures begins");
+        assert!(!plan.is_to_report(at(2_952)));
     }
 
     #[test]

@@ -26,13 +26,13 @@
 use super::sync::{Condvar, Mutex, MutexGuard, PoisonError, wait};
 use crate::clock::Time;
 use crate::engine::{Extended, Lease, NodeSet, Rules, Ttl};
-use crate::error::LockLost;
+use crate::error::LossReason;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A function to call when a lock is lost.
-pub(crate) type Callback = Box<dyn FnOnce(LockLost) + Send>;
+pub(crate) type Callback = Box<dyn FnOnce(LossReason) + Send>;
 
 /// A lease that several threads use.
 pub(crate) struct SharedLease {
@@ -60,7 +60,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Held,
-    Lost(LockLost),
+    Lost(LossReason),
     Released,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum LeaseStatus {
     /// Held until this time.
     Held(Time),
     /// Lost, with the callbacks that have not been called.
-    Lost(LockLost, Vec<Callback>),
+    Lost(LossReason, Vec<Callback>),
     /// Its guard was released or dropped.
     Released,
 }
@@ -95,7 +95,7 @@ impl SharedLease {
     }
 
     /// Until when the lock is held, or was held when it was released, or how it was lost.
-    pub(crate) fn check(&self, now: Time) -> Result<Time, LockLost> {
+    pub(crate) fn check(&self, now: Time) -> Result<Time, LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
         state.valid_until()
@@ -147,13 +147,13 @@ impl SharedLease {
         now: Time,
         ttl: Ttl,
         send: impl FnOnce(Lease) -> bool,
-    ) -> Result<(), LockLost> {
+    ) -> Result<(), LossReason> {
         let mut state = self.lock();
         self.expire(&mut state, now);
         match state.phase {
             Phase::Held => {}
             Phase::Lost(lost) => return Err(lost),
-            Phase::Released => return Err(LockLost::Expired),
+            Phase::Released => return Err(LossReason::Expired),
         }
         if send(self.lease(&state)) {
             // Whether or not it is confirmed: a release must know for how long the key may live,
@@ -165,11 +165,11 @@ impl SharedLease {
     }
 
     /// Records the outcome of an extension, and says until when the lock is held now.
-    pub(crate) fn finish_extension(&self, now: Time, outcome: Extended) -> Result<Time, LockLost> {
+    pub(crate) fn finish_extension(&self, now: Time, end: Extended) -> Result<Time, LossReason> {
         let mut state = self.lock();
         state.extensions -= 1;
         self.expire(&mut state, now);
-        match outcome {
+        match end {
             Extended::Confirmed(lease) => {
                 if state.phase == Phase::Held {
                     state.valid_until = state.valid_until.max(lease.valid_until);
@@ -182,7 +182,7 @@ impl SharedLease {
                 // If the validity that the extension began with has not passed, the nodes have
                 // denied the lock. If it has, another extension may have been confirmed meanwhile.
                 if state.phase == Phase::Held && now < lease.valid_until {
-                    self.lose(&mut state, now, LockLost::Gone);
+                    self.lose(&mut state, now, LossReason::Gone);
                 }
                 state.merge_reach(&lease);
             }
@@ -227,7 +227,7 @@ impl SharedLease {
     }
 
     /// Waits until the lock is lost, for up to `limit`, by `clock`.
-    pub(crate) fn wait_lost(&self, clock: fn() -> Time, limit: Duration) -> Option<LockLost> {
+    pub(crate) fn wait_lost(&self, clock: fn() -> Time, limit: Duration) -> Option<LossReason> {
         let deadline = clock().after(limit);
         let mut state = self.lock();
         loop {
@@ -263,11 +263,11 @@ impl SharedLease {
     /// Makes the transition to `Lost` if the validity has passed.
     fn expire(&self, state: &mut State, now: Time) {
         if state.phase == Phase::Held && now >= state.valid_until {
-            self.lose(state, now, LockLost::Expired);
+            self.lose(state, now, LossReason::Expired);
         }
     }
 
-    fn lose(&self, state: &mut State, now: Time, lost: LockLost) {
+    fn lose(&self, state: &mut State, now: Time, lost: LossReason) {
         state.phase = Phase::Lost(lost);
         state.valid_until = state.valid_until.min(now);
         self.lost.notify_all();
@@ -279,7 +279,7 @@ impl SharedLease {
 }
 
 impl State {
-    fn valid_until(&self) -> Result<Time, LockLost> {
+    fn valid_until(&self) -> Result<Time, LossReason> {
         match self.phase {
             Phase::Lost(lost) => Err(lost),
             Phase::Held | Phase::Released => Ok(self.valid_until),

@@ -50,7 +50,9 @@ fn a_command_that_ends_on_sigterm_has_ended_before_the_validity_does() {
     let arguments = ["run", "name", "--ttl", "6s", "--grace", "2s", "--", "sh", "-c", script];
     let (ended, took) = run_until_lost(&servers, &arguments);
     assert_eq!((ended.code, &*ended.stdout), (75, "TERM\n"), "{}", ended.stderr);
-    assert!(ended.stderr.contains("the lock was lost, and the command was stopped"));
+    for text in ["is being lost: stopping the command", "was lost, and the command was stopped"] {
+        assert!(ended.stderr.contains(&format!("name: the lock {text}")), "{}", ended.stderr);
+    }
     // It had between 4 and 6 s of validity. Its last two are for the command; the release is not
     // answered, for 0.3 s.
     assert!(took > Duration::from_secs(1) && took < Duration::from_secs(6), "{took:?}");

@@ -3,6 +3,8 @@
 
 mod arguments;
 mod bench;
+mod cold;
+mod conflict;
 mod left_running;
 mod loss;
 mod manual;

@@ -60,6 +60,14 @@ pub(crate) fn redlatch(servers: &Servers, arguments: &[&str]) -> Command {
     command
 }
 
+/// The same with the restart guard: the servers have just been started, and are in quarantine.
+pub(crate) fn guarded(servers: &Servers, arguments: &[&str]) -> Command {
+    let mut command = bare();
+    command.env("REDLATCH_NODES", servers.urls().join(","));
+    command.args(["--node-timeout", "2s"]).args(arguments);
+    command
+}
+
 /// What a command printed, and its exit code.
 #[derive(Debug)]
 pub(crate) struct Ended {

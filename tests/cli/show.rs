@@ -121,9 +121,9 @@ fn inspect_shows_the_holder_on_each_node() {
     assert_eq!(seen["nodes"][2]["holder"]["owner"], "host-7");
     drop(held);
 
-    let permit = client.request("gpu").permits(2).owner("host-8").ttl(LONG).lock();
+    let permit = client.request("gpu").one_of(2).owner("host-8").ttl(LONG).lock();
     let permit = permit.expect("it is free");
-    let number = permit.permit().expect("it has one");
+    let number = permit.slot().expect("it has one");
     let text = inspect("gpu");
     assert!(
         text.starts_with(&format!("gpu: shared by host-8 with permit {number} for ")),
@@ -158,6 +158,32 @@ fn waiters_are_shown_from_the_first_to_the_last() {
     assert_eq!(list["waiters"][0]["is_for_share"], false);
     drop(held);
     all.into_iter().for_each(|running| assert_eq!(running.end().code, 0));
+}
+
+#[test]
+fn more_waiters_than_are_listed_are_counted() {
+    let servers = Servers::start(3);
+    let held = take(&all_nodes_client(servers.urls()), "name", LONG);
+    let script = "for i = 1, 200 do local name = string.format('%020d', i)
+        redis.call('ZADD', KEYS[1] .. ':redlatch:queue', i, name)
+        local entry = i .. ' 100 900 channel host'
+        redis.call('SET', KEYS[1] .. ':redlatch:lease:' .. name, entry, 'PX', 50000) end";
+    for server in servers.iter() {
+        server.command(&["EVAL", script, "1", "name"]);
+    }
+    let show = |arguments: &[&str]| end(&mut redlatch(&servers, arguments)).stdout;
+    let table = show(&["waiters", "name"]);
+    assert_eq!(table.lines().count(), 1 + 100 + 2, "{table}");
+    assert!(table.ends_with("\n\n100 of 200 shown\n"), "{table}");
+    let list = json(&show(&["waiters", "name", "--json"]));
+    let shown = list["waiters"].as_array().map(Vec::len);
+    assert_eq!((shown, &list["waiter_count"]), (Some(100), &200.into()));
+    assert!(show(&["inspect", "name"]).contains("; 200 wait\n"));
+    assert_eq!(json(&show(&["inspect", "name", "--json"]))["waiters"], 200);
+    let top = show(&["top"]);
+    assert!(top.starts_with("1 lock, 200 waiting\n") && top.contains("name  200 "), "{top}");
+    assert_eq!(json(&show(&["top", "--json"]))[0]["waiters"], 200);
+    drop(held);
 }
 
 #[test]

@@ -25,6 +25,12 @@ fn in_terminal_with(library: &str, servers: &Servers, arguments: &str) -> Runnin
     start_in_terminal(servers, &command)
 }
 
+/// The same with the restart guard.
+pub(crate) fn in_guarded_terminal(servers: &Servers, arguments: &str) -> Running {
+    let redlatch = env!("CARGO_BIN_EXE_redlatch");
+    start_in_terminal(servers, &format!("exec {redlatch} --node-timeout 2s {arguments}"))
+}
+
 fn start_in_terminal(servers: &Servers, command: &str) -> Running {
     expect_signals();
     let mut script = Command::new("script");

@@ -56,7 +56,8 @@ fn near_in_lists(word: &str, real: Value, other: Value) -> bool {
     }
     let (left, others_left) = (real.remove(place), other.remove(place));
     if place == 2 {
-        let shares = [&mut real, &mut other].map(Vec::pop);
+        // Behind the number and the value, the waiters and then the shares.
+        let shares = [&mut real, &mut other].map(|list| (list.len() > 3).then(|| list.remove(3)));
         let [Some(Value::Array(shares)), Some(Value::Array(others))] = shares else { return false };
         let mut parts = shares.iter().zip(&others);
         let near_parts = |(real, other): (&Value, &Value)| match (real, other) {

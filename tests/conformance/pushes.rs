@@ -1,11 +1,11 @@
-//! Compares the messages to connections that track keys: those of a redis-server, of the model, and
-//! of the model behind its socket.
+//! Compares the messages to connections that track keys or subscribe to channels: those of a
+//! redis-server, of the model, and of the model behind its socket.
 
 use std::time::{Duration, Instant};
 
 use redlatch::embedded::Nodes;
 use redlatch::internal::Time;
-use redlatch::internal::embedded::{ConnectionState, Keyspace, Options};
+use redlatch::internal::embedded::{ConnectionState, Keyspace, Options, OwnedReply};
 
 use super::rig::filled_in;
 use super::versions::{self, Compared};
@@ -22,6 +22,7 @@ const SEQUENCES: &[(&str, &str)] = &[
     ("bell", include_str!("pushes/bell.txt")),
     ("changes", include_str!("pushes/changes.txt")),
     ("modes", include_str!("pushes/modes.txt")),
+    ("channels", include_str!("pushes/channels.txt")),
     ("queue", include_str!("pushes/queue.txt")),
     ("shares", include_str!("pushes/shares.txt")),
 ];
@@ -99,8 +100,22 @@ impl Side for Model {
     fn reply(&mut self, who: usize, words: &[Vec<u8>]) -> Vec<u8> {
         let (now, mut bytes) = (self.now(), Vec::new());
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let reply = self.keyspace.execute(now, &mut self.sessions[who], &words);
-        reply.encode(self.sessions[who].protocol(), &mut bytes);
+        let session = &mut self.sessions[who];
+        let reply = self.keyspace.execute(now, session, &words);
+        match reply {
+            // The first is in the place of the reply, as it is on a connection.
+            OwnedReply::Messages(messages) => {
+                let encode = |message: OwnedReply| {
+                    let mut bytes = Vec::new();
+                    message.encode(session.protocol(), &mut bytes);
+                    bytes
+                };
+                let mut messages = messages.into_iter().map(encode);
+                bytes.extend(messages.next().expect("a message"));
+                self.pushes[who].extend(messages);
+            }
+            reply => reply.encode(session.protocol(), &mut bytes),
+        }
         self.collect();
         bytes
     }

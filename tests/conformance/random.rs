@@ -94,12 +94,13 @@ impl Generator {
         let mut words = self.call(scripts[kind]);
         words.extend([b"1".to_vec(), self.key()]);
         match kind {
-            0 | 1 => words.extend([self.value(), self.claimed_for(wait)]),
+            0 => words.push(self.value()),
+            1 => words.extend([self.value(), self.claimed_for(wait)]),
             2 => {
                 let (values, life) = ([self.value(), self.value()], self.claimed_for(wait));
                 words.extend(values.into_iter().chain([life, self.waiter_or_none()]));
             }
-            _ => words.extend([self.claimed_for(wait), self.value(), self.value()]),
+            _ => words.extend([self.value(), self.value()]),
         }
         words.push(self.proof());
         words
@@ -148,11 +149,10 @@ impl Generator {
         match kind {
             0 => {
                 let (life, waiter) = (self.claimed_for(wait), self.waiter_or_none());
-                let front = self.claimed_for(wait);
-                words.extend([number(locks), before, ours, life, first, ttl, waiter, front]);
+                words.extend([number(locks), before, ours, life, first, ttl, waiter]);
             }
             1 => words.extend([number(locks), ours, first, ttl]),
-            2 => words.extend([ours, self.claimed_for(wait)]),
+            2 => words.push(ours),
             3 => words.extend([ours, ttl]),
             _ => {}
         }
@@ -217,7 +217,7 @@ impl Generator {
     }
 
     fn value(&mut self) -> Vec<u8> {
-        self.pick(&["token-1", "token-2", "token-2", "", "redlatch:reserved:w1"])
+        self.pick(&["token-1", "token-2", "token-2", "", "redlatch:reserved:w1------------------0"])
     }
 
     fn ttl(&mut self, seconds: bool, wait: &mut bool) -> Vec<u8> {

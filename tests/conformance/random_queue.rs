@@ -27,17 +27,13 @@ impl Generator {
             known if known == script::QUEUE => {
                 let number = self.pick(&["0", "0", "0", "0", "1", "2", "5", "1099511627776"]);
                 let (withdrawn, lease) = (self.value(), self.lease());
-                let (lives_for, reserved_for) = (self.claimed_for(wait), self.claimed_for(wait));
-                words.extend([waiter, number, withdrawn, lease, lives_for, reserved_for]);
+                words.extend([waiter, number, withdrawn, lease, self.claimed_for(wait)]);
             }
             known if known == script::TURN => {
-                let (value, life) = (self.value(), self.claimed_for(wait));
-                words.extend([waiter, value, life, self.claimed_for(wait)]);
+                words.extend([waiter, self.value(), self.claimed_for(wait)]);
             }
             known if known == script::LEAVE_QUEUE => {
-                // The bell of a waiter that leaves exists for a millisecond.
-                *wait = true;
-                words.extend([self.value(), waiter, self.claimed_for(wait)]);
+                words.extend([self.value(), waiter]);
             }
             known if known == script::RESTORE => {
                 words.extend([self.value(), self.claimed_for(wait)]);
@@ -48,15 +44,15 @@ impl Generator {
         words
     }
 
-    /// A command on a queue, a lease or a bell.
+    /// A command on a queue or an entry.
     pub(super) fn beside_a_lock(&mut self) -> Words {
         let waiter = self.waiter();
         let suffix = match self.below(10) {
             0 => b"queue".to_vec(),
             8 => b"holders".to_vec(),
             9 => b"floor".to_vec(),
-            1..=6 => [b"lease:".to_vec(), waiter].concat(),
-            _ => [b"bell:".to_vec(), waiter].concat(),
+            7 => b"called".to_vec(),
+            _ => [b"lease:".to_vec(), waiter].concat(),
         };
         let key = [self.pick(&["k1", "k1", "k2"]), b":redlatch:".to_vec(), suffix].concat();
         // A key of another type makes most scripts fail, so it is removed more often than made.
@@ -70,7 +66,9 @@ impl Generator {
     }
 
     pub(super) fn waiter(&mut self) -> Vec<u8> {
-        self.pick(&["w1", "w2", "w3", "w3\r\n4"])
+        let mut waiter = self.pick(&["w1", "w2", "w3", "w3\r\n4"]);
+        waiter.resize(20, b'-');
+        waiter
     }
 
     pub(super) fn waiter_or_none(&mut self) -> Vec<u8> {

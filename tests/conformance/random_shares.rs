@@ -12,9 +12,16 @@ impl Generator {
             12..=31 => self.share(&mut wait),
             32..=35 => self.beside_a_lock(),
             36 => self.claim(&mut wait),
-            37 => vec![b"DEL".to_vec(), b"k1".to_vec()],
+            37 => {
+                let lost = ["k1", "k1:redlatch:permits", "k1:redlatch:holders"];
+                vec![b"DEL".to_vec(), self.pick(&lost)]
+            }
             38 => {
-                let value = self.pick(&["token-1", "redlatch:shared", "redlatch:reserved:w2"]);
+                let value = self.pick(&[
+                    "token-1",
+                    "redlatch:shared",
+                    "redlatch:reserved:w2------------------0",
+                ]);
                 let life = self.claimed_for(&mut wait);
                 vec![b"SET".to_vec(), b"k1".to_vec(), value, b"PX".to_vec(), life]
             }
@@ -27,12 +34,11 @@ impl Generator {
     pub(crate) fn sharing_questions() -> Vec<Words> {
         let mut lines = vec![format!("EVAL {{inspect}} 1 k1 5"), "PTTL k1".to_owned()];
         lines.push("GET k1:redlatch:floor".to_owned());
-        for name in ["holders", "queue", "floor"] {
+        for name in ["holders", "permits", "queue", "called", "floor"] {
             lines.extend(["PTTL", "TYPE"].map(|verb| format!("{verb} k1:redlatch:{name}")));
         }
-        for waiter in ["w1", "w2", "w3", "w3\\r\\n4"] {
-            lines.push(format!("PTTL k1:redlatch:lease:{waiter}"));
-            lines.push(format!("PTTL k1:redlatch:bell:{waiter}"));
+        for waiter in ["w1---", "w2---", "w3---", "w3\\r\\n4"] {
+            lines.push(format!("PTTL k1:redlatch:lease:{waiter}---------------"));
         }
         lines
             .iter()
@@ -72,26 +78,21 @@ impl Generator {
         let value = self.shared_value();
         match script {
             known if known == script::SHARE => {
-                let (life, front) = (self.claimed_for(wait), self.claimed_for(wait));
+                let life = self.claimed_for(wait);
                 let (permits, first) = (self.permits(), self.pick(&["0", "0", "1", "5"]));
                 let (waiter, least) = (self.waiter_or_none(), self.pick(&["1", "7", "1000000"]));
-                words.extend([value, life, permits, first, waiter, front, least]);
+                words.extend([value, life, permits, first, waiter, least]);
                 words.push(self.long_ttl(false));
             }
             known if known == script::RELEASE_SHARED => {
-                // The bell of a waiter that leaves exists for a millisecond.
-                *wait = true;
                 let (permits, waiter) = (self.permits(), self.waiter_or_none());
                 let is_kept = self.below(4) == 0;
                 let linger = if is_kept { self.claimed_for(wait) } else { Vec::new() };
-                words.extend([value, permits, waiter, linger, self.claimed_for(wait)]);
+                words.extend([value, permits, waiter, linger]);
             }
-            known if known == script::RELEASE_READER => {
-                words.extend([value, self.claimed_for(wait)]);
-            }
+            known if known == script::RELEASE_READER => words.push(value),
             known if known == script::REMOVE => {
-                let life = self.claimed_for(wait);
-                words.extend([life, self.member(), self.member()]);
+                words.extend([self.member(), self.member()]);
             }
             known if known == script::FENCE => {
                 let number = self.pick(&["1", "7", "1000000"]);
@@ -123,17 +124,17 @@ impl Generator {
         [self.slot(), b":".to_vec(), self.shared_value()].concat()
     }
 
-    /// The value of a waiter's lease, which says what it waits for.
+    /// The entry of a waiter, which says what it waits for.
     pub(super) fn lease(&mut self) -> Vec<u8> {
         self.pick(&[
-            "12 owner",
-            "12s0 owner",
-            "12s0 owner",
-            "12s0 owner",
-            "12s1 owner",
-            "12s2 owner",
-            "12s3 owner",
-            "12s3 owner",
+            "12 50000 60000  owner",
+            "12s0 50000 60000  owner",
+            "12s0 50000 60000  owner",
+            "12s0 50000 60000 nobody owner",
+            "12s1 50000 60000  owner",
+            "12s2 50000 60000  owner",
+            "12s3 50000 60000  owner",
+            "12s3 50000 60000 nobody owner",
             "12s3",
             "",
         ])

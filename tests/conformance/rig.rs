@@ -105,9 +105,26 @@ impl Sequence {
         std::thread::sleep(EXPIRY_WAIT);
     }
 
-    /// Compares the replies to a command that is not shown among the earlier ones.
+    /// Waits while this key is about to expire: the next command might find it on one side only.
+    pub(crate) fn wait_out(&mut self, key: &str) {
+        let question = encode(&[b"PTTL".to_vec(), key.into()]);
+        let left = |reply: Vec<u8>| {
+            let text = String::from_utf8_lossy(&reply[1..]).trim_end().parse::<i64>();
+            text.expect("PTTL answers a number")
+        };
+        let about_to_expire = 0..3 * EXPIRY_WAIT.as_millis() as i64;
+        while about_to_expire.contains(&left(self.real.try_raw(&question).expect("it replies"))) {
+            std::thread::sleep(EXPIRY_WAIT);
+        }
+    }
+
+    /// Compares the replies to a question, which is not shown among the earlier commands. A key may
+    /// expire on one side a moment before it does on the other.
     #[track_caller]
     pub(crate) fn ask(&mut self, words: &[Vec<u8>]) {
+        if self.difference(words).is_some() {
+            std::thread::sleep(EXPIRY_WAIT);
+        }
         self.compare(words);
         self.history.pop();
     }
@@ -115,33 +132,33 @@ impl Sequence {
     /// Sends the command to all sides. Panics with all earlier commands if the replies differ.
     #[track_caller]
     pub(crate) fn compare(&mut self, words: &[Vec<u8>]) {
-        let compared = compared(words);
-        if compared == Some(Compared::NotSent) {
-            return;
-        }
         let shown: Vec<_> = words.iter().map(|word| word.escape_ascii().to_string()).collect();
         self.history.push(shown.join(" "));
+        if let Some(replies) = self.difference(words) {
+            let recent = self.history.len().saturating_sub(25);
+            let commands = self.history[recent..].join("\n");
+            panic!("{}: the replies to the last of these differ\n{commands}\n{replies}", self.name);
+        }
+    }
+
+    /// Sends the command to all sides. Returns the replies if they differ.
+    fn difference(&mut self, words: &[Vec<u8>]) -> Option<String> {
+        let compared = compared(words);
+        if compared == Some(Compared::NotSent) {
+            return None;
+        }
         let bytes = encode(words);
         let real = self.real.try_raw(&bytes).expect("redis-server replies");
         let node = self.node.try_raw(&bytes).expect("the node in this process replies");
-        for (side, reply) in [("the model", self.model.reply(words)), ("the node", node)] {
-            let is_same = match compared {
-                Some(Compared::NotEqual) => true,
-                Some(Compared::Errors) if real[0] == b'-' => reply[0] == b'-',
-                _ => equivalent(words, &real, &reply),
-            };
-            if !is_same {
-                let recent = self.history.len().saturating_sub(25);
-                panic!(
-                    "{}: redis-server and {side} disagree about the last of\n{}\nredis: {}\n\
-                     {side}: {}",
-                    self.name,
-                    self.history[recent..].join("\n"),
-                    real.escape_ascii(),
-                    reply.escape_ascii(),
-                );
-            }
-        }
+        let sides = [("the model", self.model.reply(words)), ("the node", node)];
+        let other = sides.into_iter().find(|(_, reply)| match compared {
+            Some(Compared::NotEqual) => false,
+            Some(Compared::Errors) if real[0] == b'-' => reply[0] != b'-',
+            _ => !equivalent(words, &real, reply),
+        });
+        other.map(|(side, reply)| {
+            format!("redis-server: {}\n{side}: {}", real.escape_ascii(), reply.escape_ascii())
+        })
     }
 }
 
@@ -170,6 +187,9 @@ const SCRIPTS: [(&str, script::Script); 21] = [
     ("scan", script::SCAN),
 ];
 
+const PUBLISHING: &str =
+    "redis.call('SET', KEYS[1], 'x') return redis.call('PUBLISH', ARGV[1], ARGV[2])";
+
 /// A word of the table with its placeholder filled in.
 pub(crate) fn filled_in(word: &str) -> Vec<u8> {
     let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}')).unwrap_or_default();
@@ -182,12 +202,18 @@ pub(crate) fn filled_in(word: &str) -> Vec<u8> {
     }
     match word {
         "{RELEASE.SHA1}" => script::RELEASE.sha1.to_ascii_uppercase().into(),
+        "{publishing}" => PUBLISHING.into(),
+        "{subscribing}" => b"redis.call('SUBSCRIBE', 'news')".into(),
         "{empty}" => Vec::new(),
         "{space}" => b" ".into(),
         "{long}" => vec![b'x'; 300],
-        "{lease-s0}" => b"12s0 owner".into(),
-        "{lease-s2}" => b"12s2 owner".into(),
-        "{lease-s20}" => b"12s20 owner".into(),
+        "{entry}" => b"12 50000 60000  owner".into(),
+        "{entry-b}" => b"12 40000 60000  other".into(),
+        "{entry-news}" => b"12 50000 60000 news owner".into(),
+        "{entry-news-s0}" => b"12s0 50000 60000 news owner".into(),
+        "{lease-s0}" => b"12s0 50000 60000  owner".into(),
+        "{lease-s2}" => b"12s2 50000 60000  owner".into(),
+        "{lease-s20}" => b"12s20 50000 60000  owner".into(),
         "{digits}" => vec![b'9'; 400],
         "{huge}" => vec![b'x'; 3_000],
         word => word.replace("\\r", "\r").replace("\\n", "\n").replace("\\0", "\0").into(),

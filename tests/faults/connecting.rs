@@ -35,7 +35,7 @@ fn idle_connections_are_probed_unless_that_is_turned_off() {
     let build = |builder: redlatch::Builder| connected(builder.build().unwrap());
     let settings = || with_long_timeout([server.url()]);
     let client = build(settings());
-    let _ = take(&client, "probed", LONG).release().unwrap();
+    take(&client, "probed", LONG).release().unwrap();
     assert!(eventually(LIMIT, || probed(server.client_port()) == (1, 1)));
     let _unprobed = build(settings().tcp_keepalive(None));
     assert!(eventually(LIMIT, || probed(server.client_port()) == (1, 2)));

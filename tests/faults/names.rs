@@ -78,7 +78,7 @@ fn as_a_client_of_a_slow_name() {
     let client = with_long_timeout(urls).node_timeout(Duration::from_secs(60)).build().unwrap();
     let start = Instant::now();
     for _ in 0..20 {
-        let _ = take(&client, "named", LONG).release().unwrap();
+        take(&client, "named", LONG).release().unwrap();
     }
     assert!(start.elapsed() < Duration::from_secs(60));
     assert!(gone(&servers, "named"));
@@ -140,8 +140,8 @@ fn as_a_client_of_a_name_that_moves() {
     let args = ["--bind", "127.0.0.2"].into_iter().chain(ports.iter().map(String::as_str));
     let new = Server::start(&args.collect::<Vec<_>>());
     look_up(0, &["127.0.0.2"]);
-    let _ = guard.release().unwrap();
-    let _ = take(&client, "named", LONG).release().unwrap();
+    guard.release().unwrap();
+    take(&client, "named", LONG).release().unwrap();
     assert!(client.nodes()[0].is_connected, "the open connection is still used");
     old.kill();
     let moved = || client.try_lock("moved", LONG).is_ok_and(|guard| guard.is_some());
@@ -162,7 +162,7 @@ fn least_time_to_reconnect(client: &LockClient, server: &Server) -> Duration {
     let times = (0..5).map(|_| {
         disconnect(server);
         let start = Instant::now();
-        let _ = take(client, "named", LONG).release().expect("a majority confirms it");
+        take(client, "named", LONG).release().expect("a majority confirms it");
         start.elapsed()
     });
     times.min().expect("there are some")
@@ -189,7 +189,7 @@ fn as_a_client_of_a_name_with_a_silent_address() {
     let settings = || with_long_timeout([url.clone()]).node_timeout(minute);
     let client = settings().connect_timeout(minute).build().unwrap();
     let start = Instant::now();
-    let _ = take(&client, "named", LONG).release().unwrap();
+    take(&client, "named", LONG).release().unwrap();
     assert!(start.elapsed() >= share * 2 && start.elapsed() < minute, "{:?}", start.elapsed());
     let again = least_time_to_reconnect(&client, &server);
     assert!(again < share, "the address that answered is tried first: {again:?}");

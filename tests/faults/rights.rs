@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, ServerErrorKind};
 use redlatch::{
-    ExtendError, LockClient, LockError, LockLost, NoQuorum, NodeError, QueueSupport, Released,
+    ExtendError, LockClient, LockError, LossReason, NoQuorum, NodeError, QueueSupport, ReleaseError,
 };
 
 use super::support::cli::Value;
@@ -12,6 +12,7 @@ use super::support::eventually;
 use super::support::locks::{
     LIMIT, LONG, all_nodes_client, connections, gone, holders, pttl, take, value,
 };
+use super::support::loss::{loss, loss_in};
 use super::support::redis::Server;
 use super::support::secret::{SECRET, shown};
 use super::support::servers::Servers;
@@ -28,7 +29,7 @@ fn with_user() -> (Servers, LockClient) {
     run_on_each(&servers, &["ACL", "SETUSER", "app", "on", &password, "~*", "+@all"]);
     let url = |server: &Server| server.url_of(&format!("app:{SECRET}"));
     let client = all_nodes_client(servers.iter().map(url));
-    let _ = take(&client, "before", LONG).release().expect("all nodes are up");
+    take(&client, "before", LONG).release().expect("all nodes are up");
     (servers, client)
 }
 
@@ -71,9 +72,9 @@ fn a_revoked_right_is_reported_and_works_again_when_granted() {
 
     run_on_each(&servers[..2], &["ACL", "SETUSER", "app", "+@all"]);
     guard.extend(LONG).unwrap();
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     // The same connections are still used.
-    let _ = take(&client, "wanted", LONG).release().unwrap();
+    take(&client, "wanted", LONG).release().unwrap();
     assert!(servers.iter().all(|server| connections(server, "redlatch") == 1));
     assert!(gone(&servers, "held"));
 }
@@ -117,9 +118,9 @@ fn a_key_evicted_from_a_majority_is_a_lost_lock() {
     guard.extend(LONG).unwrap();
     assert!(guard.ensure_held().is_ok(), "one of three is not a majority");
     evict(&servers[1]);
-    assert!(matches!(guard.extend(LONG), Err(ExtendError::Lost(LockLost::Gone))));
-    assert_eq!((guard.remaining(), guard.ensure_held()), (Duration::ZERO, Err(LockLost::Gone)));
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert_eq!(loss_in(guard.extend(LONG)), Some(LossReason::Gone));
+    assert_eq!((guard.remaining(), loss(&guard)), (Duration::ZERO, Some(LossReason::Gone)));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert!(gone(&servers, "evicted"));
 }
 
@@ -156,7 +157,7 @@ fn the_documented_rights_suffice() {
             let Err(ExtendError::NoQuorum(error)) = guard.extend(half) else { panic!() };
             assert!(error.reports().iter().all(is_permanent), "{error}");
             run_on_each(&servers, &["ACL", "SETUSER", user, "+pttl"]);
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
             drop(take(&client, "lock:least", half));
             assert!(gone(&servers, "lock:least"));
         }
@@ -172,7 +173,7 @@ fn the_documented_rights_suffice_for_the_queue() {
     let servers = Servers::start(3);
     let locking = "~lock:* +set +get +del +pexpire +pttl +evalsha +eval +info +ping";
     let queueing = "+zadd +zrange +zrem +zscore +zrank +zcard +exists";
-    let pushes = "+client|tracking +client|caching";
+    let pushes = "+client|tracking +client|caching +subscribe +publish &redlatch:*";
     let table = [
         ("all", format!("{locking} {queueing} {pushes}"), QueueSupport::Full),
         ("queue", format!("{locking} {queueing}"), QueueSupport::WithoutPushes),
@@ -191,9 +192,9 @@ fn the_documented_rights_suffice_for_the_queue() {
             let is_known = || second.nodes().iter().all(|node| node.queue == Some(support));
             assert!(eventually(LIMIT, is_known), "{user}: {:?}", second.nodes());
             assert!(!thread.is_finished());
-            assert_eq!(held.release(), Ok(Released::InTime), "{user}");
+            assert_eq!(held.release(), Ok(()), "{user}");
             assert!(eventually(LIMIT, || thread.is_finished()), "{user}: it waits for ever");
-            assert_eq!(thread.join().unwrap().release(), Ok(Released::InTime), "{user}");
+            assert_eq!(thread.join().unwrap().release(), Ok(()), "{user}");
         }
         assert!(gone(&servers, "lock:queue"), "{user}");
         assert!(second.nodes().iter().all(|node| node.last_error.is_none()), "{user}");

@@ -12,7 +12,7 @@ fn a_callback_that_is_added_during_the_loss_is_called_once() {
             let begin = |lease| extended.replace(lease).is_none();
             world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
             let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
-            assert_eq!(lost, Err(LockLost::Gone));
+            assert_eq!(lost, Err(LossReason::Gone));
             world.check();
         });
         let calls = Arc::clone(&world.calls);
@@ -34,8 +34,8 @@ fn a_thread_that_waits_for_the_loss_is_woken_by_it() {
         let begin = |lease| extended.replace(lease).is_none();
         world.lease.begin_extension(world.now(), ttl(1_000), begin).unwrap();
         let lost = world.lease.finish_extension(world.now(), Extended::Lost(extended.unwrap()));
-        assert_eq!(lost, Err(LockLost::Gone));
-        assert_eq!(holder.join().unwrap(), Some(LockLost::Gone));
-        assert_eq!(world.lease.check(at(EXTENSION)), Err(LockLost::Gone));
+        assert_eq!(lost, Err(LossReason::Gone));
+        assert_eq!(holder.join().unwrap(), Some(LossReason::Gone));
+        assert_eq!(world.lease.check(at(EXTENSION)), Err(LossReason::Gone));
     });
 }

@@ -24,7 +24,7 @@ mod clock {
 }
 
 mod error {
-    pub(crate) use redlatch::LockLost;
+    pub(crate) use redlatch::LossReason;
 }
 
 use clock::Time;
@@ -32,7 +32,7 @@ use engine::{
     Acquire, Acquired, Ballot, Drift, Entropy, Extend, Extended, Input, Lease, Node, NodeSet,
     Operation, Rules, Step, Tally, Ttl, Vote, Wait,
 };
-use error::LockLost;
+use error::LossReason;
 use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use loom::thread;
@@ -225,7 +225,7 @@ fn a_callback_is_called_once_or_the_lock_was_released_before() {
         world.check();
         match world.lease.take_status(world.now()) {
             LeaseStatus::Lost(lost, rest) => {
-                assert_eq!((lost, rest.len(), world.calls()), (LockLost::Expired, 0, 1));
+                assert_eq!((lost, rest.len(), world.calls()), (LossReason::Expired, 0, 1));
                 assert!(lease.valid_until <= world.now(), "its release says that it is too late");
             }
             LeaseStatus::Released => assert_eq!(world.calls(), 0),
@@ -281,6 +281,6 @@ fn a_late_confirmation_ends_no_lock_that_another_extension_kept() {
         let Step::Done(outcome) = own.poll() else { panic!("it has its answers") };
         let settled = world.lease.finish_extension(at(END), outcome);
         assert_eq!(settled.is_ok(), is_extended, "{settled:?}");
-        assert_eq!(settled.err(), (!is_extended).then_some(LockLost::Expired));
+        assert_eq!(settled.err(), (!is_extended).then_some(LossReason::Expired));
     });
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redlatch::{LockClient, LockLost, LockState, QueueSupport, Released};
+use redlatch::{LockClient, LockState, LossReason, QueueSupport, ReleaseError};
 
 use crate::operations_several as several;
 use crate::support::cli::Value;
@@ -13,6 +13,7 @@ use crate::support::fencing::{fenced, token};
 use crate::support::locks::{
     LIMIT, LONG, all_nodes_client, gone, holders, pttl, take, without_restart_guard,
 };
+use crate::support::loss::loss;
 use crate::support::redis::Server;
 use crate::support::server_program::ServerProgram;
 use crate::support::servers::Servers;
@@ -141,12 +142,12 @@ fn with_lock(rig: &mut Rig) {
 
 fn release(rig: &mut Rig) {
     let client = rig.client();
-    assert_eq!(take(&client, "release", LONG).release(), Ok(Released::InTime));
+    assert_eq!(take(&client, "release", LONG).release(), Ok(()));
     assert_eq!(holders(&rig.servers, "release"), 0);
     let guard = take(&client, "release", Duration::from_millis(50));
     assert!(eventually(LIMIT, || guard.remaining().is_zero() && gone(&rig.servers, "release")));
-    assert_eq!(guard.ensure_held(), Err(LockLost::Expired));
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert_eq!(loss(&guard), Some(LossReason::Expired));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
 }
 
 fn drop_releases(rig: &mut Rig) {
@@ -158,7 +159,7 @@ fn leave(rig: &mut Rig) {
     let ttl = Duration::from_secs(1);
     let client = rig.client();
     let start = Instant::now();
-    take(&client, "leave", ttl).leave();
+    take(&client, "leave", ttl).let_expire();
     let _ = rig.client().lock("leave", LONG).expect("it is free in the end");
     assert!(start.elapsed() >= ttl);
 }
@@ -167,7 +168,7 @@ fn extend(rig: &mut Rig) {
     let mut guard = take(&rig.client(), "extend", LONG / 4);
     guard.extend(LONG).expect("it is held");
     assert!(rig.servers.iter().all(|server| pttl(server, "extend") > 26_000));
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 fn keep_alive(rig: &mut Rig) {
@@ -178,7 +179,7 @@ fn keep_alive(rig: &mut Rig) {
     thread::sleep(ttl * 4 / 3);
     assert!(guard.ensure_held().is_ok());
     assert!(rig.client().try_lock("keep", LONG).expect("a majority answers").is_none());
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
 }
 
 /// The threads of one client, which hand the lock to each other.
@@ -222,7 +223,7 @@ fn inspect_of_a_wrong_type(rig: &mut Rig) {
     let client = rig.client();
     rig.servers.iter().for_each(|server| drop(server.command(&["LPUSH", "list", "x"])));
     let seen = client.inspect("list").expect("a majority answers");
-    assert!(matches!(seen.state, LockState::Held(_)), "{seen:?}");
+    assert!(matches!(seen.state, LockState::NotALock(_)), "{seen:?}");
     assert!(matches!(client.try_lock("list", LONG), Ok(None)));
 }
 
@@ -244,7 +245,7 @@ fn force_release(rig: &mut Rig) {
     let seen = other.inspect("force").expect("a majority answers");
     assert_eq!(other.force_release(&seen), Ok(true));
     assert_eq!(holders(&rig.servers, "force"), 0);
-    assert_eq!(guard.release(), Ok(Released::TooLate));
+    assert!(matches!(guard.release(), Err(ReleaseError::Lost(_))));
     assert_eq!(other.force_release(&seen), Ok(false));
 }
 

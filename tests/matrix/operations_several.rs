@@ -52,18 +52,18 @@ pub(crate) fn readers(rig: &mut Rig) {
 
 pub(crate) fn permits(rig: &mut Rig) {
     let (client, other) = (rig.client(), rig.client());
-    let request = |client| LockClient::request(client, "permits").ttl(LONG).permits(2);
+    let request = |client| LockClient::request(client, "permits").ttl(LONG).one_of(2);
     if refuses_shares(rig, request(&client).try_lock().map(|guard| guard.is_some())) {
         return;
     }
     assert!(gone(&rig.servers, "permits"));
     let take = |client| request(client).try_lock_for(LIMIT).expect("a majority").expect("free");
     let [first, second] = [&client, &other].map(take);
-    assert_ne!(first.permit(), second.permit());
+    assert_ne!(first.slot(), second.slot());
     let third = request(&client).try_lock_for(Duration::from_millis(300));
     assert!(third.expect("a majority answers").is_none(), "there are two");
     drop(first);
-    let third = client.request("permits").ttl(LONG).permits(2).try_lock_for(LIMIT);
+    let third = client.request("permits").ttl(LONG).one_of(2).try_lock_for(LIMIT);
     assert!(matches!(third, Ok(Some(_))), "{third:?}");
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn leader_election(rig: &mut Rig) {
                 let leader = leader.expect("each leads in the end");
                 let token = leader.fencing_token().expect("it is fenced");
                 leader.ensure_held().expect("it leads");
-                let _ = leader.release().expect("a majority answers");
+                leader.release().expect("a majority answers");
                 token
             })
         })

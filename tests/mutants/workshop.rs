@@ -28,7 +28,7 @@ const COPIED: [&str; 8] = [
 const DIGESTS: &str = "src/node/script.rs";
 
 /// The time limit of a test, which takes seconds at most.
-const TEST_LIMIT: Duration = Duration::from_secs(120);
+const TEST_LIMIT: Duration = Duration::from_secs(300);
 
 /// The signal that ends a program with a panic during a panic.
 const SIGABRT: i32 = 6;

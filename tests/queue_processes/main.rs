@@ -151,7 +151,7 @@ fn owners(server: &Server) -> Vec<String> {
         let Value::Bulk(waiter) = waiter else { panic!("{waiter:?}") };
         let lease = [b"name:redlatch:lease:", waiter.as_slice()].concat();
         let text = client.command(&[b"GET".as_slice(), &lease]).text();
-        text.split_once(' ').expect("a time and an owner").1.to_owned()
+        text.splitn(5, ' ').last().expect("the owner is behind four other words").to_owned()
     };
     waiters.iter().map(&mut owner).collect()
 }

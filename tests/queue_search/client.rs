@@ -1,13 +1,15 @@
 //! A client, and how it decides by the answers of a majority.
 //!
 //! Idle -> Trying -> Joining -> (Looking) -> Waiting <-> Looking, Waiting -> Claiming -> Holding,
-//! or Claiming -> Looking.
+//! or Claiming -> Looking. A waiter that has missed its reservation a few times leaves and begins
+//! again.
 
-use crate::node::{Outcome, Request};
+use crate::air::Word;
+use crate::node::{Outcome, Place, Request};
+use crate::pace::Pace;
 use crate::scheme::{Mistake, Scheme};
 use crate::token::Token;
-use crate::violation::Violation;
-use crate::world::{Link, Order, Reply, World};
+use crate::world::{Link, Reply};
 
 /// What a client does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,8 +50,14 @@ pub(crate) enum Answer {
     NoVote,
     No,
     Yes,
-    Number(u8),
+    Place(Place),
 }
+
+/// Waiters up to this place ask when a reservation or a token ends that they were told of.
+pub(crate) const IN_FRONT: u8 = 2;
+
+/// After how many misses a waiter gives its place up.
+pub(crate) const MISSES_MAX: u8 = 4;
 
 /// A client, which wants the lock some times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +77,13 @@ pub(crate) struct Client {
     pub(crate) has_joined: bool,
     /// The clients that had joined when this one began, as bits.
     pub(crate) before: u8,
+    pub(crate) pace: Pace,
+    /// How many waiters were before it when it was last told.
+    pub(crate) place: u8,
+    /// How often it did not take the lock in time when it was its turn.
+    pub(crate) misses: u8,
+    /// Did its last look count as a miss, because a majority found it out of the queue?
+    pub(crate) is_out: bool,
 }
 
 impl Client {
@@ -84,7 +99,16 @@ impl Client {
             was_queued: false,
             has_joined: false,
             before: 0,
+            pace: Pace::Prompt,
+            place: 0,
+            misses: 0,
+            is_out: false,
         }
+    }
+
+    /// Can it take the lock when it is its turn?
+    pub(crate) fn is_good(&self) -> bool {
+        self.pace == Pace::Prompt && self.phase != Phase::Dead
     }
 
     /// Remembers what a reply says.
@@ -92,9 +116,13 @@ impl Client {
         let is_trusting = scheme.makes(Mistake::QuarantineReserves);
         let (command, outcome, counts) = match reply {
             Reply::Outcome { command, outcome, counts } => (command, outcome, counts),
-            Reply::Push { id, counts } => {
-                let concerns_me = id == self.id && self.phase.is_queued();
-                link.is_hinted |= concerns_me && (counts || is_trusting);
+            Reply::Push { id, word, counts } => {
+                if id == self.id && self.phase.is_queued() {
+                    match word {
+                        Word::Reserved => link.is_hinted |= counts || is_trusting,
+                        word => link.asks = link.asks.max(Some(word)),
+                    }
+                }
                 return;
             }
             Reply::Unreachable(command) => {
@@ -105,11 +133,12 @@ impl Client {
             }
         };
         // Also the answer of an earlier round says for whom the key is reserved.
-        if let (Outcome::Place { is_mine, .. }, Request::Queue { id, .. }) =
-            (outcome, command.request)
-        {
+        if let (Outcome::Place(place), Request::Queue { id, .. }) = (outcome, command.request) {
             if id == self.id {
-                link.is_hinted = is_mine && (counts || is_trusting);
+                link.is_hinted = place.is_mine && (counts || is_trusting);
+                if place.ends && place.before <= IN_FRONT {
+                    link.asks = link.asks.max(Some(Word::AskLater));
+                }
             }
         }
         if command.round == self.round {
@@ -117,178 +146,8 @@ impl Client {
                 Outcome::Granted if counts => Answer::Yes,
                 Outcome::Granted | Outcome::Removed => Answer::NoVote,
                 Outcome::Refused => Answer::No,
-                Outcome::Place { number, .. } => Answer::Number(number),
+                Outcome::Place(place) => Answer::Place(place),
             };
-        }
-    }
-}
-
-impl World {
-    pub(crate) fn begin(&mut self, client: usize, _: &Scheme) {
-        let joined = |index: &usize| self.clients[*index].has_joined;
-        let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
-        let state = &mut self.clients[client];
-        state.phase = Phase::Trying;
-        state.calls_left -= 1;
-        state.token.attempt += 1;
-        state.id = state.token;
-        (state.number, state.was_queued, state.before) = (0, false, before);
-        let token = state.token;
-        self.forget_hints(client);
-        self.ask(client, Request::Try(token));
-    }
-
-    /// Decides as far as the answers go.
-    pub(crate) fn decide(&mut self, client: usize, scheme: &Scheme) -> Result<(), Violation> {
-        let (quorum, answers) = (scheme.quorum(), self.answers(client));
-        let count = |wanted: Answer| answers.iter().filter(|answer| **answer == wanted).count();
-        let (yes, pending) = (count(Answer::Yes), count(Answer::Pending));
-        let numbers: Vec<u8> = answers.iter().filter_map(|answer| answer.number()).collect();
-        match self.clients[client].phase {
-            Phase::Trying | Phase::Claiming if yes >= quorum => self.grant(client)?,
-            Phase::Trying | Phase::Claiming if yes + pending < quorum => self.fail(client, scheme),
-            Phase::Joining if numbers.len() >= quorum => {
-                let largest = numbers.iter().copied().max().unwrap_or(0);
-                let takes_first = scheme.makes(Mistake::NumberOfOneNode);
-                self.clients[client].number = if takes_first { numbers[0] } else { largest };
-                if numbers.iter().all(|number| *number == largest) {
-                    self.wait(client, true);
-                } else {
-                    self.look(client, scheme);
-                }
-            }
-            Phase::Joining if numbers.len() + pending < quorum => self.join(client, scheme),
-            Phase::Looking if numbers.len() >= quorum => self.wait(client, true),
-            Phase::Looking if numbers.len() + pending < quorum => self.wait(client, false),
-            _ => {}
-        }
-        self.claim_if_reserved(client, scheme)
-    }
-
-    fn answers(&self, client: usize) -> Vec<Answer> {
-        self.sites.iter().map(|site| site.links[client].answer).collect()
-    }
-
-    /// A try or a claim has failed, or took too long.
-    pub(crate) fn fail(&mut self, client: usize, scheme: &Scheme) {
-        if self.clients[client].phase == Phase::Claiming {
-            self.forget_hints(client);
-            self.look(client, scheme);
-        } else if scheme.is_plain(client) {
-            self.end_call(client, scheme);
-        } else {
-            self.join(client, scheme);
-        }
-    }
-
-    /// Asks for a number, and withdraws the try.
-    pub(crate) fn join(&mut self, client: usize, scheme: &Scheme) {
-        let state = &mut self.clients[client];
-        (state.phase, state.was_queued) = (Phase::Joining, true);
-        let withdraw = Some(state.token).filter(|_| !scheme.makes(Mistake::TryStays));
-        let request = Request::Queue { id: state.id, number: 0, withdraw };
-        self.ask(client, request);
-    }
-
-    /// A waiter looks of its own accord.
-    pub(crate) fn look_again(&mut self, client: usize, scheme: &Scheme) {
-        self.look(client, scheme);
-    }
-
-    /// Keeps or takes back its place, and withdraws the latest attempt.
-    pub(crate) fn look(&mut self, client: usize, scheme: &Scheme) {
-        let state = &mut self.clients[client];
-        state.phase = Phase::Looking;
-        let stays = match state.token == state.id {
-            true => scheme.makes(Mistake::TryStays),
-            false => scheme.makes(Mistake::ClaimStays),
-        };
-        let withdraw = Some(state.token).filter(|_| !stays);
-        let request = Request::Queue { id: state.id, number: state.number, withdraw };
-        self.ask(client, request);
-    }
-
-    pub(crate) fn wait(&mut self, client: usize, has_joined: bool) {
-        self.clients[client].phase = Phase::Waiting;
-        self.clients[client].has_joined |= has_joined;
-    }
-
-    /// Claims the lock if a majority has reserved it.
-    pub(crate) fn claim_if_reserved(
-        &mut self,
-        client: usize,
-        scheme: &Scheme,
-    ) -> Result<(), Violation> {
-        let hints = self.sites.iter().filter(|site| site.links[client].is_hinted).count();
-        if self.clients[client].phase != Phase::Waiting || hints < scheme.quorum() {
-            return Ok(());
-        }
-        let state = &mut self.clients[client];
-        state.token.attempt += 1;
-        state.phase = Phase::Claiming;
-        let request = Request::Turn { id: state.id, token: state.token };
-        if scheme.makes(Mistake::ReservationIsGrant) {
-            return self.grant(client);
-        }
-        self.ask(client, request);
-        Ok(())
-    }
-
-    fn grant(&mut self, client: usize) -> Result<(), Violation> {
-        let is_claim = self.clients[client].was_queued;
-        self.clients[client].phase = Phase::Holding;
-        self.leave_order(client);
-        if self.clients.iter().filter(|client| client.phase == Phase::Holding).count() > 1 {
-            return Err(Violation::TwoHolders);
-        }
-        let is_ordered = match self.order {
-            Order::Strict => true,
-            Order::OfClaims => is_claim,
-            Order::None => false,
-        };
-        match self.clients[client].before != 0 && is_ordered {
-            true => Err(Violation::Overtaken),
-            false => Ok(()),
-        }
-    }
-
-    /// Nobody can overtake this client from now on.
-    pub(crate) fn leave_order(&mut self, client: usize) {
-        self.clients[client].has_joined = false;
-        for other in &mut self.clients {
-            other.before &= !(1 << client);
-        }
-    }
-
-    /// A client releases, leaves, or gives up.
-    pub(crate) fn end_call(&mut self, client: usize, scheme: &Scheme) {
-        self.leave_order(client);
-        self.forget_hints(client);
-        let state = &mut self.clients[client];
-        (state.phase, state.before) = (Phase::Idle, 0);
-        let (id, token) = (state.id, state.token);
-        let request = if scheme.is_plain(client) {
-            Request::Delete(token)
-        } else if state.was_queued {
-            Request::Leave { id, token }
-        } else {
-            Request::Release(token)
-        };
-        if request.is_removal() {
-            self.ask(client, request);
-        }
-    }
-
-    fn forget_hints(&mut self, client: usize) {
-        self.sites.iter_mut().for_each(|site| site.links[client].is_hinted = false);
-    }
-}
-
-impl Answer {
-    fn number(self) -> Option<u8> {
-        match self {
-            Self::Number(number) => Some(number),
-            _ => None,
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Faults of clients, nodes and connections, and the passing of time.
 
+use crate::air::Word;
 use crate::client::{Answer, Phase};
 use crate::kind::Kind;
+use crate::pace::Pace;
 use crate::scheme::Scheme;
 use crate::token::Token;
 use crate::violation::Violation;
@@ -14,6 +16,12 @@ pub(crate) enum Fault {
     Die(usize),
     /// The last command of a dead client was never sent.
     Vanish(usize, usize),
+    /// A node notices that the connection of a dead client is gone.
+    Notice(usize, usize),
+    /// From now on a waiter is no good.
+    Slow(usize, Pace),
+    /// A waiter that is no good leaves, and wants the lock no more.
+    Stop(usize),
     /// The lease of the waiter in this place ends.
     EndLease(usize, usize),
     EndReservation(usize),
@@ -48,7 +56,8 @@ impl Fault {
     pub(crate) fn kind(self) -> Kind {
         match self {
             Self::GiveUp(_) => Kind::GiveUp,
-            Self::Die(_) | Self::Vanish(..) => Kind::Death,
+            Self::Die(_) | Self::Vanish(..) | Self::Notice(..) => Kind::Death,
+            Self::Slow(..) | Self::Stop(_) => Kind::Slow,
             Self::EndLease(..) => Kind::Lease,
             Self::EndReservation(_) => Kind::Reservation,
             Self::EndToken(..) => Kind::Token,
@@ -66,6 +75,8 @@ impl Fault {
         matches!(
             self,
             Self::Vanish(..)
+                | Self::Notice(..)
+                | Self::Stop(_)
                 | Self::EndToken(..)
                 | Self::EndQuarantine(_)
                 | Self::Late { .. }
@@ -84,6 +95,14 @@ impl World {
         match fault {
             Fault::GiveUp(client) => self.end_call(client, scheme),
             Fault::Die(client) => self.die(client),
+            Fault::Slow(client, pace) => {
+                self.slow_down(client, pace, scheme);
+                return self.decide(client, scheme);
+            }
+            Fault::Stop(client) => {
+                self.end_call(client, scheme);
+                self.clients[client].calls_left = 0;
+            }
             Fault::TimeOut(client) => return self.time_out(client, scheme),
             Fault::Cut(node, client) => {
                 self.order = Order::None;
@@ -116,6 +135,7 @@ impl World {
             Fault::Vanish(node, client) => {
                 self.sites[node].links[client].commands.pop();
             }
+            Fault::Notice(node, client) => self.sites[node].links[client].is_heard = false,
             Fault::LosePush(node, client) => {
                 self.sites[node].links[client].replies.remove(0);
             }
@@ -124,7 +144,8 @@ impl World {
                 self.sites[node].links[client].replies.push(push);
             }
             Fault::FalsePush(node, client) => {
-                let push = Reply::Push { id: self.clients[client].id, counts: true };
+                let id = self.clients[client].id;
+                let push = Reply::Push { id, word: Word::Reserved, counts: true };
                 self.sites[node].links[client].replies.push(push);
             }
             Fault::EndLease(node, place) => {
@@ -136,8 +157,15 @@ impl World {
                 }
             }
             Fault::EndReservation(node) => {
-                self.sites[node].node.end_reservation();
-                self.order = self.order.max(Order::OfClaims);
+                let site = &mut self.sites[node];
+                let claimants = site.node.claimants();
+                site.node.end_reservation();
+                for id in claimants {
+                    site.links[usize::from(id.client)].is_firm = false;
+                }
+                if site.node.is_free() {
+                    self.order = self.order.max(Order::OfClaims);
+                }
             }
             Fault::LoseQueue(node) => {
                 self.sites[node].node.lose_queue();
@@ -157,13 +185,31 @@ impl World {
         for site in &mut self.sites {
             let link = &mut site.links[client];
             link.replies.clear();
-            (link.watched, link.is_hinted) = (None, false);
+            (link.is_hinted, link.asks) = (false, None);
+        }
+    }
+
+    fn slow_down(&mut self, client: usize, pace: Pace, scheme: &Scheme) {
+        self.leave_order(client);
+        self.clients[client].pace = pace;
+        if pace == Pace::Minority {
+            for site in self.sites.iter_mut().skip(scheme.nodes - scheme.quorum()) {
+                let link = &mut site.links[client];
+                link.is_cut_off = true;
+                link.replies.clear();
+                if link.answer == Answer::Pending {
+                    link.answer = Answer::NoVote;
+                }
+            }
         }
     }
 
     fn time_out(&mut self, client: usize, scheme: &Scheme) -> Result<(), Violation> {
         match self.clients[client].phase {
-            Phase::Trying | Phase::Claiming => self.fail(client, scheme),
+            phase @ (Phase::Trying | Phase::Claiming) => {
+                self.clients[client].misses += u8::from(phase == Phase::Claiming);
+                self.fail(client, scheme);
+            }
             Phase::Joining => self.join(client, scheme),
             Phase::Looking => self.wait(client, false),
             _ => self.clients[client].phase = Phase::Expired,
@@ -190,7 +236,10 @@ impl World {
         } else {
             link.late.clear();
         }
-        link.watched = None;
+        link.is_heard = false;
+        if state.phase.is_queued() {
+            link.asks = Some(Word::AskNow);
+        }
         let removals = unanswered.into_iter().filter(|command| command.request.is_removal());
         link.commands = match state.phase {
             Phase::Dead => Vec::new(),

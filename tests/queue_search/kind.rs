@@ -25,10 +25,12 @@ pub(crate) enum Kind {
     Restart,
     /// One node does not answer.
     Down,
+    /// A waiter lives and does not claim, or too late, or reaches a minority only.
+    Slow,
 }
 
 /// All kinds of faults.
-pub(crate) const KINDS: [Kind; 11] = [
+pub(crate) const KINDS: [Kind; 12] = [
     Kind::GiveUp,
     Kind::Death,
     Kind::Lease,
@@ -40,4 +42,5 @@ pub(crate) const KINDS: [Kind; 11] = [
     Kind::QueueLoss,
     Kind::Restart,
     Kind::Down,
+    Kind::Slow,
 ];

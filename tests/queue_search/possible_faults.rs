@@ -2,7 +2,7 @@
 
 use crate::client::Phase;
 use crate::fault::Fault;
-use crate::node::Key;
+use crate::pace::Pace;
 use crate::scheme::{Mistake, Scheme};
 use crate::token::Token;
 use crate::world::{Reply, Step, World};
@@ -39,6 +39,17 @@ impl World {
         if !holds && !scheme.is_plain(client) {
             steps.push(Step::Fault(Fault::GiveUp(client)));
         }
+        let is_last = self.clients.iter().filter(|client| client.is_good()).count() <= 1;
+        if phase == Phase::Waiting && self.clients[client].is_good() && !is_last {
+            // One that asks again and again is only late when it claims.
+            let paces = [Pace::Minority, Pace::Late, Pace::Idle];
+            // Several that renew their entries on one node have it reserved for them in turns.
+            let is_first = |pace| self.clients.iter().all(|client| client.pace != pace);
+            let paces = &paces[..if scheme.is_mute() { 2 } else { 3 }];
+            for pace in paces.iter().filter(|pace| is_first(**pace) || **pace != Pace::Minority) {
+                steps.push(Step::Fault(Fault::Slow(client, *pace)));
+            }
+        }
         if !matches!(phase, Phase::Waiting | Phase::Expired) {
             steps.push(Step::Fault(Fault::TimeOut(client)));
         }
@@ -57,8 +68,11 @@ impl World {
         if phase == Phase::Dead && !link.commands.is_empty() {
             steps.push(Step::Fault(Fault::Vanish(node, client)));
         }
+        if phase == Phase::Dead && link.commands.is_empty() && link.is_heard {
+            steps.push(Step::Fault(Fault::Notice(node, client)));
+        }
         let is_idle = link.commands.is_empty() && link.replies.is_empty();
-        if phase != Phase::Dead && !(is_idle && link.watched.is_none()) {
+        if phase != Phase::Dead && (!is_idle || link.is_heard) {
             steps.push(Step::Fault(Fault::Cut(node, client)));
         }
         for index in 0..link.late.len() {
@@ -88,7 +102,7 @@ impl World {
                 steps.push(Step::Fault(Fault::EndToken(node, token)));
             }
         }
-        if let Key::Reserved(_) = state.key {
+        if state.time().is_some() {
             steps.push(Step::Fault(Fault::EndReservation(node)));
         }
         if !state.forgotten.is_empty() && state.forgotten.iter().all(|token| self.has_ended(*token))
@@ -98,7 +112,7 @@ impl World {
         if !state.queue.is_empty() {
             steps.push(Step::Fault(Fault::LoseQueue(node)));
         }
-        if state.key != Key::Free || !state.queue.is_empty() {
+        if !state.is_free() || !state.queue.is_empty() {
             steps.push(Step::Fault(Fault::Restart(node)));
         }
     }

@@ -28,6 +28,22 @@ pub(crate) enum Mistake {
     /// A granted claim removes the waiter from the queue before the lock is released, so a client
     /// that joins before the claim is withdrawn is given no larger number.
     ClaimLeavesQueue,
+    /// A renewal prolongs the reservation of its waiter.
+    RenewalProlongs,
+    /// Who does not claim in time stays in the queue, and is reserved the lock again.
+    LateStays,
+    /// Nobody is told when the time of a reservation will be over.
+    NextIsNotTold,
+    /// The entry of a waiter whose connection is gone stays.
+    UnheardStays,
+    /// A waiter that comes back to a node that has passed it over gets a new number there.
+    LateGetsNewNumber,
+    /// A reservation is passed on although its time is not over.
+    PassesInTime,
+    /// Whoever passes a reservation on stays out as if it had been late itself.
+    CallerIsLate,
+    /// A waiter that is out of the queue whenever it looks has missed one reservation.
+    MissesInRowCountOnce,
     /// Reservations of a node whose grants do not count lead to a claim.
     QuarantineReserves,
 }
@@ -46,6 +62,10 @@ pub(crate) struct Scheme {
     pub(crate) looks_max: u16,
     /// Is the first client another program, which knows `SET NX` and no queue?
     pub(crate) has_plain_client: bool,
+    /// Do holders leave the lock to nobody for a while, instead of releasing it?
+    pub(crate) lingers: bool,
+    /// Do the nodes tell nobody anything?
+    pub(crate) is_mute: bool,
     pub(crate) mistake: Option<Mistake>,
 }
 
@@ -60,12 +80,22 @@ impl Scheme {
             kinds: Vec::new(),
             looks_max: 0,
             has_plain_client: false,
+            lingers: false,
+            is_mute: false,
             mistake: None,
         }
     }
 
     /// One of many sizes, with some of the kinds of faults.
     pub(crate) fn any(random: &mut Random) -> Self {
+        if random.once_in(8) {
+            // Many waiters, of whom some die or take nothing, and nothing else.
+            let clients = 5 + random.below(4);
+            let faults_max = 2 + random.below(clients - 2) as u8;
+            let kinds = [Kind::Death, Kind::Slow, Kind::Token];
+            let scheme = Self { looks_max: 1000, ..Self::sound(clients) };
+            return scheme.with_faults(faults_max, &kinds[..1 + random.below(3)]);
+        }
         let mut kinds = KINDS.to_vec();
         // Some kinds only, mostly: a property that one kind suspends is checked with the others.
         let keeps = 1 + random.below(4);
@@ -79,6 +109,8 @@ impl Scheme {
             kinds: if has_faults { kinds } else { Vec::new() },
             looks_max: 1000,
             has_plain_client: random.once_in(8),
+            lingers: random.once_in(8),
+            is_mute: random.once_in(8),
             mistake: None,
         }
     }
@@ -99,6 +131,15 @@ impl Scheme {
     /// May attempts fail again and again until time passes?
     pub(crate) fn may_spin(&self) -> bool {
         false
+    }
+
+    pub(crate) fn is_mute(&self) -> bool {
+        self.is_mute
+    }
+
+    /// Does time pass in it although there are no faults?
+    pub(crate) fn has_time(&self) -> bool {
+        self.faults_max > 0 || self.lingers
     }
 
     pub(crate) fn quorum(&self) -> usize {

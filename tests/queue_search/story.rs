@@ -5,9 +5,14 @@ use crate::world::{Step, World};
 
 /// Describes the steps, and the nodes' data after each step that changed it.
 pub(crate) fn tell(scheme: &Scheme, trace: &[Step]) -> String {
+    tell_from(scheme, trace, 0)
+}
+
+/// Describes the steps from this one on.
+pub(crate) fn tell_from(scheme: &Scheme, trace: &[Step], from: usize) -> String {
     let mut world = World::new(scheme);
     let mut story = String::new();
-    for step in trace {
+    for (count, step) in trace.iter().enumerate() {
         let line = match *step {
             Step::Carry(node, client) => {
                 let command = world.sites[node].links[client].commands.first();
@@ -19,6 +24,9 @@ pub(crate) fn tell(scheme: &Scheme, trace: &[Step]) -> String {
             }
             other => format!("{other:?}"),
         };
+        if count == from {
+            story.clear();
+        }
         let before = world.clone();
         let taken = world.take(*step, scheme);
         story += &format!("  {line}\n");

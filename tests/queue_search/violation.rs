@@ -8,6 +8,8 @@ pub(crate) enum Violation {
     Overtaken,
     /// A waiter is never served.
     WaitsForEver,
+    /// Nobody holds the lock for longer than others can delay those who wait for it.
+    LiesFree,
     /// There is something left on a node at the end.
     Residue,
 }

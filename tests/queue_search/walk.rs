@@ -53,7 +53,8 @@ pub(crate) fn walk(seed: u64, fixed: Option<&Scheme>, totals: &mut Totals) -> Re
     walked.map_err(|what| Failure { what, scheme, trace })
 }
 
-fn follow(
+/// Follows a walk, and notes its steps.
+pub(crate) fn follow(
     scheme: &Scheme,
     random: &mut Random,
     trace: &mut Vec<Step>,

@@ -1,9 +1,11 @@
 //! The state of all nodes, connections and clients, and the steps from one state to the next.
 
+use crate::air::{Air, Word};
 use crate::client::{Answer, Client, Phase};
 use crate::fault::Fault;
 use crate::kind::Kind;
-use crate::node::{Key, Node, Outcome, Request};
+use crate::node::{Node, Outcome, Request};
+use crate::pace::Pace;
 use crate::scheme::Scheme;
 use crate::token::Token;
 use crate::violation::Violation;
@@ -23,8 +25,8 @@ pub(crate) enum Reply {
     Outcome { command: Command, outcome: Outcome, counts: bool },
     /// The node cannot be reached.
     Unreachable(Command),
-    /// The bell of this waiter has changed.
-    Push { id: Token, counts: bool },
+    /// The node has a word for this waiter.
+    Push { id: Token, word: Word, counts: bool },
 }
 
 /// A client's connection to a node. What is sent on it arrives in order.
@@ -34,12 +36,18 @@ pub(crate) struct Link {
     pub(crate) replies: Vec<Reply>,
     /// The commands on connections that were cut.
     pub(crate) late: Vec<Request>,
-    /// The waiter whose bell the node watches for this connection, until it has changed once.
-    pub(crate) watched: Option<Token>,
+    /// Does the server believe that the connection is there, on which it tells the client's waiter?
+    pub(crate) is_heard: bool,
+    /// Does nothing get through in either direction, although the client lives?
+    pub(crate) is_cut_off: bool,
+    /// Has the waiter a place on the node, which nothing but a step of its own takes from it?
+    pub(crate) is_firm: bool,
     /// The answer in the client's present round.
     pub(crate) answer: Answer,
     /// Does the client believe that the node has reserved the key for it?
     pub(crate) is_hinted: bool,
+    /// Was the client called on to ask?
+    pub(crate) asks: Option<Word>,
     /// Did the client, in this round, restore its share there?
     pub(crate) restores: bool,
 }
@@ -127,12 +135,16 @@ impl World {
         }
     }
 
-    /// The looks that are possible.
+    /// The looks that are possible. Who is told to look may do so at any time.
     pub(crate) fn looks(&self, steps: &mut Vec<Step>) {
-        if self.looks_left > 0 {
-            let may_look = |client: &usize| self.clients[*client].phase.may_look();
-            steps.extend((0..self.clients.len()).filter(may_look).map(Step::Look));
-        }
+        let is_told = |client: usize| {
+            self.sites.iter().any(|site| site.links[client].asks == Some(Word::AskNow))
+        };
+        let may_look = |client: &usize| {
+            let is_ready = self.clients[*client].phase.may_look();
+            is_ready && (self.looks_left > 0 || is_told(*client))
+        };
+        steps.extend((0..self.clients.len()).filter(may_look).map(Step::Look));
     }
 
     /// Takes a possible step.
@@ -148,7 +160,7 @@ impl World {
             }
             Step::Receive(node, client) => self.receive(node, client, scheme),
             Step::Look(client) => {
-                self.looks_left -= 1;
+                self.looks_left = self.looks_left.saturating_sub(1);
                 self.look_again(client, scheme);
                 Ok(())
             }
@@ -161,15 +173,15 @@ impl World {
     }
 
     fn carry(&mut self, node: usize, client: usize, scheme: &Scheme) {
-        let command = self.sites[node].links[client].commands.remove(0);
+        let site = &mut self.sites[node];
+        let link = &mut site.links[client];
+        let command = link.commands.remove(0);
         let is_dead = self.clients[client].phase == Phase::Dead;
-        let reply = if self.sites[node].node.is_down {
+        let reply = if site.node.is_down || link.is_cut_off {
             Reply::Unreachable(command)
         } else {
-            if let (Request::Queue { id, .. }, false) = (command.request, is_dead) {
-                // The client sends the command that watches the bell before this one.
-                self.sites[node].links[client].watched = Some(id);
-            }
+            // The client subscribes before it enters the queue.
+            link.is_heard |= matches!(command.request, Request::Queue { .. });
             let outcome = self.run(node, command.request, scheme);
             let counts = self.sites[node].node.forgotten.is_empty();
             Reply::Outcome { command, outcome, counts }
@@ -181,20 +193,48 @@ impl World {
         }
     }
 
-    /// A node carries out a request, and pushes what changed to those who watch it.
+    /// A node carries out a request, and tells those about it whom it concerns.
     pub(crate) fn run(&mut self, node: usize, request: Request, scheme: &Scheme) -> Outcome {
-        let mut bells = Vec::new();
         let site = &mut self.sites[node];
-        let outcome = site.node.run(request, scheme, &mut bells);
+        let mut air = Air { is_mute: scheme.is_mute(), ..Air::default() };
+        for (client, link) in site.links.iter().enumerate() {
+            air.hearing |= u8::from(link.is_heard) << client;
+        }
+        let outcome = site.node.run(request, scheme, &mut air);
         let counts = site.node.forgotten.is_empty();
-        for id in bells {
+        for (id, word) in air.told {
             let link = &mut site.links[usize::from(id.client)];
-            if link.watched == Some(id) {
-                link.watched = None;
-                link.replies.push(Reply::Push { id, counts });
+            let is_dead = self.clients[usize::from(id.client)].phase == Phase::Dead;
+            if !is_dead && !link.is_cut_off {
+                link.replies.push(Reply::Push { id, word, counts });
             }
         }
+        if let Request::Queue { id, .. } = request {
+            self.note_place(node, id, scheme);
+        }
         outcome
+    }
+
+    /// A waiter has asked a node for its place. If a majority has it now, and had not before, those
+    /// may still be served before it whose attempt is under way.
+    fn note_place(&mut self, node: usize, id: Token, scheme: &Scheme) {
+        let client = usize::from(id.client);
+        let was_firm = self.is_firm(client, scheme);
+        let site = &mut self.sites[node];
+        site.links[client].is_firm =
+            self.clients[client].id == id && site.node.queue.iter().any(|waiter| waiter.id == id);
+        if !was_firm && self.is_firm(client, scheme) {
+            for other in &mut self.clients {
+                if matches!(other.phase, Phase::Trying | Phase::Claiming) {
+                    other.before &= !(1 << client);
+                }
+            }
+        }
+    }
+
+    /// Has the waiter its place on a majority?
+    pub(crate) fn is_firm(&self, client: usize, scheme: &Scheme) -> bool {
+        self.sites.iter().filter(|site| site.links[client].is_firm).count() >= scheme.quorum()
     }
 
     fn receive(&mut self, node: usize, client: usize, scheme: &Scheme) -> Result<(), Violation> {
@@ -228,17 +268,29 @@ impl World {
         owner.id == id && owner.phase.is_queued()
     }
 
-    /// Nobody wants the lock any more.
+    /// Nobody wants the lock any more, except for those who cannot take it.
     pub(crate) fn is_over(&self) -> bool {
         let is_done = |client: &Client| match client.phase {
             Phase::Idle => client.calls_left == 0,
             phase => phase == Phase::Dead,
         };
-        self.clients.iter().all(is_done)
+        self.clients.iter().all(|client| client.pace != Pace::Prompt || is_done(client))
+    }
+
+    /// Is the lock free although somebody waits who can take it?
+    pub(crate) fn lies_free(&self) -> bool {
+        let holds = |client: &Client| matches!(client.phase, Phase::Holding | Phase::Expired);
+        let waits = |client: &Client| client.phase.is_queued() && client.pace == Pace::Prompt;
+        let is_left = |site: &&Site| site.node.is_left();
+        let left = self.sites.iter().filter(is_left).count();
+        !self.clients.iter().any(holds)
+            && self.clients.iter().any(waits)
+            && left * 2 < self.sites.len()
+            && self.sites.iter().all(|site| site.node.forgotten.is_empty())
     }
 
     pub(crate) fn is_clean(&self) -> bool {
-        let is_clean = |node: &Node| node.key == Key::Free && node.queue.is_empty();
+        let is_clean = |node: &Node| node.is_free() && node.queue.is_empty();
         self.sites.iter().all(|site| site.node.is_down || is_clean(&site.node))
     }
 }

@@ -1,9 +1,12 @@
 //! A client, and what it remembers of the answers.
 //!
 //! Idle -> Trying -> Joining -> (Looking) -> Waiting <-> Looking, Waiting -> Claiming -> Holding,
-//! or Claiming -> Looking.
+//! or Claiming -> Looking. A waiter that has missed its reservation a few times leaves and begins
+//! again.
 
-use crate::node::{Outcome, Request, Slot};
+use crate::air::Word;
+use crate::node::{Outcome, Place, Request, Slot};
+use crate::pace::Pace;
 use crate::scheme::{Mistake, Scheme, Want};
 use crate::token::Token;
 use crate::world::{Link, Reply};
@@ -48,8 +51,14 @@ pub(crate) enum Answer {
     NoVote,
     No,
     Yes(Slot),
-    Number(u8),
+    Place(Place),
 }
+
+/// Waiters up to this place ask when a reservation or a token ends that they were told of.
+pub(crate) const IN_FRONT: u8 = 2;
+
+/// After how many misses a waiter gives its place up.
+pub(crate) const MISSES_MAX: u8 = 4;
 
 /// A client, which wants the lock or a share some times.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +81,13 @@ pub(crate) struct Client {
     pub(crate) has_joined: bool,
     /// The clients that had joined when this one began, as bits.
     pub(crate) before: u8,
+    pub(crate) pace: Pace,
+    /// How many waiters were before it when it was last told.
+    pub(crate) place: u8,
+    /// How often it did not take the lock in time when it was its turn.
+    pub(crate) misses: u8,
+    /// Did its last look count as a miss, because a majority found it out of the queue?
+    pub(crate) is_out: bool,
 }
 
 impl Client {
@@ -89,6 +105,10 @@ impl Client {
             was_queued: false,
             has_joined: false,
             before: 0,
+            pace: Pace::Prompt,
+            place: 0,
+            misses: 0,
+            is_out: false,
         }
     }
 
@@ -97,14 +117,23 @@ impl Client {
         self.phase == Phase::Holding
     }
 
+    /// Can it take the lock when it is its turn?
+    pub(crate) fn is_good(&self) -> bool {
+        self.pace == Pace::Prompt && self.phase != Phase::Dead
+    }
+
     /// Remembers what a reply says.
     pub(crate) fn note(&self, link: &mut Link, reply: Reply, scheme: &Scheme) {
         let is_trusting = scheme.makes(Mistake::QuarantineReserves);
         let (command, outcome, counts) = match reply {
             Reply::Outcome { command, outcome, counts } => (command, outcome, counts),
-            Reply::Push { id, counts } => {
-                let concerns_me = id == self.id && self.phase.is_queued();
-                link.is_hinted |= concerns_me && (counts || is_trusting);
+            Reply::Push { id, word, counts } => {
+                if id == self.id && self.phase.is_queued() {
+                    match word {
+                        Word::Reserved => link.is_hinted |= counts || is_trusting,
+                        word => link.asks = link.asks.max(Some(word)),
+                    }
+                }
                 return;
             }
             Reply::Unreachable(command) => {
@@ -115,11 +144,12 @@ impl Client {
             }
         };
         // Also the answer of an earlier round says whether the waiter is called.
-        if let (Outcome::Place { is_mine, .. }, Request::Queue { id, .. }) =
-            (outcome, command.request)
-        {
+        if let (Outcome::Place(place), Request::Queue { id, .. }) = (outcome, command.request) {
             if id == self.id {
-                link.is_hinted = is_mine && (counts || is_trusting);
+                link.is_hinted = place.is_mine && (counts || is_trusting);
+                if place.ends && place.before <= IN_FRONT {
+                    link.asks = link.asks.max(Some(Word::AskLater));
+                }
             }
         }
         if command.round == self.round {
@@ -127,7 +157,7 @@ impl Client {
                 Outcome::Granted(slot) if counts => Answer::Yes(slot),
                 Outcome::Granted(_) | Outcome::Removed => Answer::NoVote,
                 Outcome::Refused => Answer::No,
-                Outcome::Place { number, .. } => Answer::Number(number),
+                Outcome::Place(place) => Answer::Place(place),
             };
         }
     }

@@ -2,10 +2,10 @@
 
 use crate::client::{Client, Phase};
 use crate::node::{Key, Share, Waiter};
+use crate::pace::Pace;
 use crate::random::Random;
 use crate::schedule;
 use crate::scheme::{Scheme, Want};
-use crate::shares::MOVED;
 use crate::violation::Violation;
 use crate::world::{Site, Step, World};
 
@@ -26,8 +26,11 @@ pub(crate) fn run(
     trace: &mut Vec<Step>,
 ) -> Result<u32, Violation> {
     let length = trace.len();
-    keep_shares(world.clone(), scheme, random, trace)?;
-    trace.truncate(length);
+    // Those who cannot take their turn keep others waiting for a while.
+    if world.clients.iter().all(|client| client.pace == Pace::Prompt) {
+        keep_shares(world.clone(), scheme, random, trace)?;
+        trace.truncate(length);
+    }
     schedule::run(world, scheme, random, trace)
 }
 
@@ -57,14 +60,14 @@ fn keep_shares(
             }
             steps.clear();
             world.steps(&mut steps);
-            steps.retain(|step| !is_kept(&world, *step));
+            steps.retain(|step| !is_kept(&world, *step, scheme));
             if steps.is_empty() {
                 break;
             }
             take(&mut world, random.choose(&steps))?;
         }
         if scheme.faults_max > 0 && period >= CALM {
-            for step in schedule::expiries(&world, random) {
+            for step in schedule::expiries(&world, random, period) {
                 take(&mut world, step)?;
             }
         }
@@ -85,8 +88,10 @@ fn keep_shares(
     Err(Violation::WaitsForShares)
 }
 
-fn is_kept(world: &World, step: Step) -> bool {
+fn is_kept(world: &World, step: Step, scheme: &Scheme) -> bool {
     match step {
+        // A holder that makes no call reads no answers.
+        Step::Receive(_, client) => !scheme.extends_at_end && world.clients[client].holds(),
         Step::Begin(_) => true,
         Step::Release(client) => {
             let state = &world.clients[client];
@@ -111,9 +116,9 @@ fn waits_for_shares(world: &World) -> bool {
     let holders = || world.clients.iter().filter(|client| client.holds());
     match first.want {
         Want::Exclusive => holders().count() == 0,
-        Want::Reader => holders().all(|holder| holder.want.is_share()),
+        Want::Reader => holders().all(|holder| holder.want == Want::Reader),
         Want::Permit(permits) => {
-            holders().all(|holder| holder.want.is_share())
+            holders().all(|holder| holder.want == first.want)
                 && holders().filter(|holder| holder.want == first.want).count() < permits.into()
         }
     }
@@ -141,8 +146,7 @@ fn is_slot_free(world: &World, scheme: &Scheme) -> bool {
         // Where it has no place, or took its turn, it gets one at its next look.
         let is_there = node.queue.iter().any(|waiter| waiter.id == first.id)
             || node.holders.iter().any(|share| share.token == first.token);
-        let is_given = given.iter().any(|other| other % MOVED == slot);
-        is_open && is_there && !is_given && given.len() < permits.into()
+        is_open && is_there && !given.contains(&slot) && given.len() < permits.into()
     };
     let count = |slot| world.sites.iter().filter(|site| is_free(site, slot)).count();
     (0..permits).any(|slot| count(slot) >= scheme.quorum())

@@ -42,7 +42,8 @@ impl World {
 
     fn overtakes(&self, client: usize, scheme: &Scheme) -> bool {
         let state = &self.clients[client];
-        let is_before = |other: &usize| state.before & 1 << other != 0;
+        let is_before =
+            |other: &usize| state.before & 1 << other != 0 && self.is_firm(*other, scheme);
         let others = (0..self.clients.len()).filter(is_before);
         others.into_iter().any(|other| {
             let other = self.clients[other].want;

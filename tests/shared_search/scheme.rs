@@ -19,8 +19,7 @@ impl Want {
 
     /// Is the one never served before the other if the other came first?
     pub(crate) fn excludes(self, other: Self) -> bool {
-        let are_permits = matches!((self, other), (Self::Permit(_), Self::Permit(_)));
-        are_permits || !self.is_share() || !other.is_share()
+        self != Self::Reader || other != Self::Reader
     }
 }
 
@@ -37,10 +36,12 @@ pub(crate) enum Mistake {
     ReleaseForgetsQueue,
     /// The release of the last share reserves the key for nobody.
     LastShareReservesNothing,
-    /// The release of a permit beside others rings nobody's bell.
+    /// The release of a permit beside others calls nobody.
     PermitReleasesSilently,
-    /// A turn that is granted rings nobody's bell.
-    TurnRingsNobody,
+    /// Who was called before the last share ended counts as called when the lock is shared again.
+    CallsOutliveShares,
+    /// A turn that is granted calls nobody.
+    TurnCallsNobody,
     /// Shares have no end.
     SharesStay,
     /// Waiters for shares are called although a waiter for the exclusive lock is before them.
@@ -51,10 +52,8 @@ pub(crate) enum Mistake {
     RestoreTakesSlotInUse,
     /// A permit that cannot be moved to its slot keeps the wrong one, which nobody else gets.
     RefusedRestoreKeepsSlot,
-    /// A permit that cannot be moved gives up the wrong slot, so one too many seems free.
-    MovedPermitsDoNotCount,
-    /// A permit that cannot be moved to its slot is removed there, so one too many seems free.
-    RefusedRestoreRemoves,
+    /// A round for a permit ends with the majority, and nobody reads which slot the others gave.
+    PermitRoundEndsWithMajority,
     /// A holder whose turn was refused by a node stays in that node's queue.
     RestoreLeavesWaiter,
     /// A client holds a share as soon as a majority calls it, without a turn.
@@ -87,7 +86,8 @@ pub(crate) struct Scheme {
     pub(crate) orders_permits: bool,
     /// Is the first client another program, which knows `SET NX` and no queue?
     pub(crate) has_plain_client: bool,
-    /// Do holders extend when faults have stopped? Then they restore once more what they lack.
+    /// Do holders extend when faults have stopped? Then they restore once more what they lack. If
+    /// not, they read no answers either.
     pub(crate) extends_at_end: bool,
     pub(crate) mistake: Option<Mistake>,
 }
@@ -151,6 +151,16 @@ impl Scheme {
     /// and each of them calls a waiter for one.
     pub(crate) fn may_spin(&self) -> bool {
         self.wants.iter().any(|want| matches!(want, Want::Permit(_)))
+    }
+
+    /// Do the nodes tell nobody anything?
+    pub(crate) fn is_mute(&self) -> bool {
+        false
+    }
+
+    /// Does time pass in it although there are no faults?
+    pub(crate) fn has_time(&self) -> bool {
+        self.faults_max > 0
     }
 
     pub(crate) fn quorum(&self) -> usize {

@@ -1,15 +1,17 @@
 //! What a client does next, by the answers of a majority.
 
-use crate::client::{Answer, Phase};
-use crate::node::{Request, Slot};
-use crate::scheme::{Mistake, Scheme};
+use crate::client::{Answer, MISSES_MAX, Phase};
+use crate::node::{Place, Request, Slot};
+use crate::pace::Pace;
+use crate::scheme::{Mistake, Scheme, Want};
 use crate::token::Token;
 use crate::violation::Violation;
 use crate::world::{Command, World};
 
 impl World {
     pub(crate) fn begin(&mut self, client: usize, scheme: &Scheme) {
-        let joined = |index: &usize| self.clients[*index].has_joined;
+        let joined =
+            |index: &usize| self.clients[*index].has_joined && self.is_firm(*index, scheme);
         let before = (0..self.clients.len()).filter(joined).map(|index| 1 << index).sum();
         let state = &mut self.clients[client];
         state.want = scheme.want(client, scheme.calls - state.calls_left);
@@ -18,8 +20,10 @@ impl World {
         state.token.attempt += 1;
         state.id = state.token;
         (state.number, state.was_queued, state.before) = (0, false, before);
+        (state.misses, state.is_out, state.place) = (0, false, 0);
         let (token, want) = (state.token, state.want);
         self.forget_hints(client);
+        self.sites.iter_mut().for_each(|site| site.links[client].is_firm = false);
         let request = match want.is_share() {
             true => Request::TryShare { token, want },
             false => Request::Try(token),
@@ -34,29 +38,62 @@ impl World {
             self.sites.iter().map(|site| site.links[client].answer).collect();
         let pending = answers.iter().filter(|answer| **answer == Answer::Pending).count();
         let (yes, slot) = count_votes(&answers, scheme);
-        let numbers: Vec<u8> = answers.iter().filter_map(|answer| answer.number()).collect();
+        let places: Vec<Place> = answers.iter().filter_map(|answer| answer.place()).collect();
         match self.clients[client].phase {
-            Phase::Trying | Phase::Claiming if yes >= quorum => {
+            // Its answers come too late.
+            Phase::Trying | Phase::Claiming if self.clients[client].pace == Pace::Late => {}
+            Phase::Trying | Phase::Claiming
+                if yes >= quorum && (pending == 0 || !self.hears_all(client, scheme)) =>
+            {
                 self.clients[client].slot = slot;
                 self.grant(client, scheme)?;
             }
             Phase::Trying | Phase::Claiming if yes + pending < quorum => self.fail(client, scheme),
-            Phase::Joining if numbers.len() >= quorum => {
-                let largest = numbers.iter().copied().max().unwrap_or(0);
+            Phase::Joining if places.len() >= quorum => {
+                let numbers = || places.iter().map(|place| place.number);
+                let largest = numbers().max().unwrap_or(0);
                 self.clients[client].number = largest;
-                if numbers.iter().all(|number| *number == largest) {
-                    self.wait(client, true);
+                if numbers().all(|number| number == largest) {
+                    self.placed(client, &places, scheme);
                 } else {
                     self.look(client, scheme);
                 }
             }
-            Phase::Joining if numbers.len() + pending < quorum => self.join(client, scheme),
-            Phase::Looking if numbers.len() >= quorum => self.wait(client, true),
-            Phase::Looking if numbers.len() + pending < quorum => self.wait(client, false),
+            // It asks again after a pause.
+            Phase::Joining
+                if places.len() + pending < quorum
+                    && self.clients[client].pace == Pace::Minority =>
+            {
+                self.wait(client, false);
+            }
+            Phase::Joining if places.len() + pending < quorum => self.join(client, scheme),
+            Phase::Looking if places.len() >= quorum => self.placed(client, &places, scheme),
+            Phase::Looking if places.len() + pending < quorum => self.wait(client, false),
             _ => {}
         }
         self.restore(client);
         self.claim_if_reserved(client, scheme)
+    }
+
+    /// A majority has told the waiter its place.
+    fn placed(&mut self, client: usize, places: &[Place], scheme: &Scheme) {
+        let is_out = places.iter().filter(|place| place.was_out).count() >= scheme.quorum();
+        let state = &mut self.clients[client];
+        // Who is late itself is out twice for one miss: when it is told, and when it comes back.
+        let is_miss = is_out && !state.is_out;
+        state.misses += u8::from(is_miss);
+        state.is_out = is_miss;
+        state.place = places.iter().map(|place| place.before).max().unwrap_or(0);
+        if state.misses >= MISSES_MAX {
+            return self.begin_again(client, scheme);
+        }
+        self.wait(client, true);
+    }
+
+    /// Does the client wait for the votes of all nodes, to learn which of them gave another slot?
+    fn hears_all(&self, client: usize, scheme: &Scheme) -> bool {
+        let is_permit = matches!(self.clients[client].want, Want::Permit(_));
+        is_permit && !scheme.makes(Mistake::PermitRoundEndsWithMajority)
     }
 
     /// A holder restores its token or its share on nodes that refused to extend it, and moves its
@@ -76,24 +113,13 @@ impl World {
             };
             if is_missing && !link.restores {
                 link.restores = true;
+                let id = id.filter(|_| link.answer == Answer::No);
                 let request = match want.is_share() {
                     true => Request::RestoreShare { id, token, slot },
                     false => Request::Restore(token),
                 };
                 link.commands.push(Command { round, request });
             }
-        }
-    }
-
-    /// A try or a claim has failed, or took too long.
-    pub(crate) fn fail(&mut self, client: usize, scheme: &Scheme) {
-        if self.clients[client].phase == Phase::Claiming {
-            self.forget_hints(client);
-            self.look(client, scheme);
-        } else if scheme.is_plain(client) {
-            self.end_call(client, scheme);
-        } else {
-            self.join(client, scheme);
         }
     }
 
@@ -114,6 +140,7 @@ impl World {
         let state = &self.clients[client];
         let withdraw = Some(state.token).filter(|_| !scheme.makes(Mistake::AttemptStays));
         let (id, number, want) = (state.id, state.number, state.want);
+        self.sites.iter_mut().for_each(|site| site.links[client].asks = None);
         self.ask(client, Request::Queue { id, number, withdraw, want });
     }
 
@@ -127,11 +154,6 @@ impl World {
         self.look(client, scheme);
     }
 
-    pub(crate) fn wait(&mut self, client: usize, has_joined: bool) {
-        self.clients[client].phase = Phase::Waiting;
-        self.clients[client].has_joined |= has_joined;
-    }
-
     /// Claims the lock or a share if a majority has called the waiter.
     pub(crate) fn claim_if_reserved(
         &mut self,
@@ -139,10 +161,11 @@ impl World {
         scheme: &Scheme,
     ) -> Result<(), Violation> {
         let hints = self.sites.iter().filter(|site| site.links[client].is_hinted).count();
-        if self.clients[client].phase != Phase::Waiting || hints < scheme.quorum() {
+        let state = &mut self.clients[client];
+        let is_ready = state.phase == Phase::Waiting && state.pace != Pace::Idle;
+        if !is_ready || hints < scheme.quorum() {
             return Ok(());
         }
-        let state = &mut self.clients[client];
         state.token.attempt += 1;
         state.phase = Phase::Claiming;
         let (id, token, want) = (state.id, state.token, state.want);
@@ -167,17 +190,13 @@ impl World {
         let request = if scheme.is_plain(client) {
             Request::Delete(token)
         } else if want.is_share() {
-            Request::ReleaseShare { id: Some(id).filter(|_| state.was_queued), token, want }
+            Request::ReleaseShare { id: Some(id).filter(|_| state.was_queued), token }
         } else if state.was_queued {
             Request::Leave { id, token }
         } else {
             Request::Release(token)
         };
         self.ask(client, request);
-    }
-
-    fn forget_hints(&mut self, client: usize) {
-        self.sites.iter_mut().for_each(|site| site.links[client].is_hinted = false);
     }
 }
 
@@ -202,13 +221,4 @@ fn count_votes(answers: &[Answer], scheme: &Scheme) -> (usize, Slot) {
     };
     let best = slots.iter().map(|slot| (count(*slot), *slot)).max();
     best.unwrap_or((0, None))
-}
-
-impl Answer {
-    fn number(self) -> Option<u8> {
-        match self {
-            Self::Number(number) => Some(number),
-            _ => None,
-        }
-    }
 }

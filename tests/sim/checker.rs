@@ -33,7 +33,7 @@ pub(crate) use owner::Credit;
 
 use order::Order;
 use owner::Owner;
-use redlatch::internal::engine::Share;
+use redlatch::internal::engine::{Share, quorum};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The guarantees. The letters are those of the table above.
@@ -102,11 +102,15 @@ struct Hold {
     share: Option<Share>,
 }
 
+/// For how long a lock is held at least that should be on every node.
+const LONG: u64 = 50_000_000;
+
 /// The observations, and the violations.
 #[derive(Debug)]
 pub(crate) struct Checker {
     /// How many servers are a majority of the configured nodes.
     quorum: usize,
+    nodes: usize,
     owners: BTreeMap<Name, Owner>,
     holds: Vec<Hold>,
     /// Grants with fencing tokens, by resource.
@@ -120,13 +124,17 @@ pub(crate) struct Checker {
     pub(crate) order: Order,
     /// For how many locks nodes have given different permits.
     pub(crate) split_permits: u64,
+    /// How many exclusive locks were held for a while without faults, and how many of them were not
+    /// on all nodes at the end.
+    pub(crate) held: (u64, u64),
     pub(crate) violations: Vec<(Invariant, String)>,
 }
 
 impl Checker {
-    pub(crate) fn new(quorum: usize) -> Self {
+    pub(crate) fn new(nodes: usize) -> Self {
         Self {
-            quorum,
+            quorum: quorum(nodes),
+            nodes,
             owners: BTreeMap::new(),
             holds: Vec::new(),
             fences: Vec::new(),
@@ -135,6 +143,7 @@ impl Checker {
             dead: BTreeSet::new(),
             order: Order::default(),
             split_permits: 0,
+            held: (0, 0),
             violations: Vec::new(),
         }
     }
@@ -204,6 +213,13 @@ impl Checker {
 
     /// A client does not use its lock any more.
     pub(crate) fn left(&mut self, token: Name, now: u64) {
+        let owner = self.owners.get(&token).filter(|_| self.order.soon.is_some());
+        let hold = owner.and_then(|owner| self.holds.get(*owner.holds.first()?));
+        let is_long = |hold: &&Hold| hold.share.is_none() && now > hold.from + LONG;
+        if let (Some(owner), Some(_)) = (owner, hold.filter(is_long)) {
+            self.held.0 += 1;
+            self.held.1 += u64::from(owner.keepers(now) < self.nodes);
+        }
         self.change(token, |hold| hold.until = hold.until.min(now));
     }
 

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Drift, Node, Request, Rules};
 use redlatch::internal::node::{
-    Credentials, DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, Rounds, Session, SessionOptions,
+    Credentials, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Rounds, Session, SessionOptions,
 };
 use std::io;
 use std::sync::Arc;
@@ -69,14 +69,14 @@ impl Client {
             _ => 0.01,
         };
         let mut rules = Rules::new(nodes, Drift::from_factor(factor).expect("within the limits"));
-        rules.node_timeout = node_timeout;
+        (rules.node_timeout, rules.connect_timeout) = (node_timeout, node_timeout * 10);
         let queues = !context.random.chance(context.options.queueing.unqueued_permille);
         rules.waiter_lease = context.options.queueing.waiter_lease.filter(|_| queues);
         let quarantine = Duration::from_millis(context.options.ttl.1);
         let sessions = (0..nodes).map(|node| {
             let mut options = SessionOptions::new(&format!("node {node}"), context.random.number());
             options.patience = node_timeout;
-            options.connect_timeout = node_timeout * 10;
+            options.connect_timeout = rules.connect_timeout;
             options.silence_max = node_timeout * 10;
             let password = context.options.password.map(str::as_bytes);
             options.credentials = Credentials::new(None, password, 0, None);
@@ -211,7 +211,7 @@ impl Client {
             self.align(context, index);
             self.write(context, index);
             let (in_flight, pending_releases) = self.rounds.session(Node::new(index)).load();
-            if in_flight > IN_FLIGHT_MAX || pending_releases > DEBTS_MAX {
+            if in_flight > IN_FLIGHT_MAX || pending_releases > PENDING_MAX {
                 let text =
                     format!("client {:?}: {in_flight} {pending_releases} at {index}", self.name);
                 context.checker.report_violation(Invariant::Resources, text);

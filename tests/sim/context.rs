@@ -7,7 +7,6 @@ use crate::queue::Queue;
 use crate::random::Random;
 use crate::stray::Stray;
 use crate::tally::Tally;
-use redlatch::internal::engine::quorum;
 
 #[derive(Debug)]
 pub(crate) struct Context {
@@ -33,8 +32,9 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(options: Options, random: Random, is_traced: bool) -> Self {
         let network = Network::new(&options);
-        let mut checker = Checker::new(quorum(options.nodes));
+        let mut checker = Checker::new(options.nodes);
         checker.order.soon = options.queueing.soon(options.delay.1);
+        checker.order.are_turns_split = options.has_steady_links;
         Self {
             options,
             queue: Queue::default(),

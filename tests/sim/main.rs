@@ -107,6 +107,9 @@ fn expect_promises_kept(seeds: Range<u64>) {
         assert!(tally.extended_shares > histories / 10, "nor those with few extended shares");
         assert!(tally.split_permits > histories / 20, "nor those with few split permits");
         assert!(tally.restored_permits > histories / 40, "nor those with few restored permits");
+        let (held, bare) = tally.held;
+        assert!(held > histories / 10, "nor those with few locks that are held for long");
+        assert!(bare * 50 < held, "locks are not on all nodes: {bare} of {held}");
         assert!(tally.examined > histories / 2, "nor those with few examinations");
         assert!(tally.kinds() >= KINDS_MIN, "nor those with few faults: {tally}");
     }
@@ -204,6 +207,20 @@ fn without_faults_waiters_are_served_in_order_and_soon() {
 }
 
 #[test]
+fn waiters_that_never_claim_the_lock_keep_nobody_out() {
+    if replayed().is_none() {
+        expect_kept_with(BrokenAssumption::NoneWithIdlers, 0..count(100));
+    }
+}
+
+#[test]
+fn over_links_that_differ_a_free_permit_is_found_while_its_holders_make_no_call() {
+    if replayed().is_none() {
+        expect_kept_with(BrokenAssumption::NoneWithLinks, 0..count(25));
+    }
+}
+
+#[test]
 fn ten_thousand_waiters_are_served_in_order() {
     if replayed().is_none() {
         let violations = Simulation::run_parade(1);
@@ -238,7 +255,8 @@ fn outside_the_assumptions_two_clients_can_hold_one_lock() {
 #[test]
 fn every_mistake_is_caught() {
     for (mistake, promise) in mistake::ALL {
-        let seen = (0..400).step_by(5).find(|start| {
+        // The rarest, a removal that is missing, shows in one history of 300.
+        let seen = (0..3_000).step_by(5).find(|start| {
             broken(*start..start + 5, BrokenAssumption::None, Some(mistake)).contains(&promise)
         });
         eprintln!("{mistake:?} breaks {promise:?} by seed {seen:?}");

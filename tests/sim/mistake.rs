@@ -52,7 +52,7 @@ pub(crate) enum Mistake {
     QueueForgotten,
     /// The nodes tell no waiter that they reserve the lock for it.
     PushesLost,
-    /// The nodes give a whole lock although there are shares of it.
+    /// The nodes give an exclusive lock although there are shares of it.
     SharesIgnored,
     /// The nodes give a permit that another client has.
     PermitsReused,

@@ -79,6 +79,9 @@ pub(crate) struct Network {
     clogs: Vec<[u64; 2]>,
     nodes: usize,
     delay: (u64, u64),
+    /// The delay of each link, by client and node, if the links are steady. Zero before its first
+    /// use.
+    links: Option<Vec<u64>>,
     tail_permille: u64,
     split_permille: u64,
     window: usize,
@@ -97,6 +100,7 @@ impl Network {
             clogs: vec![[0; 2]; options.clients * options.nodes],
             nodes: options.nodes,
             delay: options.delay,
+            links: options.has_steady_links.then(|| vec![0; options.clients * options.nodes]),
             tail_permille: options.tail_permille,
             split_permille: options.split_permille,
             window: options.window,
@@ -113,6 +117,7 @@ impl Network {
         self.has_faults_ended = true;
         self.window = usize::MAX;
         self.delay = (50 * MICROS, 500 * MICROS);
+        self.links = None;
     }
 
     /// Nothing is delivered from this client to this node, or back, until then.
@@ -127,13 +132,25 @@ impl Network {
         ends: (usize, usize),
         side: Side,
     ) -> u64 {
-        let mut delay = random.between(self.delay.0, self.delay.1);
+        let mut delay = self.delay_of_link(random, ends);
         if !self.has_faults_ended && random.chance(self.tail_permille) {
             self.tails += 1;
             delay *= random.between(2, 40);
         }
         let clog = self.clogs[ends.0 * self.nodes + ends.1][side as usize];
         if self.has_faults_ended { queue.now() + delay } else { queue.now().max(clog) + delay }
+    }
+
+    fn delay_of_link(&mut self, random: &mut Random, ends: (usize, usize)) -> u64 {
+        let mut draw = || random.between(self.delay.0, self.delay.1);
+        match &mut self.links {
+            None => draw(),
+            Some(links) => {
+                let link = &mut links[ends.0 * self.nodes + ends.1];
+                *link = if *link == 0 { draw() } else { *link };
+                *link
+            }
+        }
     }
 
     /// Begins to connect.

@@ -49,8 +49,6 @@ pub(crate) struct Node {
     other: Keyspace,
     password: Option<&'static str>,
     ability: Ability,
-    /// The bell that a server with a small table remembers.
-    remembered: Option<Vec<u8>>,
     journal: Journal,
     crashed_at: Time,
     served: BTreeMap<usize, Served>,
@@ -84,7 +82,6 @@ impl Node {
             other: keyspace(format!("{index:02}-other")),
             password,
             ability,
-            remembered: None,
             journal: Journal::default(),
             crashed_at: Time::ZERO,
             served: BTreeMap::new(),
@@ -195,7 +192,6 @@ impl Node {
         if context.options.has(Mistake::AnsweredTwice) && words[0] == b"SET" {
             reply.encode(served.state.protocol(), out);
         }
-        self.remember(context, words);
         self.push(context, Some((connection, out)));
     }
 

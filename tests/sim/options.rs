@@ -8,6 +8,7 @@ mod queueing;
 mod sharing;
 
 pub(crate) use kinds::{BrokenAssumption, Fault};
+pub(crate) use queueing::IDLER_CLAIM;
 
 use crate::clock::{MICROS, MILLIS, SECONDS};
 use crate::mistake::Mistake;
@@ -58,6 +59,8 @@ pub(crate) struct Options {
     /// The shortest and longest delay of one direction in the network, and how often it is many
     /// times as long.
     pub(crate) delay: (u64, u64),
+    /// Does each link between a client and a node have one delay all the time?
+    pub(crate) has_steady_links: bool,
     pub(crate) tail_permille: u64,
     pub(crate) split_permille: u64,
     /// How many bytes to a node can be in flight.
@@ -134,6 +137,7 @@ impl Options {
             queueing: Queueing::draw(random, longest),
             drift,
             delay: (fastest, fastest * random.between(1, 20)),
+            has_steady_links: false,
             tail_permille: random.pick(&[0, 0, 10, 50, 200]),
             split_permille: random.pick(&[0, 0, 20, 100, 500]),
             window: random.pick(&[1 << 20, 1 << 20, 1 << 20, 1 << 20, 400, 60]),
@@ -200,6 +204,14 @@ impl Options {
             Some((_, second)) if node > second => node - 1,
             _ => node,
         }
+    }
+
+    /// How long a node keeps a reservation at most, or a lock that was left; and the second for
+    /// those who come after it.
+    pub(crate) fn longest_reservation_millis(&self) -> u64 {
+        let claim = self.node_timeout * 3 + Duration::from_millis(2 * 100);
+        let left = if self.sharing.linger_permille > 0 { self.ttl.1 } else { 0 };
+        left.max(claim.as_millis() as u64) + 1_000
     }
 
     /// The longest ttl, in true time by the slowest clock.

@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Sweep,
     /// A program that knows no queue releases its lock.
     Foreign { turn: usize },
+    /// A waiter that never claims the lock renews its entry.
+    Idle { turn: usize },
     /// A frozen node resumes.
     Thaw { node: usize },
     /// A crashed node restarts.

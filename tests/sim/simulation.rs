@@ -7,6 +7,7 @@
 
 mod faults;
 mod foreign;
+mod idlers;
 mod parade;
 mod recovery;
 mod strays;
@@ -23,6 +24,7 @@ use crate::queue::Event;
 use crate::random::Random;
 use crate::tally::Tally;
 use foreign::ForeignLock;
+use idlers::Idler;
 
 /// The result of a history.
 #[derive(Debug)]
@@ -38,6 +40,7 @@ pub(crate) struct Simulation {
     nodes: Vec<Node>,
     clients: Vec<Client>,
     foreign: Vec<ForeignLock>,
+    idlers: Vec<Idler>,
 }
 
 impl Simulation {
@@ -67,12 +70,14 @@ impl Simulation {
                 Node::new(index, clock(&mut context, false), password, ability)
             })
             .collect();
-        let mut simulation = Self { context, nodes, clients: Vec::new(), foreign: Vec::new() };
+        let mut simulation =
+            Self { context, nodes, clients: Vec::new(), foreign: Vec::new(), idlers: Vec::new() };
         for index in 0..simulation.context.options.clients {
             simulation.start_client(index, 0);
         }
         let pause = simulation.context.random.below(simulation.context.options.fault_pause);
         simulation.context.queue.after(pause, Event::Fault);
+        simulation.start_idlers();
         simulation.context.queue.after(simulation.context.options.queueing.sweep, Event::Sweep);
         simulation
     }
@@ -90,6 +95,7 @@ impl Simulation {
         tally.in_order = checker.order.checked;
         tally.shares_in_order = checker.order.checked_shares;
         tally.split_permits = checker.split_permits;
+        tally.held = checker.held;
         if checker.order.soon.is_some() {
             tally.awaited_releases = checker.order.awaited_releases;
         }
@@ -119,6 +125,7 @@ impl Simulation {
             Event::Fault => self.fault(),
             Event::Sweep => self.sweep(),
             Event::Foreign { turn } => self.foreign(turn),
+            Event::Idle { turn } => self.idle(turn),
             Event::Thaw { node } => self.thaw(node),
             Event::Restart { node } => self.restart(node),
             Event::Rebirth { client } => {

@@ -31,6 +31,9 @@ pub(crate) struct Tally {
     pub(crate) shares_in_order: u64,
     pub(crate) extended_shares: u64,
     pub(crate) split_permits: u64,
+    /// Locks that were held for a while without faults, and those of them that were not on all
+    /// nodes.
+    pub(crate) held: (u64, u64),
     pub(crate) restored_permits: u64,
     /// Nodes that said how they are set up.
     pub(crate) examined: u64,
@@ -78,6 +81,8 @@ impl Tally {
         self.shares_in_order += other.shares_in_order;
         self.extended_shares += other.extended_shares;
         self.split_permits += other.split_permits;
+        self.held.0 += other.held.0;
+        self.held.1 += other.held.1;
         self.restored_permits += other.restored_permits;
         self.examined += other.examined;
         other.faults.iter().for_each(|(name, count)| self.faults(name, *count));
@@ -105,6 +110,8 @@ impl fmt::Display for Tally {
             "of these {} from the queue, {} in order, {} extensions, ",
             self.shares_from_queue, self.shares_in_order, self.extended_shares
         )?;
+        let (held, bare) = self.held;
+        write!(f, "{bare} of {held} held locks not on all nodes, ")?;
         write!(
             f,
             "{} split permits, {} restored permits; faults:",

@@ -53,6 +53,8 @@ pub(crate) struct Worker {
     is_limited: bool,
     /// Since when the client has kept the lock, handoffs included.
     kept_since: Time,
+    /// Its call is cancelled, and not all of its client's.
+    is_cancelled: bool,
     /// When its call began, in true time.
     called_at: u64,
     /// By its own clock: when the operation began, and its deadline.
@@ -104,6 +106,7 @@ impl Worker {
             predecessor: None,
             is_limited: false,
             kept_since: Time::ZERO,
+            is_cancelled: false,
             called_at: 0,
             began: Time::ZERO,
             limit: None,
@@ -158,9 +161,10 @@ impl Worker {
     /// Runs until it has to wait.
     pub(crate) fn work(&mut self, client: &mut Client, context: &mut Context) {
         let now = client.now(context);
+        let is_cancelled = client.is_cancelled || self.is_cancelled;
         match std::mem::replace(&mut self.state, State::Idle) {
             State::Idle => self.begin(client, context),
-            State::Resting if client.is_cancelled && self.is_acquiring() => {
+            State::Resting if is_cancelled && self.is_acquiring() => {
                 self.abandon(client, context);
             }
             State::Resting => {
@@ -168,17 +172,17 @@ impl Worker {
                 self.handle(now, Input::Attempt(entropy));
                 self.advance(client, context);
             }
-            State::Submitting(request) if client.is_cancelled && is_wait(&request) => {
+            State::Submitting(request) if is_cancelled && is_wait(&request) => {
                 self.abandon(client, context);
             }
             State::Submitting(request) => {
-                self.note_asked(&request);
+                self.note_asked(context, &request);
                 self.state = State::Waiting;
                 self.asked = Asked::of(&request, context.queue.now());
                 client.submit(context, self.index, request);
             }
             State::Waiting => self.state = State::Waiting,
-            State::Handed(_) if client.is_cancelled && self.is_awaiting => {
+            State::Handed(_) if is_cancelled && self.is_awaiting => {
                 self.is_awaiting = false;
                 self.abandon(client, context);
             }
@@ -187,9 +191,7 @@ impl Worker {
                 self.advance(client, context);
             }
             State::Holding => self.go_on(client, context),
-            State::InLine(waiting) if client.is_cancelled => {
-                self.leave_line(client, context, waiting);
-            }
+            State::InLine(waiting) if is_cancelled => self.leave_line(client, context, waiting),
             State::InLine(waiting) => self.look_up(client, context, waiting),
         }
     }
@@ -198,6 +200,9 @@ impl Worker {
         match (result, &mut self.operation) {
             (RoundResult::Votes(votes), _) => {
                 let ballot = self.tamper(context, votes.ballot);
+                if ballot.was_connecting {
+                    self.note_connecting(now, context);
+                }
                 self.check_votes(context, &ballot);
                 self.note_answered(context, &ballot);
                 self.handle(now, Input::Ballot(ballot));

@@ -14,6 +14,7 @@ pub mod deaf_port;
 pub mod fencing;
 pub mod journal;
 pub mod locks;
+pub mod loss;
 pub mod peer;
 pub mod port;
 mod process;

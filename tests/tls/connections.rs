@@ -3,7 +3,7 @@
 
 use std::thread;
 
-use redlatch::{LockError, Released};
+use redlatch::LockError;
 
 use super::support::cli::Value;
 use super::support::eventually;
@@ -53,7 +53,7 @@ fn connections_closed_while_idle_in_both_ways_cost_no_vote() {
             assert!(eventually(LIMIT, || proxies.iter().all(|it| it.terminator().has_ended())));
             // In one attempt, on new connections.
             let guard = take(&client, format!("{ending:?}-{round}"), LONG);
-            assert_eq!(guard.release(), Ok(Released::InTime));
+            assert_eq!(guard.release(), Ok(()));
         }
     }
 }
@@ -93,7 +93,7 @@ fn a_thousand_locks_of_one_client_are_acquired_extended_and_released() {
                     (0..1000 / THREADS).map(|lock| take(client, name(lock), LONG)).collect();
                 guards.iter_mut().for_each(|guard| guard.extend(LONG).unwrap());
                 for guard in guards.drain(..guards.len() / 2) {
-                    assert_eq!(guard.release(), Ok(Released::InTime));
+                    assert_eq!(guard.release(), Ok(()));
                 }
             });
         }
@@ -110,7 +110,7 @@ fn an_io_thread_drives_tls_as_well() {
     for round in 0..50 {
         let mut guard = take(&client, format!("driven-{round}"), LONG);
         guard.extend(LONG).unwrap();
-        assert_eq!(guard.release(), Ok(Released::InTime));
+        assert_eq!(guard.release(), Ok(()));
     }
     drop(take(&client, "dropped", LONG));
     drop(client);

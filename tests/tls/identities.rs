@@ -4,7 +4,7 @@ use std::slice;
 use std::time::Duration;
 
 use redlatch::error::{NodeAnswer, Phase, TlsErrorKind};
-use redlatch::{Builder, LockClient, LockError, NodeError, Released, TlsSettings};
+use redlatch::{Builder, LockClient, LockError, NodeError, TlsSettings};
 use tempfile::TempDir;
 
 use super::support::certificates::{Authority, INTERNAL, Identity, Purpose};
@@ -61,7 +61,7 @@ fn assert_works(server: &Server, builder: Builder) {
     let client = builder.wait_for_all(true).build().expect("the settings are good");
     let mut guard = take(&client, "identity", LONG);
     guard.extend(LONG).expect("the node answers");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(slice::from_ref(server), "identity"));
 }
 
@@ -224,7 +224,7 @@ fn clients_with_and_without_tls_share_locks() {
     let plain = with_long_timeout([plain]).build().expect("the settings are good");
     let guard = take(&over_tls, "shared", LONG);
     assert!(plain.try_lock("shared", LONG).expect("the node answers").is_none());
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     let guard = take(&plain, "shared", LONG);
     assert!(over_tls.try_lock("shared", LONG).expect("the node answers").is_none());
     drop(guard);

@@ -34,6 +34,8 @@ mod silence;
 
 #[path = "../bystanders.rs"]
 mod bystanders;
+#[path = "../every_node.rs"]
+mod every_node;
 #[path = "../extend.rs"]
 mod extend;
 #[path = "../fencing.rs"]
@@ -52,6 +54,8 @@ mod late;
 mod listing;
 #[path = "../lock.rs"]
 mod lock;
+#[path = "../nobody_in_vain.rs"]
+mod nobody_in_vain;
 #[path = "../permits.rs"]
 mod permits;
 #[path = "../queue.rs"]

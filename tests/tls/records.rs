@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use redlatch::{ExtendError, LockError, Released};
+use redlatch::{ExtendError, LockError};
 
 use super::network::{check_mutual_exclusion, check_single_bytes};
 use super::support::certificates::{Authority, Purpose};
@@ -44,7 +44,7 @@ fn a_reply_over_many_records_is_one_reply() {
     let guard = request.try_lock().unwrap().expect("it is free");
     let seen = format!("{:?}", client.inspect("fragments").expect("the node answers"));
     assert!(seen.contains(&owner), "{seen}");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(client.nodes()[0].is_connected);
 }
 
@@ -64,7 +64,7 @@ fn many_replies_in_one_record_are_many_replies() {
                 for round in 0..10 {
                     let mut guard = take(client, format!("{thread}-{round}"), LONG);
                     guard.extend(LONG).unwrap();
-                    assert_eq!(guard.release(), Ok(Released::InTime));
+                    assert_eq!(guard.release(), Ok(()));
                 }
             });
         }
@@ -93,7 +93,7 @@ fn check_broken_by(mode: Mode) {
         assert!(matches!(client.try_lock("theirs", LONG), Ok(None)));
         assert!(gone(std::slice::from_ref(&server), &name));
     }
-    assert_eq!(theirs.release(), Ok(Released::InTime));
+    assert_eq!(theirs.release(), Ok(()));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn bytes_of_an_abandoned_connection_that_arrive_late_do_no_harm() {
     assert!(eventually(LIMIT, || guard.extend(LONG).is_ok() && is_long()));
     thread::sleep(late);
     assert!(is_long(), "a late extension shortened the ttl");
-    assert_eq!(guard.release(), Ok(Released::InTime));
+    assert_eq!(guard.release(), Ok(()));
     assert!(gone(&servers, "late"));
 }
 

@@ -62,7 +62,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let mut machine = machine.with(attributes(share));
     let predecessor = predecessor(what, lease);
     if let Some(lease) = &predecessor {
-        machine = machine.succeeding(lease.clone());
+        machine = machine.taking_over(lease.clone());
     }
     if what & 8 != 0 {
         machine = machine.pausing(client.now.after(duration(client.byte())));
@@ -215,7 +215,7 @@ impl Attempts {
         self.owe_predecessor(NodeSet::EMPTY);
 
         let took = now.since(request.started);
-        let usable = NodeSet::all(rules.nodes).without(ballot.hopeless);
+        let usable = NodeSet::all(rules.nodes).without(ballot.permanent_failures);
         self.has_failed = true;
         let is_over = !self.is_split(client, request, ballot)
             || self.count >= 4

@@ -42,7 +42,7 @@ pub(super) fn ballot(client: &mut Client<'_>, request: &Request) -> Ballot {
             ballot.sent.insert(node);
         }
         if is_hopeless {
-            ballot.hopeless.insert(node);
+            ballot.permanent_failures.insert(node);
         }
     }
     let best = named.iter().max_by_key(|(permit, nodes)| (nodes.len(), Reverse(**permit)));

@@ -59,7 +59,7 @@ pub(super) fn check(client: &mut Client<'_>, lease: Option<Lease>) {
     let mut machine = machine.with(attributes(share));
     let predecessor = predecessor(what, lease);
     if let Some(lease) = &predecessor {
-        machine = machine.succeeding(lease.clone());
+        machine = machine.taking_over(lease.clone());
     }
     let mut waiter = Waiter {
         wait,
@@ -225,7 +225,7 @@ impl Waiter {
             self.reserved = reserved.union(self.reserved.without(ballot.tally.voted()));
             if let Some((_, number)) = self.name.as_mut().filter(|(_, number)| *number == 0) {
                 let is_in_time = client.now < self.end && !ballot.same_server;
-                let usable = NodeSet::all(client.rules.nodes).without(ballot.hopeless);
+                let usable = NodeSet::all(client.rules.nodes).without(ballot.permanent_failures);
                 if is_in_time && is_majority(usable, client.rules.nodes) {
                     *number = ballot.counters.largest;
                 }

@@ -5,7 +5,7 @@ use super::{is_token, pause, reply, request, ring};
 use redlatch::internal::Time;
 use redlatch::internal::engine::Vote;
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, Phase, Session, SessionOptions,
+    IN_FLIGHT_BYTES_MAX, IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, Session, SessionOptions,
     Ticket,
 };
 use redlatch::internal::resp::{Reply, decode};
@@ -28,7 +28,7 @@ struct Conversation {
     rest: Vec<u8>,
     /// The maximum number of pending releases: those at the end of the last connection, with those
     /// in flight.
-    debts_max: usize,
+    pending_max: usize,
 }
 
 pub(super) fn check(mut input: Input<'_>) {
@@ -42,7 +42,7 @@ pub(super) fn check(mut input: Input<'_>) {
         released: BTreeSet::new(),
         written: None,
         rest: Vec::new(),
-        debts_max: DEBTS_MAX,
+        pending_max: PENDING_MAX,
     };
     while let Some(what) = input.byte() {
         it.happen(what, &mut input);
@@ -214,9 +214,9 @@ impl Conversation {
         let (in_flight, pending_releases) = self.session.load();
         if !self.session.is_down() {
             // There is one for each lock, and the input may have any number of locks.
-            self.debts_max = self.debts_max.max(pending_releases + IN_FLIGHT_MAX);
+            self.pending_max = self.pending_max.max(pending_releases + IN_FLIGHT_MAX);
         }
-        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= self.debts_max);
+        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= self.pending_max);
         assert!(self.session.output().len() <= 2 * IN_FLIGHT_BYTES_MAX);
     }
 

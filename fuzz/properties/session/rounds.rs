@@ -5,7 +5,7 @@ use super::{pause, reply, request, ring, waiter};
 use redlatch::internal::Time;
 use redlatch::internal::engine::{Action, Node, Request};
 use redlatch::internal::node::{
-    DEBTS_MAX, IN_FLIGHT_MAX, NodeError, Phase, RoundResult, Rounds, Session, SessionOptions,
+    IN_FLIGHT_MAX, NodeError, PENDING_MAX, Phase, RoundResult, Rounds, Session, SessionOptions,
 };
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -30,7 +30,8 @@ pub(super) fn check(mut input: Input<'_>) {
                 serial += 1;
                 let request = request(input.byte().unwrap_or(0), serial / 3, now);
                 if request.verb().is_answered() {
-                    waiting.insert(serial, request.deadline);
+                    // For connections that are being made, it waits until then.
+                    waiting.insert(serial, request.connect_deadline);
                     rounds.open(now, request, serial);
                 } else {
                     rounds.post(now, &request);
@@ -61,10 +62,14 @@ pub(super) fn check(mut input: Input<'_>) {
                     }
                 }
                 8 => {
-                    let mut end = wait(0, now);
-                    end.action = Action::EndWaits;
+                    let mut end = wait(serial / 3, now);
+                    let waiter = end.waiter().filter(|_| detail % 2 == 1);
+                    end.action = Action::EndWaits { waiter };
                     rounds.post(now, &end);
-                    are_waits_over = true;
+                    are_waits_over |= waiter.is_none();
+                    look(&mut rounds, &mut waiting);
+                    let open = waits.get(&waiter).filter(|serial| waiting.contains_key(serial));
+                    assert_eq!(open, None, "it waits although its waits are over");
                 }
                 9 => answer(&mut rounds, now, node, (&SHARE_REPLIES, input.byte())),
                 _ => rounds.received(now, node, PUSHES[usize::from(detail) % 2].as_bytes()),
@@ -104,7 +109,11 @@ fn answer(
 /// A round that waits for reservations.
 fn wait(serial: u64, now: Time) -> Request {
     let mut wait = request(5, serial, now);
-    wait.action = Action::Await { key: Arc::from(&b"kkk"[..]), waiter: waiter(serial) };
+    wait.action = Action::Await {
+        key: Arc::from(&b"kkk"[..]),
+        waiter: waiter(serial),
+        watches: serial % 2 == 0,
+    };
     wait
 }
 
@@ -162,6 +171,6 @@ fn look(rounds: &mut Rounds<u64>, waiting: &mut BTreeMap<u64, Time>) {
         session.wrote(count - count / 2);
         let (in_flight, pending_releases) = session.load();
         // No input is long enough for more pending releases.
-        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= DEBTS_MAX);
+        assert!(in_flight <= IN_FLIGHT_MAX && pending_releases <= PENDING_MAX);
     }
 }

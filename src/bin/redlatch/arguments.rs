@@ -201,9 +201,10 @@ pub(crate) struct RunArguments {
     /// Who holds the lock, for `redlatch inspect` [default: host:pid].
     #[arg(long, value_name = "TEXT")]
     pub(crate) owner: Option<OsString>,
-    /// The exit code if another client holds the lock; with 0, nothing is printed either.
-    #[arg(short = 'E', long, value_name = "CODE", default_value_t = exit::HELD)]
-    pub(crate) conflict_exit_code: u8,
+    /// The exit code if others hold the lock or wait for it [default: 1 or 3]; with 0, nothing is
+    /// printed either.
+    #[arg(short = 'E', long, value_name = "CODE")]
+    pub(crate) conflict_exit_code: Option<u8>,
     /// How long the command has between SIGTERM and SIGKILL when the lock is lost.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
     pub(crate) grace: Duration,

@@ -7,7 +7,7 @@ use super::arguments::{BenchArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::{output, run, settings};
 use histogram::Histogram;
-use redlatch::{CancelHandle, LockClient, LockError};
+use redlatch::{CancelToken, LockClient, LockError};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -31,7 +31,7 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
     let builder = settings::builder(nodes)?;
     let clients = [builder.clone().build()?, builder.build()?];
     let stop = Stop::default();
-    end_on_signals(&stop, clients.each_ref().map(LockClient::cancel_handle))?;
+    end_on_signals(&stop, clients.each_ref().map(LockClient::cancel_token))?;
     let name = [b"redlatch-bench:", &*run::default_owner()].concat();
     let (acquire, release) = rounds(&clients[0], &name, arguments.rounds, &stop)?;
     let held = acquire.median() * ROUNDS_HELD;
@@ -53,14 +53,14 @@ pub(crate) fn bench(nodes: &NodeArguments, arguments: &BenchArguments) -> Result
 }
 
 /// Has these signals end the benchmark, even while it waits for nodes.
-fn end_on_signals(stop: &Stop, cancel: [CancelHandle; 2]) -> Result<(), Failure> {
+fn end_on_signals(stop: &Stop, cancel: [CancelToken; 2]) -> Result<(), Failure> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])
         .map_err(|error| Failure::system("signals cannot be caught", &error))?;
     let stop = Arc::clone(stop);
     thread::spawn(move || {
         for signal in signals.forever() {
             stop.store(usize::try_from(signal).unwrap_or(0), Ordering::SeqCst);
-            cancel.iter().for_each(CancelHandle::cancel);
+            cancel.iter().for_each(CancelToken::cancel);
         }
     });
     Ok(())
@@ -89,14 +89,14 @@ fn rounds(
     let (mut acquired, mut released) = (Vec::new(), Vec::new());
     // The first makes the connections. Without nodes there is nothing to wait for.
     if let Some(first) = client.try_lock(name, TTL).map_err(|error| failure(stop, error))? {
-        let _ = first.release()?;
+        first.release()?;
     }
     for _ in 0..count {
         check(stop)?;
         let start = Instant::now();
         let guard = client.lock(name, TTL).map_err(|error| failure(stop, error))?;
         let held = Instant::now();
-        let _ = guard.release()?;
+        guard.release()?;
         acquired.push(held - start);
         released.push(held.elapsed());
     }

@@ -1,13 +1,16 @@
 //! The exit codes: one table, for the code, `--help`, the manual page and the guide.
 
+use super::duration;
 use redlatch::error::TtlError;
 use redlatch::{ConfigError, ForceReleaseError, InspectError, LockError, ReleaseError};
 
 pub(crate) const SUCCESS: u8 = 0;
 pub(crate) const HELD: u8 = 1;
 pub(crate) const USAGE: u8 = 2;
+pub(crate) const AWAITED: u8 = 3;
 pub(crate) const NO_QUORUM: u8 = 69;
 pub(crate) const FAILED: u8 = 70;
+pub(crate) const QUARANTINED: u8 = 71;
 pub(crate) const LOST: u8 = 75;
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
 pub(crate) const NOT_FOUND: u8 = 127;
@@ -18,15 +21,17 @@ pub(crate) const SIGNAL: u8 = 128;
 const SIGPIPE: u8 = 13;
 
 /// Every code, and what it means.
-pub(crate) const TABLE: [(&str, &str); 9] = [
+pub(crate) const TABLE: [(&str, &str); 11] = [
     ("0", "success"),
     (
         "1",
         "another client holds the lock (run: -E sets another code), or there is nothing to release",
     ),
     ("2", "the arguments, a file or the nodes' URLs cannot be used"),
+    ("3", "others wait for the lock and are served first (run: -E sets another code)"),
     ("69", "too few nodes gave an answer that counts"),
     ("70", "another failure: the operating system, or data under the lock's name that is no lock"),
+    ("71", "the nodes are quarantined: too few have been up for max-ttl to grant a lock"),
     ("75", "the lock was lost, and the command was stopped or had ended too late"),
     ("126", "the command cannot be executed"),
     ("127", "the command was not found"),
@@ -96,8 +101,16 @@ impl From<ConfigError> for Failure {
 impl From<LockError> for Failure {
     fn from(error: LockError) -> Self {
         match &error {
+            LockError::NoQuorum(reports) if reports.quarantine().is_some() => {
+                let left = duration::show(reports.quarantine().unwrap_or_default());
+                let text = format!(
+                    "quarantined for another {left}: too few nodes have been up for max-ttl, and \
+                     one that has restarted may have forgotten who holds the lock"
+                );
+                Self::new(QUARANTINED, &text)
+            }
             LockError::NoQuorum(_) | LockError::TooSlow { .. } => Self::new(NO_QUORUM, &error),
-            LockError::Ttl(TtlError::TooLong { .. } | TtlError::HoldTooLong { .. }) => {
+            LockError::Ttl(TtlError::TooLong { .. }) => {
                 let hint = "(--max-ttl sets it; all clients that share locks must set the same)";
                 Self::usage(&format!("{error} {hint}"))
             }
@@ -111,7 +124,8 @@ impl From<LockError> for Failure {
 
 impl From<ReleaseError> for Failure {
     fn from(error: ReleaseError) -> Self {
-        Self::new(NO_QUORUM, &error)
+        let code = if matches!(error, ReleaseError::Lost(_)) { LOST } else { NO_QUORUM };
+        Self::new(code, &error)
     }
 }
 
@@ -139,7 +153,18 @@ mod tests {
 
     #[test]
     fn the_table_has_every_code_once_and_in_order() {
-        let numbers = [SUCCESS, HELD, USAGE, NO_QUORUM, FAILED, LOST, NOT_EXECUTABLE, NOT_FOUND];
+        let numbers = [
+            SUCCESS,
+            HELD,
+            USAGE,
+            AWAITED,
+            NO_QUORUM,
+            FAILED,
+            QUARANTINED,
+            LOST,
+            NOT_EXECUTABLE,
+            NOT_FOUND,
+        ];
         let mut codes: Vec<String> = numbers.iter().map(u8::to_string).collect();
         codes.push(format!("{SIGNAL}+n"));
         let listed: Vec<&str> = TABLE.iter().map(|(code, _)| *code).collect();

@@ -4,7 +4,7 @@ use super::arguments::{LockArguments, NodeArguments};
 use super::exit::{self, Failure};
 use super::table::{self, cell};
 use super::{duration, output, settings};
-use redlatch::{Holder, Inspection, LockState, NodeView, QueuedWaiter};
+use redlatch::{Holder, Inspection, LockState, NodeView, NotALock, QueuedWaiter};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,11 +32,12 @@ pub(crate) fn waiters(nodes: &NodeArguments, arguments: &LockArguments) -> Resul
             .enumerate()
             .map(|(index, waiter)| waiter_json(index, waiter))
             .collect();
-        format!("{}\n", json!({ "name": exact(name.as_bytes()), "waiters": waiters }))
+        let (name, count) = (exact(name.as_bytes()), seen.waiter_count);
+        format!("{}\n", json!({ "name": name, "waiters": waiters, "waiter_count": count }))
     } else if seen.waiters.is_empty() {
         format!("{}: nobody waits\n", shown(name.as_bytes()))
     } else {
-        waiter_table(&seen.waiters)
+        waiter_table(&seen.waiters) + &not_shown(&seen)
     };
     output::print(&text)?;
     Ok(exit::SUCCESS)
@@ -65,32 +66,61 @@ pub(crate) fn exact(name: &[u8]) -> Value {
 
 /// The state and the number of waiters, in a line.
 pub(crate) fn summary(name: &OsStr, seen: &Inspection) -> String {
-    let waiters = match seen.waiters.len() {
+    let waiters = match seen.waiter_count {
         0 => "nobody waits".to_owned(),
         1 => "1 waits".to_owned(),
         count => format!("{count} wait"),
     };
-    format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(&seen.state))
+    format!("{}: {}; {waiters}", shown(name.as_bytes()), state_text(seen))
 }
 
 /// Such as "held by host-7 for another 12 s".
-pub(crate) fn state_text(state: &LockState) -> String {
-    match state {
+pub(crate) fn state_text(seen: &Inspection) -> String {
+    let state = match &seen.state {
         LockState::Free => "free".to_owned(),
-        LockState::Held(holder) => format!("held by {}", holder_text(holder)),
-        LockState::Shared(holders) => {
-            let holders: Vec<String> = holders.iter().map(holder_text).collect();
-            format!("shared by {}", holders.join(", "))
-        }
+        LockState::Held(_) => format!("held by {}", holders_text(seen)),
+        LockState::Shared(_) => format!("shared by {}", holders_text(seen)),
         LockState::Reserved => "reserved for the first waiter".to_owned(),
-        _ => "changing hands: no majority agrees".to_owned(),
+        LockState::NotALock(kind) => not_a_lock_text(*kind),
+        _ => "undecided: no majority agrees".to_owned(),
+    };
+    match seen.quarantine {
+        Some(left) => format!("{state}, {}", quarantine_text(left)),
+        None => state,
+    }
+}
+
+pub(crate) fn quarantine_text(left: Duration) -> String {
+    format!("quarantined for another {}", duration::show(left))
+}
+
+pub(crate) fn not_a_lock_text(kind: NotALock) -> String {
+    format!("the key's value is no lock: {kind}")
+}
+
+/// All holders, such as "host-7 for another 12 s, host-8 for another 15 s".
+pub(crate) fn holders_text(seen: &Inspection) -> String {
+    let (_, holders) = state_json(&seen.state);
+    let mut texts: Vec<String> = holders.iter().map(holder_text).collect();
+    let hidden = seen.holder_count.saturating_sub(holders.len());
+    if hidden > 0 {
+        texts.push(format!("and {hidden} more"));
+    }
+    texts.join(", ")
+}
+
+/// What a list of waiters is followed by, if it does not have all of them.
+fn not_shown(seen: &Inspection) -> String {
+    match (seen.waiters.len(), seen.waiter_count) {
+        (shown, all) if shown < all => format!("\n{shown} of {all} shown\n"),
+        _ => String::new(),
     }
 }
 
 /// Such as "host-7 with permit 2 for another 12 s".
 fn holder_text(holder: &Holder) -> String {
     let mut text = owner(holder.owner());
-    if let Some(permit) = holder.permit {
+    if let Some(permit) = holder.slot {
         text += &format!(" with permit {permit}");
     }
     match holder.remaining {
@@ -109,11 +139,15 @@ fn node_table(nodes: &[NodeView]) -> String {
             Ok(holder) => holder.iter().chain(&node.shares).map(holder_text).collect(),
             Err(error) => vec![exit::words(error)],
         };
-        let text = match &*holders {
-            [] if node.is_reserved => "reserved for the first waiter".to_owned(),
-            [] => "-".to_owned(),
-            holders => holders.join(", "),
+        let mut text = match (&*holders, node.not_a_lock) {
+            (_, Some(kind)) => not_a_lock_text(kind),
+            ([], _) if node.is_reserved => "reserved for the first waiter".to_owned(),
+            ([], _) => "-".to_owned(),
+            (holders, _) => holders.join(", "),
         };
+        if let Some(left) = node.quarantine {
+            text += &format!("; {}", quarantine_text(left));
+        }
         vec![node.url.to_string(), if node.agrees { "yes" } else { "-" }.to_owned(), text]
     };
     table::render(&["NODE", "AGREES", "HOLDER"], &nodes.iter().map(row).collect::<Vec<_>>())
@@ -140,6 +174,8 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
             "url": &*node.url,
             "agrees": node.agrees,
             "reserved": node.is_reserved,
+            "not_a_lock": node.not_a_lock.map(|kind| kind.to_string()),
+            "quarantine_seconds": node.quarantine.map(seconds),
             "holder": node.holder.as_ref().ok().and_then(Option::as_ref).map(holder_json),
             "shares": node.shares.iter().map(holder_json).collect::<Vec<_>>(),
             "error": node.holder.as_ref().err().map(exit::words),
@@ -148,8 +184,11 @@ fn to_json(name: &OsStr, seen: &Inspection) -> Value {
     json!({
         "name": exact(name.as_bytes()),
         "state": state,
+        "not_a_lock": not_a_lock_json(&seen.state),
+        "quarantine_seconds": seen.quarantine.map(seconds),
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
-        "waiters": seen.waiters.len(),
+        "holder_count": seen.holder_count,
+        "waiters": seen.waiter_count,
         "nodes": seen.nodes.iter().map(node).collect::<Vec<_>>(),
     })
 }
@@ -161,15 +200,28 @@ pub(crate) fn state_json(state: &LockState) -> (&'static str, &[Holder]) {
         LockState::Held(holder) => ("held", std::slice::from_ref(holder)),
         LockState::Shared(holders) => ("shared", holders),
         LockState::Reserved => ("reserved", &[]),
+        LockState::NotALock(_) => ("not_a_lock", &[]),
         _ => ("undecided", &[]),
     }
+}
+
+pub(crate) fn not_a_lock_json(state: &LockState) -> Option<String> {
+    match state {
+        LockState::NotALock(kind) => Some(kind.to_string()),
+        _ => None,
+    }
+}
+
+/// What is left of a quarantine, so that it is over after this time.
+pub(crate) fn seconds(left: Duration) -> f64 {
+    left.as_secs_f64().ceil()
 }
 
 pub(crate) fn holder_json(holder: &Holder) -> Value {
     json!({
         "owner": holder.owner().map(|owner| exact(owner.as_bytes())),
         "remaining_millis": holder.remaining.map(millis),
-        "permit": holder.permit,
+        "permit": holder.slot,
     })
 }
 

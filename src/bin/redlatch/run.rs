@@ -4,6 +4,7 @@ mod child;
 mod descriptor;
 mod exec;
 mod processes;
+mod refusal;
 mod signals;
 mod supervisor;
 mod waiting_line;
@@ -12,9 +13,9 @@ pub(crate) use exec::exec_if_asked;
 
 use super::arguments::{NodeArguments, RunArguments};
 use super::exit::{self, Failure};
-use super::{inspect, output, settings};
+use super::{output, settings};
 use child::Child;
-use redlatch::{LockClient, LockError, LockGuard, LockRequest, Released};
+use redlatch::{LockClient, LockError, LockGuard, LockRequest, ReleaseError};
 use signals::{CaughtSignal, Signals};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -30,18 +31,12 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     // Before the lock is acquired, so that a misspelt command takes no turn of others.
     child::check(&arguments.command[0])?;
     let client = settings::client(nodes)?;
-    let signals = Signals::catch(client.cancel_handle())?;
+    let signals = Signals::catch(client.cancel_token())?;
     let guard = match acquire(&client, arguments) {
         Ok(Some(guard)) => guard,
-        // Then this is no failure: on all machines but one, a job of cron has nothing to report.
-        Ok(None) if arguments.conflict_exit_code == exit::SUCCESS => return Ok(exit::SUCCESS),
-        Ok(None) => {
-            let name = inspect::shown(arguments.name.as_bytes());
-            let text = format!("{name}: another client holds the lock");
-            return Err(Failure::new(arguments.conflict_exit_code, &text));
-        }
+        Ok(None) => return refusal::contended(&client, arguments),
         Err(LockError::Cancelled) => return Err(ended_by(signals.first_that_ends())),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(refusal::failed(&client, arguments, error)),
     };
     if let Some(signal) = signals.first_that_ends() {
         give_up(&client, arguments, guard);
@@ -59,8 +54,8 @@ pub(crate) fn run(nodes: &NodeArguments, arguments: &RunArguments) -> Result<u8,
     let supervisor = Supervisor::new(&guard, child, arguments.ttl, arguments.grace);
     let (code, is_lost) = supervisor.run(&signals)?;
     let released = guard.release();
-    if is_lost || matches!(released, Ok(Released::TooLate)) {
-        return Err(Failure::new(exit::LOST, &supervisor::lost_text(is_lost)));
+    if is_lost || matches!(released, Err(ReleaseError::Lost(_))) {
+        return Err(refusal::named(arguments, exit::LOST, supervisor::lost_text(is_lost)));
     }
     if let Err(error) = released {
         output::note(&format!("the lock may stay until its ttl ends: {error}"));
@@ -81,7 +76,7 @@ fn give_up(client: &LockClient, arguments: &RunArguments, guard: LockGuard) {
     let lingers = arguments.hold_at_least.is_some() && is_alone;
     let seen = lingers.then(|| client.inspect(arguments.name.as_bytes()));
     // A lock that was held to the end is the one that was seen before the end.
-    if let (Ok(Released::InTime), Some(Ok(seen))) = (guard.release(), seen) {
+    if let (Ok(()), Some(Ok(seen))) = (guard.release(), seen) {
         let _ = client.force_release(&seen);
     }
 }
@@ -115,7 +110,7 @@ fn request<'a>(client: &'a LockClient, arguments: &RunArguments, owner: &[u8]) -
         request = request.shared();
     }
     if let Some(count) = arguments.permits {
-        request = request.permits(count);
+        request = request.one_of(count);
     }
     if arguments.fenced {
         request = request.fenced();
@@ -137,6 +132,6 @@ fn variables(arguments: &RunArguments, guard: &LockGuard) -> [(&'static str, Opt
     [
         ("REDLATCH_LOCK", Some(OsStr::as_bytes(&arguments.name).to_vec())),
         ("REDLATCH_FENCING_TOKEN", guard.fencing_token().map(|token| number(token.as_u64()))),
-        ("REDLATCH_PERMIT", guard.permit().map(|permit| number(permit.into()))),
+        ("REDLATCH_PERMIT", guard.slot().map(|permit| number(permit.into()))),
     ]
 }

@@ -2,6 +2,7 @@
 
 use super::arguments::{NodeArguments, StatusArguments};
 use super::exit::{self, Failure};
+use super::inspect::seconds;
 use super::table::{self, cell};
 use super::{duration, output, settings};
 use redlatch::NodeStatus;
@@ -75,7 +76,7 @@ fn to_json(node: &NodeStatus) -> Value {
         "version": node.version,
         "uptime_seconds": node.uptime.map(|time| time.as_secs()),
         "round_trip_micros": node.round_trip.map(micros),
-        "quarantine_seconds": node.quarantine.map(|time| time.as_secs_f64().ceil()),
+        "quarantine_seconds": node.quarantine.map(seconds),
         "clock_ahead_micros": node.clock.map(ahead),
         "clock_error_micros": node.clock.map(|clock| micros(clock.error)),
         "warnings": node.warnings().iter().map(ToString::to_string).collect::<Vec<_>>(),

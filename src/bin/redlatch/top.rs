@@ -2,7 +2,8 @@
 
 use super::arguments::{NodeArguments, TopArguments};
 use super::exit::{self, Failure};
-use super::inspect::{exact, holder_json, millis, shown, state_json, state_text};
+use super::inspect::{exact, holder_json, millis, not_a_lock_json, seconds};
+use super::inspect::{shown, state_json, state_text};
 use super::table;
 use super::{duration, output, settings};
 use redlatch::{FoundLock, InspectError, Inspection, LockClient, LockState, Locks, NodeError};
@@ -64,7 +65,7 @@ fn rows(client: &LockClient, pattern: &[u8]) -> Result<Vec<Row>, Failure> {
     });
     let mut rows = search.rows.into_inner().unwrap_or_else(PoisonError::into_inner)?;
     rows.sort_by_cached_key(|row: &Row| {
-        (row.since.is_none(), row.since, Reverse(row.seen.waiters.len()), row.lock.clone())
+        (row.since.is_none(), row.since, Reverse(row.seen.waiter_count), row.lock.clone())
     });
     Ok(rows)
 }
@@ -100,7 +101,7 @@ impl Search<'_> {
                 self.add_thread(scope);
             }
             // A key that only a minority has is what a failed attempt left, or no lock.
-            if seen.state == LockState::Free && seen.waiters.is_empty() {
+            if seen.state == LockState::Free && seen.waiter_count == 0 {
                 continue;
             }
             let since = seen.waiters.iter().map(|it| it.since).min();
@@ -137,7 +138,7 @@ fn longest(row: &Row) -> Option<Duration> {
 }
 
 fn to_text(rows: &[Row], limited: &[Row]) -> String {
-    let waiting: usize = rows.iter().map(|row| row.seen.waiters.len()).sum();
+    let waiting: usize = rows.iter().map(|row| row.seen.waiter_count).sum();
     let mut text = match rows.len() {
         1 => format!("1 lock, {waiting} waiting\n"),
         count => format!("{count} locks, {waiting} waiting\n"),
@@ -148,9 +149,9 @@ fn to_text(rows: &[Row], limited: &[Row]) -> String {
     let line = |row: &Row| {
         vec![
             shown(row.lock.as_ref()),
-            row.seen.waiters.len().to_string(),
+            row.seen.waiter_count.to_string(),
             table::cell(longest(row).map(duration::show)),
-            state_text(&row.seen.state),
+            state_text(&row.seen),
         ]
     };
     let lines: Vec<_> = limited.iter().map(line).collect();
@@ -163,8 +164,11 @@ fn to_json(row: &Row) -> Value {
     json!({
         "name": exact(row.lock.as_ref()),
         "state": state,
+        "not_a_lock": not_a_lock_json(&row.seen.state),
+        "quarantine_seconds": row.seen.quarantine.map(seconds),
         "holders": holders.iter().map(holder_json).collect::<Vec<_>>(),
-        "waiters": row.seen.waiters.len(),
+        "holder_count": row.seen.holder_count,
+        "waiters": row.seen.waiter_count,
         "longest_wait_millis": longest(row).map(millis),
     })
 }

@@ -25,6 +25,10 @@ impl Acquire {
             Acquired::Unanswered
         };
         let is_split = Self::is_split(request, ballot);
+        if ballot.was_connecting {
+            // What a single attempt may do on connections that are ready, it may still do.
+            self.connected = Some(now);
+        }
         self.failure = Some(failure.clone());
         self.give_up_predecessor(now, NodeSet::EMPTY);
         let lock = request.lock().expect("an attempt names a lock").clone();
@@ -51,9 +55,11 @@ impl Acquire {
         self.undo_before = is_anywhere.then(|| lease.undo(now, &self.rules));
     }
 
-    /// Do other clients hold the lock?
+    /// Do other clients hold the lock, or wait for it? Where nodes are in quarantine, nobody may: a
+    /// refusal there can be due to a reservation that cannot be claimed yet.
     fn is_contended(&self, request: &Request, ballot: &Ballot) -> bool {
-        ballot.tally.answered_by_majority() == Verdict::Won || self.is_cut_short(request, ballot)
+        let is_answered = ballot.tally.answered_by_majority() == Verdict::Won;
+        is_answered && ballot.quarantine.is_zero() || self.is_cut_short(request, ballot)
     }
 
     /// Did the caller's deadline cut the round short, while answers could still arrive, and did the
@@ -72,7 +78,7 @@ impl Acquire {
 
     /// Are too many nodes misconfigured for any attempt?
     pub(super) fn is_useless(&self, ballot: &Ballot, failure: &Acquired) -> bool {
-        let usable = self.rules.nodes - ballot.hopeless.len();
+        let usable = self.rules.nodes - ballot.permanent_failures.len();
         usable < quorum(self.rules.nodes) || matches!(failure, Acquired::SameServer)
     }
 
@@ -92,6 +98,14 @@ impl Acquire {
             return self.after_split(now, started, failure);
         }
         let round = now.since(started);
+        if self.is_single() && self.attempts == 1 && matches!(failure, Acquired::TooSlow(_)) {
+            // Connecting has used up the validity, and is over.
+            return if ballot.was_connecting {
+                State::Resting(now)
+            } else {
+                State::Over(Some(failure))
+            };
+        }
         let Some(backoff) = &mut self.backoff else {
             return State::Over(Some(failure));
         };

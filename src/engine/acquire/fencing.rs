@@ -59,11 +59,9 @@ impl Acquire {
         if nodes.len() >= quorum(self.rules.nodes) {
             return State::Over(Some(Acquired::Held(Lease { fence: Some(largest), ..lease })));
         }
-        let request = Request {
-            started: lease.since,
-            deadline: self.deadline(now, lease.since).min(lease.valid_until),
-            ..Request::to_all(&self.rules, now, Action::Fence { lock, fence: largest })
-        };
+        let request = Request::to_all(&self.rules, now, Action::Fence { lock, fence: largest });
+        let request = Request { started: lease.since, ..request };
+        let request = request.ending_by(self.end_of_call(lease.since)).ending_by(lease.valid_until);
         State::Confirming { lease, request, is_sent: false }
     }
 

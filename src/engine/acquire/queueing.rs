@@ -17,11 +17,11 @@
 //! be moved or expire at any time before. A turn that fails is withdrawn, and the waiter stands
 //! where it stood.
 
+use super::place::Place;
 use super::{Acquire, Acquired, State};
 use crate::clock::Time;
 use crate::engine::{
-    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, QueueState, Removal, Request, Share,
-    Token, Ttl, Verdict, quorum,
+    Action, Ballot, Entropy, LockId, NodeSet, QueueEntry, Request, Share, Verdict, quorum,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,41 +30,21 @@ use std::time::Duration;
 /// that release the lock a little later than others.
 const PROMPT_TURNS: u32 = 2;
 
-/// After how many failed turns the nodes are not believed any more when they tell about
-/// reservations: a server whose table of remembered keys is full tells it all the time. From then
-/// on this caller asks now and then.
-const BELIEVED_TURNS: u32 = 4;
+/// After how many misses the waiter gives its place up and joins the queue at its end: turns that
+/// took too long, and times that a majority of the nodes took it out of the queue. It is too slow
+/// to claim the lock, or has not enough validity left when it has, and must not keep others
+/// waiting. A turn that is refused is no miss: another client has the lock, or nodes disagree for a
+/// moment.
+const MISSES_MAX: u32 = 4;
 
-/// The place of a caller in the nodes' queue.
-#[derive(Debug)]
-pub(super) struct Place {
-    pub(super) entry: QueueEntry,
-    pub(super) state: QueueState,
-    /// When the entry is to be renewed.
-    pub(super) renew_at: Time,
-    /// No turn is taken before this.
-    turn_at: Time,
-    /// How many turns have failed.
-    failed_turns: u32,
-    /// How often the entry was renewed at the same place.
-    pub(super) renewals: u32,
-}
+/// After how many renewals in a row at the same place earlier misses are forgotten.
+const CALM_RENEWALS: u32 = 4;
+
+/// The longest pause between two renewals that too few nodes answer. Each may cost others the time
+/// of a reservation.
+const UNANSWERED_PAUSE_MAX: Duration = Duration::from_millis(500);
 
 impl Acquire {
-    /// How many waiters are before this one, once it has a place in the queue.
-    #[must_use]
-    pub fn place(&self) -> Option<u64> {
-        let place = self.place.as_ref().filter(|place| place.entry.number > 0);
-        place.map(|place| place.state.place)
-    }
-
-    /// Does a majority of the nodes reserve the lock for this waiter?
-    #[must_use]
-    pub fn is_called(&self) -> bool {
-        let quorum = quorum(self.rules.nodes);
-        self.place.as_ref().is_some_and(|place| place.state.reserved.len() >= quorum)
-    }
-
     /// Ends the wait early: what is on the nodes is removed.
     pub fn abandon(&mut self, now: Time) {
         self.give_up_predecessor(now, NodeSet::EMPTY);
@@ -85,10 +65,14 @@ impl Acquire {
         }
         match &mut self.place {
             Some(place) => {
-                place.failed_turns += 1;
-                // A permit that the nodes told about may have gone to a client with another count.
-                let is_shared = lock.share().is_some();
-                place.entry.listens = place.failed_turns < BELIEVED_TURNS || is_shared;
+                let is_over = ballot.quarantine.is_zero();
+                let is_miss = is_over && !matches!(failure, Acquired::Contended);
+                place.failed_turns += u32::from(is_over);
+                place.misses += u32::from(is_miss);
+                place.renewals = 0;
+                if place.misses >= MISSES_MAX {
+                    return false;
+                }
                 let is_prompt = place.failed_turns <= PROMPT_TURNS && ballot.quarantine.is_zero();
                 let delay = match &mut self.backoff {
                     Some(backoff) if !is_prompt => backoff.next_delay(round),
@@ -105,34 +89,18 @@ impl Acquire {
                 let Some(lease) = self.lease_of_waiter(lock).filter(|_| is_refused) else {
                     return false;
                 };
-                let (waiter, since) = (lock.token, self.wall);
-                let (lock, ttl) = (lock.clone(), self.ttl);
-                let entry =
-                    QueueEntry { lock, ttl, waiter, number: 0, since, lease, listens: true };
-                let turn_at = now.after(ballot.quarantine);
-                self.place = Some(Place {
-                    entry,
-                    state: QueueState::default(),
-                    renew_at: now,
-                    turn_at,
-                    failed_turns: 0,
-                    renewals: 0,
-                });
+                let entry = self.entry(lock, lease);
+                self.place = Some(Place::new(entry, now, now.after(ballot.quarantine)));
             }
         }
         self.ask(now);
         true
     }
 
-    /// How long the entry of a waiter in front is kept, if this caller queues.
-    fn lease_of_waiter(&self, lock: &LockId) -> Option<Ttl> {
-        let may_queue = self.may_queue && !self.is_single() && !lock.has_more_keys();
-        self.rules.waiter_lease.filter(|_| may_queue)
-    }
-
     /// Enters the queue, renews the entry, or withdraws a failed turn: one request for all.
     fn ask(&mut self, now: Time) {
-        let Some(place) = &self.place else { return };
+        let Some(place) = &mut self.place else { return };
+        place.asked_at = now;
         let action = Action::Queue(place.entry.clone());
         self.send(now, self.round_end(now), action);
     }
@@ -142,20 +110,14 @@ impl Acquire {
         self.deadline(now, now).min(self.end())
     }
 
-    /// Begins a round of all nodes that ends at `deadline`.
-    pub(super) fn send(&mut self, now: Time, deadline: Time, action: Action) {
-        let request = Request { deadline, ..Request::to_all(&self.rules, now, action) };
-        self.state = State::Asking { request, is_sent: false };
-    }
-
     /// Handles the answers about the queue.
     pub(super) fn asked(&mut self, now: Time, request: &Request, ballot: &Ballot) {
         let quorum = quorum(self.rules.nodes);
         let is_answered = ballot.tally.granted_by_majority() == Verdict::Won;
         let failure = if ballot.same_server {
             Acquired::SameServer
-        } else if is_answered && !ballot.quarantine.is_zero() && !self.is_refused() {
-            Acquired::Unanswered // no node grants now: others need not hold the lock
+        } else if is_answered && !ballot.quarantine.is_zero() {
+            Acquired::Unanswered // no majority grants now: others need not hold the lock
         } else if is_answered || self.is_cut_short(request, ballot) {
             Acquired::Contended
         } else {
@@ -179,9 +141,20 @@ impl Acquire {
                 return self.leave_and_back_off(now, request.started, ballot);
             }
             let delay = self.backoff.as_mut().map_or(round, |backoff| backoff.next_delay(round));
-            place.renew_at = now.after(delay);
+            let longer = delay.saturating_mul(2_u32.saturating_pow(place.unanswered));
+            place.unanswered += 1;
+            place.renew_at = now.after(longer.min(UNANSWERED_PAUSE_MAX.max(delay)));
             self.state = State::Resting(place.renew_at.min(self.end()));
             return;
+        }
+        place.unanswered = 0;
+        let is_out = ballot.queue.out.len() >= quorum;
+        // Taken out, it stays out for the answer that says so, and is put back by the next.
+        let is_miss = is_out && !place.was_missed;
+        place.misses += u32::from(is_miss);
+        place.was_missed = is_miss;
+        if place.misses >= MISSES_MAX {
+            return self.leave_and_back_off(now, request.started, ballot);
         }
         if place.entry.number == 0 {
             place.entry.number = ballot.counters.largest;
@@ -194,7 +167,11 @@ impl Acquire {
         let told = place.state.reserved.without(ballot.tally.voted());
         let place_before = std::mem::replace(&mut place.state, ballot.queue).place;
         place.state.reserved = place.state.reserved.union(told);
-        place.renewals = if place_before == ballot.queue.place { place.renewals + 1 } else { 0 };
+        let is_calm = place_before == ballot.queue.place && !is_out;
+        place.renewals = if is_calm { place.renewals + 1 } else { 0 };
+        if place.renewals >= CALM_RENEWALS {
+            place.misses = 0;
+        }
         self.schedule(now);
         self.renew_after_quarantine(now, ballot.quarantine);
         self.proceed(now);
@@ -210,29 +187,26 @@ impl Acquire {
             return;
         }
         let QueueEntry { lock, waiter, .. } = &place.entry;
-        let action = Action::Await { key: Arc::clone(&lock.key), waiter: *waiter };
+        let watches = place.state.place == 0;
+        let action = Action::Await { key: Arc::clone(&lock.key), waiter: *waiter, watches };
         self.send(now, place.renew_at.min(end), action);
     }
 
-    /// Handles the end of waiting: the lock is reserved, or it is time to renew the entry.
+    /// Handles the end of waiting: the lock is reserved, or it is time to ask.
     pub(super) fn awaited(&mut self, now: Time, ballot: &Ballot) {
         let Some(place) = &mut self.place else { return };
-        if place.entry.listens {
-            place.state.reserved = place.state.reserved.union(ballot.tally.granted);
-        }
-        if self.is_called() && !self.asks_before_turn() {
-            let Some(place) = &mut self.place else { return };
-            if place.failed_turns > PROMPT_TURNS {
-                // These hints were false before. Without a pause, false hints would cause turns
-                // without end.
-                let delay = self.backoff.as_mut().map(|it| it.next_delay(Duration::ZERO));
-                place.turn_at = place.turn_at.max(now.after(delay.unwrap_or_default()));
-            }
+        place.state.reserved = place.state.reserved.union(ballot.tally.granted);
+        // Whatever the nodes tell, this waiter does not ask without end.
+        let next_ask = place.asked_at.after(self.rules.retry_base);
+        if self.is_called() {
             self.proceed(now);
         } else if now >= self.end() {
             self.give_up_after(now);
-        } else {
+        } else if now >= next_ask {
             self.ask(now);
+        } else if let Some(place) = &mut self.place {
+            place.renew_at = place.renew_at.min(next_ask);
+            self.state = State::Resting(place.renew_at.min(self.end()));
         }
     }
 
@@ -273,19 +247,6 @@ impl Acquire {
         self.undo = self.leave(now);
         let failure = self.failure.clone().unwrap_or(Acquired::Unanswered);
         self.state = self.after_failure(now, (started, false), ballot, failure);
-    }
-
-    /// The removal of the waiter, if there is one: it may stand in the queue of any node.
-    pub(super) fn leave(&mut self, now: Time) -> Option<Request> {
-        let QueueEntry { lock, waiter, lease, .. } = self.place.take()?.entry;
-        let (ttl, waiter) = (self.ttl.max(lease), Some(waiter));
-        let removal = Removal { lock, ttl, linger: None, waiter };
-        Some(Request::to_all(&self.rules, now, Action::Undo(removal)))
-    }
-
-    /// The waiter of a lock that was just taken.
-    pub(super) fn waiter(&self) -> Option<Token> {
-        self.place.as_ref().map(|place| place.entry.waiter)
     }
 }
 

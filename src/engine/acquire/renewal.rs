@@ -47,7 +47,7 @@ impl Acquire {
         if let Some(left) = left.filter(|_| before <= PLACES_IN_FRONT) {
             pause = pause.min(left.saturating_add(EXPIRY));
         }
-        if listening.len() < quorum || !entry.listens {
+        if listening.len() < quorum {
             let doubled = 2_u32.saturating_pow(place.renewals);
             let first = base.saturating_mul(POLL).saturating_mul(doubled).min(cap);
             // All waiters for shares before it may be served together with it.
@@ -67,15 +67,6 @@ impl Acquire {
         let place = self.place.as_ref().filter(|place| place.entry.number > 0)?;
         let is_contended = matches!(self.failure, Some(Acquired::Contended));
         is_contended.then(|| place.renew_at.after(self.rules.node_timeout))
-    }
-
-    /// Does a hint mean that it is time to ask, and not yet the turn? Nodes also ring for the
-    /// waiter that is next, if the lock may expire before it would ask: because it stood far back
-    /// when it last asked, or because of the lock's short ttl.
-    pub(super) fn asks_before_turn(&self) -> bool {
-        let front = self.rules.reservation();
-        let is_far = self.place.as_ref().is_some_and(|place| place.entry.lease > front);
-        is_far || self.ttl <= front
     }
 
     /// Nodes in quarantine tell nothing about reservations, and nothing when it ends.

@@ -21,6 +21,10 @@ use crate::engine::{Ballot, Request, Verb, Verdict};
 /// attempt looks like a split vote.
 pub(super) const SPLIT_ATTEMPTS_MAX: u32 = 4;
 
+/// How many times as long the first round takes at least, in which connections are made: a round
+/// trip to connect, and one for the greeting.
+const TRIPS: u32 = 3;
+
 impl Acquire {
     /// Does this look like a split vote: some nodes granted the lock, and others refused it?
     pub(super) fn is_split(request: &Request, ballot: &Ballot) -> bool {
@@ -43,9 +47,9 @@ impl Acquire {
     }
 
     /// When a single attempt ends, with its repetitions after split votes: one round's time after
-    /// it began.
+    /// it began, or after the round in which it connected.
     pub(super) fn end_of_single(&self) -> Time {
-        match self.began {
+        match self.connected.or(self.began) {
             Some(began) if self.is_single() => began.after(self.rules.node_timeout),
             _ => Time::MAX,
         }
@@ -61,7 +65,8 @@ impl Acquire {
 
     /// Pauses before another attempt, if one fits within the time of the round.
     pub(super) fn after_split(&mut self, now: Time, started: Time, failure: Acquired) -> State {
-        let round = now.since(started);
+        let took = now.since(started);
+        let round = if self.connected == Some(now) { took / TRIPS } else { took };
         // The time left after another round as long as this one.
         let left = self.end_of_single().since(now).saturating_sub(round);
         match &mut self.backoff {

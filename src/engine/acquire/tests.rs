@@ -166,7 +166,7 @@ fn a_deadline_that_has_passed_still_gives_one_whole_attempt() {
 fn a_lock_is_handed_off_in_one_round() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
-    let mut script = Script::new(acquire.succeeding(lease(0, 500)));
+    let mut script = Script::new(acquire.taking_over(lease(0, 500)));
     let request = script.attempt(100, draw(1));
     assert_eq!((request.verb(), token_of(&request)), (Verb::Handoff, draw(1).token));
     let before = request.predecessor().expect("a handoff names its predecessor");
@@ -181,7 +181,7 @@ fn a_lock_is_handed_off_in_one_round() {
 fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).succeeding(lease(0, 500));
+    let acquire = Acquire::new(rules(5), key, ttl, Wait::Forever).taking_over(lease(0, 500));
     let mut script = Script::new(acquire);
     script.attempt(100, draw(1));
     let rest = script.answer(110, ballot("yynnn"));
@@ -196,7 +196,7 @@ fn a_failed_handoff_removes_both_locks_and_retries_without_a_handoff() {
 fn without_random_numbers_the_predecessor_is_removed() {
     let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
     let key = Arc::from(&b"key"[..]);
-    let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).succeeding(lease(0, 500));
+    let mut acquire = Acquire::new(rules(5), key, ttl, Wait::No).taking_over(lease(0, 500));
     acquire.handle(Time::from_millis(100), Input::NoEntropy);
     let mut script = Script::new(acquire);
     assert_eq!(token_of(&script.undo()), lease(0, 500).token);
@@ -222,7 +222,7 @@ fn permanent_errors_of_a_majority_end_every_wait() {
     let mut acquire = acquire(Wait::Forever);
     acquire.attempt(0, draw(1));
     let mut ballot = ballot("yyfff");
-    ballot.hopeless = ballot.tally.failed;
+    ballot.permanent_failures = ballot.tally.failed;
     let rest = acquire.answer(1, ballot);
     rest.undo();
     assert!(matches!(rest.done(), Acquired::Unanswered));
@@ -244,7 +244,7 @@ fn handoff(may_hold: &str, ballot: Ballot) -> (Script<Acquire>, Request) {
     let mut before = lease(0, 5_000);
     before.nodes = super::super::fixture::ballot(may_hold).tally.granted;
     let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, Wait::No);
-    let mut script = Script::new(acquire.succeeding(before));
+    let mut script = Script::new(acquire.taking_over(before));
     let request = script.attempt(100, draw(1));
     script.answer(110, ballot);
     (script, request)
@@ -280,7 +280,7 @@ fn a_handoff_that_the_deadline_cuts_short_means_that_another_thread_held_the_loc
     let start = || {
         let ttl = Ttl::from_duration(Duration::from_millis(1_000)).unwrap();
         let acquire = Acquire::new(rules(5), Arc::from(&b"key"[..]), ttl, deadline);
-        Script::new(acquire.succeeding(lease(0, 500)))
+        Script::new(acquire.taking_over(lease(0, 500)))
     };
     for (votes, is_contended) in [("y----", true), ("yyfff", false)] {
         let mut script = start();

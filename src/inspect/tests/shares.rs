@@ -11,7 +11,7 @@ fn shared(nodes: &str) -> Inspection {
     let report = |snapshot: &Option<KeySnapshot>| NodeReport {
         url: Arc::from("node"),
         answer: match snapshot {
-            Some(_) => NodeAnswer::Granted,
+            Some(_) => NodeAnswer::Answered,
             None => NodeAnswer::Failed(NodeError::Overloaded),
         },
     };
@@ -29,7 +29,7 @@ fn on_node(text: &str) -> Option<KeySnapshot> {
         return Some(KeySnapshot { holders: holders_of(holders), ..snapshot(plain)? });
     }
     let holders = if text == "+" { Vec::new() } else { holders_of(text) };
-    Some(KeySnapshot { value: Some(SHARED.to_vec()), left: 90, waiters: Vec::new(), holders })
+    Some(KeySnapshot { holders, ..string(SHARED.to_vec(), 90) })
 }
 
 fn holders_of(text: &str) -> Vec<HolderSnapshot> {
@@ -45,7 +45,7 @@ fn holders_of(text: &str) -> Vec<HolderSnapshot> {
 /// The holders in the words of [`shared`].
 fn names(holders: &[Holder]) -> String {
     let name = |holder: &Holder| {
-        let permit = holder.permit.map_or_else(String::new, |number| number.to_string());
+        let permit = holder.slot.map_or_else(String::new, |number| number.to_string());
         let owner = holder.owner().expect("each has a label");
         format!("{permit}{owner}{}", holder.remaining.expect("each has a ttl").as_millis())
     };
@@ -99,7 +99,7 @@ fn without_a_holder_of_a_majority_the_state_is_undecided() {
         assert_eq!(shared(nodes).state, state, "{nodes}");
     }
     let LockState::Held(holder) = shared("a10 =b9,a10 =b8,a10").state else { panic!("a writer") };
-    assert_eq!((names(std::slice::from_ref(&holder)), holder.permit), ("b8".to_owned(), None));
+    assert_eq!((names(std::slice::from_ref(&holder)), holder.slot), ("b8".to_owned(), None));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn members_that_the_library_did_not_write_are_not_shown() {
     let holder = |member: &[u8]| HolderSnapshot { member: member.to_vec(), left: 5 };
     snapshot.holders.extend(garbage.map(holder));
     let snapshots = vec![Some(snapshot); 3];
-    let report = NodeReport { url: Arc::from("node"), answer: NodeAnswer::Granted };
+    let report = NodeReport { url: Arc::from("node"), answer: NodeAnswer::Answered };
     let seen = Inspection::of(Arc::from(&b"key"[..]), &snapshots, vec![report; 3]);
     let seen = seen.unwrap_or_else(|_| panic!("a majority answered"));
     let LockState::Shared(holders) = &seen.state else { panic!("{seen:?}") };

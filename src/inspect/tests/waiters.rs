@@ -15,12 +15,10 @@ fn order(nodes: &str) -> Vec<String> {
     };
     let node = |text: &str| match text {
         "?" => None,
-        "." => {
-            Some(KeySnapshot { value: None, left: -2, waiters: Vec::new(), holders: Vec::new() })
-        }
+        "." => Some(KeySnapshot { left: -2, ..KeySnapshot::default() }),
         _ => {
             let waiters = text.bytes().map(waiter).collect();
-            Some(KeySnapshot { value: None, left: -2, waiters, holders: Vec::new() })
+            Some(KeySnapshot { left: -2, waiters, ..KeySnapshot::default() })
         }
     };
     let snapshots: Vec<_> = nodes.split(' ').map(node).collect();
@@ -79,7 +77,7 @@ fn a_waiter_is_shown_with_its_label_and_its_own_time() {
     };
     let shown = |waiter| {
         let waiters = vec![waiter];
-        let snapshots = [Some(KeySnapshot { value: None, left: -2, waiters, holders: Vec::new() })];
+        let snapshots = [Some(KeySnapshot { left: -2, waiters, ..KeySnapshot::default() })];
         super::super::waiters::of(&snapshots).remove(0)
     };
     let named = shown(waiter(1_500_000, b"me"));

@@ -1,4 +1,4 @@
-//! Making a connection: the name, its addresses one beside the other, the socket.
+//! Making a connection: the name, its addresses in parallel, the socket.
 
 use super::securing::unreachable;
 use super::{Connection, Lookup, Socket, TOKENS};

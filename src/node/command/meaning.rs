@@ -76,8 +76,9 @@ pub fn meaning(
         Action::Turn { .. } => claim_meaning(number, reply),
         Action::Queue(_) => queue_meaning(number, reply),
         Action::Listen { step: Listen::Read(_), .. } => yes_or_no(number, reply),
+        Action::Listen { step: Listen::Subscribe(_), .. } => is_subscribed(reply).then(granted),
         Action::Listen { .. } => matches!(reply, Reply::Simple(b"OK")).then(granted),
-        Action::Await { .. } | Action::EndWaits => None,
+        Action::Await { .. } | Action::EndWaits { .. } => None,
         Action::Extend { .. } | Action::Release(_) | Action::Undo(_) => yes_or_no(number, reply),
         Action::Fence { .. } | Action::Remove { .. } => yes_or_no(number, reply),
         Action::Inspect { .. } => operators::seen(number, reply),
@@ -89,6 +90,16 @@ pub fn meaning(
 
 fn granted() -> Meaning {
     Meaning::Vote(Vote::Granted)
+}
+
+/// With RESP3 the answer to `SUBSCRIBE` is a push message.
+fn is_subscribed(reply: &Reply<'_>) -> bool {
+    match reply {
+        Reply::Push(message) => {
+            matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
+        }
+        _ => false,
+    }
 }
 
 /// The meaning of the answer to a plain `SET`.
@@ -114,8 +125,8 @@ fn refusal(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
 pub(super) fn list<'a>(number: i64, reply: &Reply<'a>) -> Option<[Option<Reply<'a>>; 3]> {
     let Reply::Array(list) = reply else { return None };
     let mut elements = list.iter();
-    let is_its = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
-    is_its.then(|| [elements.next(), elements.next(), elements.next()])
+    let is_answer = list.len() <= 4 && elements.next() == Some(Reply::Integer(number));
+    is_answer.then(|| [elements.next(), elements.next(), elements.next()])
 }
 
 fn handoff_meaning(number: i64, reply: &Reply<'_>) -> Option<Meaning> {

@@ -16,9 +16,7 @@ impl Call<'_> {
     /// Removes a lock's key if it holds one of the values that were seen.
     pub(super) fn remove(self, key: &[u8], seen: &[Vec<u8>], out: &mut Vec<u8>) {
         let (verb, name) = self.name;
-        let mut digits = [0; 20];
-        let reservation = decimal(self.reservation.as_millis(), &mut digits);
-        let mut words: Vec<&[u8]> = vec![verb, name, b"1", key, reservation];
+        let mut words: Vec<&[u8]> = vec![verb, name, b"1", key];
         words.extend(seen.iter().map(Vec::as_slice));
         words.push(self.proof);
         encode_command(out, &words);
@@ -38,21 +36,35 @@ impl Call<'_> {
 pub(super) fn seen(number: i64, reply: &Reply<'_>) -> Option<Meaning> {
     let Reply::Array(list) = reply else { return None };
     let elements: Vec<_> = list.iter().collect();
-    let [first, value, Reply::Integer(left), Reply::Array(waiters), Reply::Array(holders)] =
+    let [first, value, Reply::Integer(left), waiters, holders, waiter_count, holder_count] =
         &elements[..]
+    else {
+        return None;
+    };
+    let (Reply::Array(waiters), Reply::Array(holders)) = (waiters, holders) else { return None };
+    let (Reply::Integer(waiter_count), Reply::Integer(holder_count)) = (waiter_count, holder_count)
     else {
         return None;
     };
     if *first != Reply::Integer(number) {
         return None;
     }
-    let value = match value {
-        Reply::Null => None,
-        Reply::Bulk(bytes) => Some(bytes.to_vec()),
+    let (value, is_string) = match value {
+        Reply::Null => (None, false),
+        Reply::Bulk(bytes) => (Some(bytes.to_vec()), true),
+        Reply::Integer(0) => (Some(Vec::new()), false),
         _ => return None,
     };
-    let (waiters, holders) = (snapshots(waiters)?, holders_of(holders)?);
-    Some(Meaning::Seen(KeySnapshot { value, left: *left, waiters, holders }))
+    Some(Meaning::Seen(KeySnapshot {
+        value,
+        is_string,
+        left: *left,
+        waiters: snapshots(waiters)?,
+        waiter_count: usize::try_from(*waiter_count).ok()?,
+        holders: holders_of(holders)?,
+        holder_count: usize::try_from(*holder_count).ok()?,
+        quarantine: None,
+    }))
 }
 
 /// The meaning of the answer to a scan.

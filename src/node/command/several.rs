@@ -15,8 +15,6 @@ pub(super) struct Call<'a> {
     pub(super) name: (&'static [u8], &'static [u8]),
     /// The number that the script's answer must begin with.
     pub(super) proof: &'a [u8],
-    /// How long a node reserves a lock for a waiter.
-    pub(super) reservation: Ttl,
 }
 
 impl Call<'_> {
@@ -65,14 +63,13 @@ impl Call<'_> {
         out: &mut Vec<u8>,
     ) {
         let Acquisition { lock, ttl, fence } = new;
-        let [mut locks, mut millis, mut first, mut counters_ttl, mut front] = [[0; 20]; 5];
+        let [mut locks, mut millis, mut first, mut counters_ttl] = [[0; 20]; 4];
         let locks = decimal(lock.keys().count() as u64, &mut locks);
-        let front = decimal(self.reservation.as_millis(), &mut front);
         let ttl = decimal(ttl.as_millis(), &mut millis);
         let first = decimal(*fence, &mut first);
         let counters_ttl = decimal(ttl_of_counters(lock), &mut counters_ttl);
         let (value, waiter) = (value_of(lock), name_of(waiter));
-        let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter, front];
+        let arguments = [locks, before, &value, ttl, first, counters_ttl, waiter];
         self.run(lock, counters, &arguments, out);
     }
 
@@ -95,26 +92,23 @@ impl Call<'_> {
     /// Removes a lock, by the script that fits it.
     pub(super) fn removal(self, removal: &Removal, out: &mut Vec<u8>) {
         let Removal { lock, linger, waiter, .. } = removal;
-        let [mut linger_digits, mut digits] = [[0; 20]; 2];
-        let (value, reservation) =
-            (value_of(lock), decimal(self.reservation.as_millis(), &mut digits));
+        let value = value_of(lock);
         match (linger, waiter) {
             (Some(linger), _) => {
-                let linger = decimal(linger.as_millis(), &mut linger_digits);
+                let mut digits = [0; 20];
+                let linger = decimal(linger.as_millis(), &mut digits);
                 self.run(lock, &[], &[&value, linger, name_of(waiter.as_ref())], out);
             }
             (None, Some(waiter)) if !lock.has_more_keys() => {
-                self.run(lock, &[], &[&value, waiter.as_bytes(), reservation], out);
+                self.run(lock, &[], &[&value, waiter.as_bytes()], out);
             }
             (None, _) if lock.has_more_keys() => {
-                self.run(lock, &[], &[&value, reservation], out);
+                self.run(lock, &[], &[&value], out);
             }
             // Every release of a lock that nobody waits for takes this way, without a list.
             (None, _) => {
                 let (verb, name) = self.name;
-                let words: [&[u8]; 7] =
-                    [verb, name, b"1", &lock.key, &value, reservation, self.proof];
-                encode_command(out, &words);
+                encode_command(out, &[verb, name, b"1", &lock.key, &value, self.proof]);
             }
         }
     }

@@ -10,10 +10,7 @@ use crate::resp::Reply;
 /// The value of a lock's key that is shared. Its holders are in a set of their own.
 pub const SHARED: &[u8] = b"redlatch:shared";
 
-/// The most permits of a resource. A node looks at all holders to find a free one.
-///
-/// The scripts have this number too: a node that gave a holder's permit to another client adds it
-/// to the permit in the holder's member (see [`script::RESTORE_SHARED`]).
+/// The most permits of a resource.
 pub const PERMITS_MAX: u32 = 1024;
 
 /// The script that carries out this request, if it is about a share and takes one of its own.
@@ -60,8 +57,8 @@ pub fn read_member(member: &[u8]) -> Option<(Option<u32>, &[u8])> {
     Some((permit, value))
 }
 
-/// What a waiter waits for, in the value of its lease: nothing for the whole lock.
-pub(super) fn wish(lock: &LockId) -> String {
+/// What a waiter waits for, in the value of its lease: nothing for the exclusive lock.
+pub(super) fn requested_mode(lock: &LockId) -> String {
     lock.share().map_or_else(String::new, |share| format!("s{}", share.permits()))
 }
 
@@ -77,16 +74,15 @@ impl Call<'_> {
         // Where a node begins to look: in a waiter's turn, it has one for the waiter.
         let named = lock.share().and_then(Share::permit).map(u64::from);
         let first = named.or_else(|| waiter.is_none().then(|| first_permit(&lock.token, permits)));
-        let [mut millis, mut all, mut from, mut front, mut least, mut counter] = [[0; 20]; 6];
+        let [mut millis, mut all, mut from, mut least, mut counter] = [[0; 20]; 5];
         let counters_ttl = lock.counters_ttl().map_or(0, Ttl::as_millis);
         let value = value_of(lock);
-        let arguments: [&[u8]; 8] = [
+        let arguments: [&[u8]; 7] = [
             &value,
             decimal(ttl.as_millis(), &mut millis),
             decimal(permits.into(), &mut all),
             first.map_or(&[][..], |first| decimal(first, &mut from)),
             waiter.map_or(&[][..], |waiter| waiter.as_bytes()),
-            decimal(self.reservation.as_millis(), &mut front),
             decimal(*fence, &mut least),
             decimal(counters_ttl, &mut counter),
         ];
@@ -107,15 +103,14 @@ impl Call<'_> {
             return self.removal(removal, out);
         }
         let Removal { lock, linger, waiter, .. } = removal;
-        let [mut all, mut stay, mut front] = [[0; 20]; 3];
+        let [mut all, mut stay] = [[0; 20]; 2];
         let permits = lock.share().map_or(0, Share::permits);
         let value = value_of(lock);
-        let arguments: [&[u8]; 5] = [
+        let arguments: [&[u8]; 4] = [
             &value,
             decimal(permits.into(), &mut all),
             waiter.as_ref().map_or(&[][..], |waiter| waiter.as_bytes()),
             linger.map_or(&[][..], |linger| decimal(linger.as_millis(), &mut stay)),
-            decimal(self.reservation.as_millis(), &mut front),
         ];
         self.run(lock, &[], &arguments, out);
     }

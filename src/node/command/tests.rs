@@ -46,9 +46,9 @@ fn each_verb_is_one_command() {
     let table: [(Verb, Form, &[&[u8]]); 8] = [
         (Verb::Acquire, Form::Digest, set),
         (Verb::Restore, Form::Source, &[b"EVAL", restore, b"1", b"key", token, b"1000", b"57"]),
-        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"1500", b"57"]),
-        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"1500", b"57"]),
-        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"1500", b"57"]),
+        (Verb::Release, Form::Digest, &[b"EVALSHA", sha1, b"1", b"key", token, b"57"]),
+        (Verb::Release, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
+        (Verb::Undo, Form::Source, &[b"EVAL", source, b"1", b"key", token, b"57"]),
         (
             Verb::Extend,
             Form::Digest,
@@ -91,10 +91,10 @@ fn a_forced_removal_sends_the_values_that_were_read() {
     let seen = Arc::from([b"one".to_vec(), b"two".to_vec()]);
     removal.action = Action::Remove { key, seen };
     let expected: &[&[u8]] =
-        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"1500", b"one", b"two", b"57"];
+        &[b"EVALSHA", remove.sha1.as_bytes(), b"1", b"key", b"one", b"two", b"57"];
     assert_eq!(encoded(&removal, Form::Digest), words(expected));
     let removal = request(Verb::Remove, 7, at(0));
-    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"1500", b"57"];
+    let expected: &[&[u8]] = &[b"EVAL", remove.source.as_bytes(), b"1", b"key", b"57"];
     assert_eq!(encoded(&removal, Form::Source), words(expected));
 }
 
@@ -227,7 +227,7 @@ fn only_scripts_that_a_node_has_run_are_sent_by_digest() {
 
 #[test]
 fn debug_output_of_a_key_snapshot_does_not_show_the_token() {
-    let bytes = b"*5\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n*0\r\n";
+    let bytes = b"*7\r\n:57\r\n$20\r\nGGGGGGGGGGGGGGGGGGGG\r\n:1\r\n*0\r\n*0\r\n:0\r\n:0\r\n";
     let (reply, _) = decode(bytes).expect("RESP").expect("a whole reply");
     let seen = meaning(&request(Verb::Inspect, 7, at(0)), NUMBER, &reply, None);
     assert!(matches!(&seen, Meaning::Seen(snapshot) if snapshot.left == 1));

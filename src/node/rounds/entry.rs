@@ -1,6 +1,8 @@
 //! One round: its request, its waiter, and the votes so far.
 
+use super::reaching::Reach;
 use super::result::{RoundResult, Votes};
+use crate::clock::Time;
 use crate::engine::quorum;
 use crate::engine::{Ballot, Counters, Node, NodeSet, QueueState, QueueView};
 use crate::engine::{Request, Tally, Verb, Verdict, Vote};
@@ -9,7 +11,6 @@ use crate::node::node_error::NodeError;
 use crate::node::report::{KeyPage, KeySnapshot, NodeAnswer, NodeReport};
 use crate::node::session::{Answer, Session};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A slot for a round. It is reused, so a round allocates nothing.
 #[derive(Debug)]
@@ -24,7 +25,7 @@ pub(super) struct Entry<W> {
     pub(super) tally: Tally,
     /// Nodes to which the request was never written.
     pub(super) unsent: NodeSet,
-    hopeless: NodeSet,
+    permanent_failures: NodeSet,
     counters: Counters,
     pub(super) problems: Vec<Option<NodeError>>,
     snapshots: Vec<Option<KeySnapshot>>,
@@ -32,6 +33,11 @@ pub(super) struct Entry<W> {
     page: Option<KeyPage>,
     views: Vec<Option<QueueView>>,
     is_awaited: bool,
+    /// When a majority of the nodes that were asked had answered.
+    pub(super) majority_at: Option<Time>,
+    /// Did the round go on beyond its deadline?
+    pub(super) is_prolonged: bool,
+    pub(super) reach: Reach,
     /// The permit that each node granted, if the request is for one.
     pub(super) permits: Vec<Option<u32>>,
 }
@@ -45,13 +51,16 @@ impl<W> Entry<W> {
             is_forgotten: false,
             tally: Tally::new(nodes),
             unsent: NodeSet::EMPTY,
-            hopeless: NodeSet::EMPTY,
+            permanent_failures: NodeSet::EMPTY,
             counters: Counters::default(),
             problems: vec![None; nodes],
             snapshots: vec![None; nodes],
             page: None,
             views: vec![None; nodes],
             is_awaited: false,
+            majority_at: None,
+            is_prolonged: false,
+            reach: Reach::default(),
             permits: vec![None; nodes],
         }
     }
@@ -64,13 +73,16 @@ impl<W> Entry<W> {
         self.is_forgotten = false;
         self.tally = Tally::new(self.tally.nodes());
         self.unsent = NodeSet::EMPTY;
-        self.hopeless = NodeSet::EMPTY;
+        self.permanent_failures = NodeSet::EMPTY;
         self.counters = Counters::default();
         self.problems.fill(None);
         self.snapshots.fill(None);
         self.page = None;
         self.views.fill(None);
         self.is_awaited = false;
+        self.majority_at = None;
+        self.is_prolonged = false;
+        self.reach = Reach::default();
         self.permits.fill(None);
     }
 
@@ -102,7 +114,7 @@ impl<W> Entry<W> {
             return self.is_confirmed();
         }
         self.tally.is_complete()
-            || (may_be_early && (self.tally.is_settled() || self.is_split(sessions)))
+            || (may_be_early && (self.is_settled(sessions) || self.is_split(sessions)))
     }
 
     /// Is this a contended attempt that only silent nodes could still turn into a lock? Contended:
@@ -114,12 +126,16 @@ impl<W> Entry<W> {
         let is_contended = !tally.refused.is_empty()
             && tally.answered_by_majority() == Verdict::Won
             && self.verb().is_some_and(Verb::is_acquisition);
-        let voted = tally.voted();
+        is_contended && tally.granted.len() + self.awaited(sessions) < quorum(tally.nodes())
+    }
+
+    /// How many nodes have not voted, and are not silent?
+    pub(super) fn awaited(&self, sessions: &[Session]) -> usize {
+        let voted = self.tally.voted();
         let is_awaited = |(index, session): &(usize, &Session)| {
             !voted.contains(Node::new(*index)) && !session.is_silent()
         };
-        let awaited = || sessions.iter().enumerate().filter(is_awaited).count();
-        is_contended && tally.granted.len() + awaited() < quorum(tally.nodes())
+        sessions.iter().enumerate().filter(is_awaited).count()
     }
 
     /// Counts an answer. Returns whether it counted: no node votes twice.
@@ -131,7 +147,7 @@ impl<W> Entry<W> {
             self.unsent.insert(node);
         }
         if answer.problem.as_ref().is_some_and(NodeError::is_permanent) {
-            self.hopeless.insert(node);
+            self.permanent_failures.insert(node);
         }
         if let Some(counter) = answer.counter {
             self.counters.note(node, counter, answer.vote == Vote::Granted);
@@ -166,7 +182,7 @@ impl<W> Entry<W> {
         self.tally.refused.remove(node);
         self.tally.failed.insert(node);
         self.counters.nodes.remove(node);
-        self.hopeless.insert(node);
+        self.permanent_failures.insert(node);
         self.problems[node.index()] = Some(error.clone());
         self.views[node.index()] = None;
         self.snapshots[node.index()] = None;
@@ -200,7 +216,7 @@ impl<W> Entry<W> {
     }
 
     /// The result, if the round is not a ping.
-    pub(super) fn result(&mut self, sessions: &[Session]) -> RoundResult {
+    pub(super) fn result(&mut self, now: Time, sessions: &[Session]) -> RoundResult {
         let tally = self.tally;
         match self.verb() {
             Some(Verb::Inspect) => {
@@ -214,25 +230,24 @@ impl<W> Entry<W> {
                 let reports = if self.is_confirmed() { Vec::new() } else { self.reports(sessions) };
                 RoundResult::Removal { tally, reports }
             }
-            _ => RoundResult::Votes(self.votes(sessions)),
+            _ => RoundResult::Votes(self.votes(now, sessions)),
         }
     }
 
-    fn votes(&mut self, sessions: &[Session]) -> Votes {
+    fn votes(&mut self, now: Time, sessions: &[Session]) -> Votes {
+        self.note_quarantines(now, sessions);
         let mut ballot = Ballot::new(self.tally);
-        ballot.hopeless = self.hopeless;
+        ballot.permanent_failures = self.permanent_failures;
         ballot.same_server = sessions.iter().any(|session| session.same_server().is_some());
         ballot.counters = self.counters;
         ballot.queue = self.queue_state();
-        if self.verb() == Some(Verb::Queue) {
-            ballot.quarantine = self.quarantine();
-        }
+        ballot.quarantine = self.quarantine();
         ballot.permit = self.permit();
+        ballot.was_connecting = self.is_prolonged || self.has_waited_beyond(now);
         ballot.sent = NodeSet::all(self.tally.nodes()).without(self.unsent);
         let mut reports = Vec::new();
-        // A waiter in a quarantine may have to say why nobody grants its lock.
+        // In a quarantine, the caller may have to say why nobody grants its lock.
         if ballot.same_server || !self.is_plain() || !ballot.quarantine.is_zero() {
-            ballot.quarantine = self.quarantine();
             reports = self.reports(sessions);
         }
         Votes { ballot, reports }
@@ -245,7 +260,7 @@ impl<W> Entry<W> {
             let nodes = (0..).map(Node::new);
             let views = nodes.clone().zip(&self.views);
             let views = views.filter_map(|(node, view)| view.map(|view| (node, view)));
-            state.note(views, quorum(self.views.len()));
+            state.note(views, self.views.len());
             let problems = nodes.zip(&self.problems);
             let without = problems.filter(|(_, it)| matches!(it, Some(NodeError::NoQueue(_))));
             state.without = without.map(|(node, _)| node).collect();
@@ -261,29 +276,17 @@ impl<W> Entry<W> {
         is_wait || self.is_confirmed() || takes && self.tally.answered_by_majority() == Verdict::Won
     }
 
-    /// How long no majority can grant anything: until enough quarantines are over that these nodes
-    /// and all other nodes, reachable or not, are a majority.
-    fn quarantine(&self) -> Duration {
-        let left = self.problems.iter().flatten().filter_map(|problem| match problem {
-            NodeError::Quarantined { left } => Some(*left),
-            _ => None,
-        });
-        let mut left: Vec<_> = left.collect();
-        left.sort_unstable();
-        let others = self.problems.len() - left.len();
-        let missing = quorum(self.problems.len()).saturating_sub(others);
-        missing.checked_sub(1).map_or(Duration::ZERO, |last| left[last])
-    }
-
     fn reports(&mut self, sessions: &[Session]) -> Vec<NodeReport> {
         let problems = self.problems.iter_mut().map(Option::take);
         let tally = &self.tally;
+        let is_question = self.request.as_ref().is_some_and(|it| it.verb().is_question());
         let asked = self.request.as_ref().map_or(NodeSet::EMPTY, |request| request.nodes);
         let report = |(index, (session, problem)): (usize, (&Session, Option<NodeError>))| {
             let node = Node::new(index);
             let answer = match session.same_server().or(problem) {
                 Some(problem) => NodeAnswer::Failed(problem),
                 None if !asked.contains(node) => NodeAnswer::NotAsked,
+                None if tally.granted.contains(node) && is_question => NodeAnswer::Answered,
                 None if tally.granted.contains(node) => NodeAnswer::Granted,
                 None if tally.refused.contains(node) => NodeAnswer::Refused,
                 None => NodeAnswer::Pending,

@@ -1,7 +1,15 @@
 //! The votes for a permit: which one the nodes granted.
+//!
+//! Each node chooses a permit that is free there, so a minority may grant another one than the
+//! majority. Such a vote is a refusal, and the node is told the right permit before the caller has
+//! it: see `restoring.rs`. For this the round waits for every node that is not silent. If it ended
+//! with the majority, the other permit would stay taken on that node until somebody read its
+//! answer, which may be never: each of several nodes could have another permit free, and nobody
+//! would get the one that is free.
 
 use super::entry::Entry;
-use crate::engine::{Node, Tally};
+use crate::engine::{Node, Request, Share, Tally, Verb};
+use crate::node::session::Session;
 use std::cmp::Reverse;
 
 impl<W> Entry<W> {
@@ -10,6 +18,16 @@ impl<W> Entry<W> {
         let votes = |permit| self.permits.iter().filter(|it| **it == Some(permit)).count();
         let most = |permit: &u32| (votes(*permit), Reverse(*permit));
         self.permits.iter().flatten().copied().max_by_key(most)
+    }
+
+    /// Do the votes decide the round? See [`Tally::is_settled`]. One that grants a permit also
+    /// needs the votes of the other nodes that are not silent.
+    pub(super) fn is_settled(&self, sessions: &[Session]) -> bool {
+        let share = self.request.as_ref().and_then(Request::share);
+        let takes_permit =
+            share.map_or(0, Share::permits) > 0 && self.verb().is_some_and(Verb::is_acquisition);
+        let may_wait = takes_permit && self.is_confirmed();
+        self.tally.is_settled() && !(may_wait && self.awaited(sessions) > 0)
     }
 
     /// Votes for different permits are not votes for the same lock: only those for one permit are

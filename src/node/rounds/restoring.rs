@@ -1,24 +1,15 @@
 //! Restores the key of an extended lock on nodes that lost it, and a permit on nodes that granted
-//! another.
+//! another, or none.
 //!
-//! If a node gave our permit to another client, and another one to us, it cannot move ours. It only
-//! changes the number in our member, to the permit's plus 1024, which no permit has. Otherwise each
-//! of several nodes could have another number free, so that nobody gets a permit that is free.
-//! Such a member is
-//!
-//! * **no vote**: a majority granted another number than the one that is freed, so that vote was
-//!   counted as a refusal. Extensions and fencing tokens name the member with the right number, and
-//!   the node refuses them.
-//! * **a share**: the node grants no whole lock and no reader beside it, as before, and a release
-//!   finds it by its value. It counts as a holder when the node calls waiters.
-//! * **a claim**: nobody else is given the number, which the other client cannot have on a majority
-//!   while we have it. When that one has given it back, this request gives it to us, as on a node
-//!   that has nothing of us.
+//! A node that granted another permit gives that up in any case, so that it is free there as
+//! everywhere. If the right one belongs to another client there, the node keeps nothing of ours: it
+//! cannot take away a vote that it gave. That client either has another permit by a majority, and
+//! the node is told so, or gives its attempt up; the next extension brings ours to the node.
 
 use super::Rounds;
 use super::entry::Entry;
 use crate::clock::Time;
-use crate::engine::{Action, LockId, Node, Removal, Request};
+use crate::engine::{Action, LockId, Node, NodeSet, Removal, Request};
 
 impl<W> Rounds<W> {
     /// Restores the key of a confirmed extension on a node that answered that it has no such key,
@@ -49,26 +40,26 @@ impl<W> Rounds<W> {
     }
 
     /// Prevents that a key is restored after the release, the undo or the handoff of its lock.
-    pub(super) fn forget_extensions(&mut self, request: &Request) {
+    /// Returns the nodes where it was restored.
+    pub(super) fn forget_extensions(&mut self, request: &Request) -> NodeSet {
         let removed = match &request.action {
             Action::Release(removal) | Action::Undo(removal) => Some(removal.lock.token),
             // It withdraws a turn that failed, and may have been granted too late.
             Action::Queue(entry) => Some(entry.lock.token),
             _ => request.predecessor().map(|before| before.token),
         };
-        let Some(token) = removed.filter(|_| self.extensions > 0) else { return };
-        for slot in 0..self.entries.len() {
-            let entry = &mut self.entries[slot];
-            if entry.request.as_ref().and_then(Request::lock).is_none_or(|lock| lock.token != token)
-            {
-                continue;
-            }
+        let (mut nodes, mut next) = (NodeSet::EMPTY, 0);
+        let Some(token) = removed.filter(|_| !self.reaching.kept.is_empty()) else { return nodes };
+        while let Some(slot) = self.kept_slot(&token, next) {
+            next = slot + 1;
+            nodes = nodes.union(self.restored(slot));
             // It may still have a waiter: another thread may be extending the lock.
-            entry.is_forgotten = true;
-            if entry.waiter.is_none() {
+            self.entries[slot].is_forgotten = true;
+            if self.entries[slot].waiter.is_none() {
                 self.leave(slot);
             }
         }
+        nodes
     }
 }
 

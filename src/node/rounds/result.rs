@@ -9,7 +9,8 @@ use std::sync::Arc;
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are five kinds of request")]
 pub enum RoundResult {
-    /// Of a request for one lock: to acquire, extend or release it, or to raise its counters.
+    /// Of a request about a lock: to acquire, extend or release it, to raise its counters, or to
+    /// keep or leave a place in the nodes' queue.
     Votes(Votes),
     /// Of a ping: the state of every node.
     Ping(Vec<NodeStatus>),

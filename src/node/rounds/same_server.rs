@@ -4,6 +4,10 @@
 //! No lock command is written before the greeting of its connection was read. So if the later
 //! node's own greeting reveals the duplicate, that node has no votes from this server yet. If a
 //! greeting of the earlier node reveals it, the later node may have voted: its votes are withdrawn.
+//!
+//! So in no round do two votes of one server count, in whatever order greetings and votes come. A
+//! round that other servers decide before both greetings of the duplicate were read has a majority
+//! of different servers, and stands. As soon as both are known, no lock is granted any more.
 
 use super::Rounds;
 use crate::clock::Time;
@@ -23,6 +27,9 @@ impl<W> Rounds<W> {
             let first = earlier.find(|session| session.run_id() == run_id);
             let url = first.map(|first| Arc::clone(first.name()));
             let before = self.sessions[index].set_same_server(url);
+            if before.is_some() != self.sessions[index].same_server().is_some() && node != greeted {
+                self.note_greeting(node);
+            }
             if let Some(error) = self.sessions[index].same_server() {
                 self.withdraw_votes(now, node, &error, false);
             } else if let Some(error) = before.filter(|_| node != greeted) {
@@ -35,7 +42,7 @@ impl<W> Rounds<W> {
 
     /// Are two nodes certainly one server now? Both must be connected: after a lost connection only
     /// a new greeting proves it, and a connection is made only when there is a request to send.
-    pub(super) fn has_connected_twins(&self) -> bool {
+    pub(super) fn has_duplicate_server(&self) -> bool {
         let is_connected = |url: &str| {
             self.sessions.iter().any(|other| &**other.name() == url && other.is_ready())
         };

@@ -19,9 +19,15 @@ impl<W> Rounds<W> {
         self.watch.as_mut()?.pop()
     }
 
+    /// The node has answered the greeting, or it is known anew whether it is the same server as an
+    /// earlier node: then none of its answers counts, as if it was down.
     pub(super) fn note_greeting(&mut self, node: Node) {
         if let Some(watch) = &mut self.watch {
-            watch.greeted(node, self.sessions[node.index()].name());
+            let session = &self.sessions[node.index()];
+            match session.same_server() {
+                Some(error) => watch.lost(node, session.name(), &error),
+                None => watch.greeted(node, session.name()),
+            }
         }
     }
 

@@ -35,6 +35,7 @@ impl Session {
             // The time limit counts from the first phase.
             _ => {
                 self.connects_until = now.after(self.options.connect_timeout);
+                self.arrival.begin(now);
                 now
             }
         };
@@ -50,7 +51,7 @@ impl Session {
         self.step_done(now);
         self.decoder = Decoder::new();
         self.scripts = KnownScripts::default();
-        self.bells = std::mem::take(&mut self.bells).after();
+        self.notifications = std::mem::take(&mut self.notifications).after();
         self.reply_order = ReplyOrder::default();
         self.examination = Examination::default();
         let (credentials, former) = (&self.options.credentials, self.former.clone());
@@ -62,6 +63,7 @@ impl Session {
     /// no thread drove the connections then, and the time begins again: otherwise a client that
     /// is seldom used would never reach a node that takes several of its calls to connect.
     pub(super) fn step_done(&mut self, now: Time) {
+        self.arrival.step(now);
         if now >= self.connects_until {
             self.connects_until = now.after(self.options.connect_timeout);
         }
@@ -75,6 +77,7 @@ impl Session {
         let before = self.identity.take().and_then(|identity| identity.run_id);
         self.identity = Some(Identity { run_id: identity.run_id.clone().or(before), ..identity });
         self.has_greeted = true;
+        self.arrival.greeted(now);
         self.problem = None;
         self.state = State::Ready;
     }

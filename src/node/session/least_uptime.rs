@@ -57,7 +57,7 @@ impl Session {
     }
 
     /// The error of a grant that does not count yet.
-    pub(super) fn quarantine(&self, now: Time) -> Option<NodeError> {
+    pub(in crate::node) fn quarantine(&self, now: Time) -> Option<NodeError> {
         self.quarantine_left(now).map(|left| NodeError::Quarantined { left })
     }
 }

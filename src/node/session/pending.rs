@@ -11,7 +11,7 @@ use crate::node::pending_releases::removal_if_unanswered;
 impl Session {
     /// Writes pending releases while there is room, unless the node has just refused one.
     pub(super) fn write_pending_releases(&mut self, now: Time) {
-        if !self.is_ready() || now < self.pay_at {
+        if !self.is_ready() || now < self.pending_at {
             return;
         }
         while self.pending_releases.is_payable(&self.flight) {
@@ -30,7 +30,8 @@ impl Session {
 
     /// When a removal that the node has refused is sent again.
     pub(super) fn pays_at(&self) -> Option<Time> {
-        (self.is_ready() && self.pending_releases.is_payable(&self.flight)).then_some(self.pay_at)
+        (self.is_ready() && self.pending_releases.is_payable(&self.flight))
+            .then_some(self.pending_at)
     }
 
     /// Fails a request that will get no answer. The removal of the keys that it may leave on the
@@ -69,7 +70,7 @@ impl Session {
     /// The node did not confirm a removal. It is sent again, but not immediately.
     pub(super) fn remove_again_later(&mut self, now: Time, command: InFlight) {
         // The pause counts from the time it was sent: its reply may have been unread for long.
-        self.pay_at = self.pay_at.max(command.sent_at.after(self.options.reconnect.1));
+        self.pending_at = self.pending_at.max(command.sent_at.after(self.options.reconnect.1));
         if let Some(removal) = removal_if_unanswered(command.request) {
             self.remove_later(now, None, removal);
         }

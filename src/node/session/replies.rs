@@ -5,10 +5,11 @@ use crate::clock::Time;
 use crate::engine::{Action, Request, Verb, Vote};
 use crate::node::command::{Form, KnownScripts, Meaning, describe, meaning};
 use crate::node::flight::InFlight;
-use crate::node::node_error::{NodeError, OtherProtocol};
+use crate::node::node_error::NodeError;
 use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::report::KeySnapshot;
 use crate::node::server_error::{ServerError, ServerErrorKind};
-use crate::resp::{ProtocolError, Reply};
+use crate::resp::Reply;
 
 impl Session {
     /// Decodes the input. Returns how many bytes at its end are an incomplete reply.
@@ -39,38 +40,22 @@ impl Session {
         }
     }
 
-    /// Could these be the first bytes of another protocol, too few to recognise it?
-    fn may_be_foreign(&self, bytes: &[u8]) -> bool {
-        match self.state {
-            State::Ready => OtherProtocol::may_begin_tls(bytes),
-            _ => OtherProtocol::may_begin(bytes),
-        }
-    }
-
-    fn decode_error(&self, bytes: &[u8], error: ProtocolError) -> NodeError {
-        match OtherProtocol::recognise(bytes) {
-            // A proxy that terminates TLS may send an alert at any time.
-            Some(OtherProtocol::Tls) => NodeError::NotRedis(OtherProtocol::Tls),
-            // A peer that has spoken RESP is no web server.
-            Some(other) if !matches!(self.state, State::Ready) => NodeError::NotRedis(other),
-            _ => NodeError::Protocol(error),
-        }
-    }
-
     /// Processes a reply. An error means that the connection must be closed.
     fn reply(&mut self, now: Time, reply: &Reply<'_>) -> Result<(), NodeError> {
         if let Reply::Push(message) = reply {
-            // A push message answers no command.
-            let counts = self.quarantine(now).is_none();
-            self.bells.pushed(message, counts);
-            return Ok(());
+            if !self.is_subscribed(message) {
+                // A push message answers no other command.
+                let counts = self.quarantine(now).is_none();
+                self.notifications.pushed(message, counts);
+                return Ok(());
+            }
         }
         let secret = self.options.credentials.password.as_deref();
         if let State::Greeting { handshake, since } = &mut self.state {
             let was_ending = handshake.is_ending();
             let result = handshake.reply(reply, secret, self.flight.output_mut());
             if matches!(&result, Err(problem) if handshake.is_misunderstood(problem)) {
-                self.former.misunderstand();
+                self.former.note_invalid_answer();
             }
             let greeted = result?;
             let is_step = handshake.is_ending() && !was_ending;
@@ -94,6 +79,7 @@ impl Session {
             });
         };
         self.answered_at = now;
+        self.arrival.answered(now, command.sent_at);
         let result = self.answered(now, command, reply);
         self.is_proven = result.is_ok();
         if self.is_proven {
@@ -126,7 +112,7 @@ impl Session {
         let meaning = meaning(&command.request, command.number, reply, secret);
         let meaning = self.fail_if_unproven(&command.request, reply, meaning);
         match command.request.action {
-            Action::Listen { .. } => return self.listened(meaning, reply),
+            Action::Listen { step, .. } => return self.listened(step, meaning, reply),
             Action::Ask(question) => return self.told(question, meaning, (command.sent_at, now)),
             _ => self.learn_script(&command.request, &meaning),
         }
@@ -165,6 +151,7 @@ impl Session {
                 self.answers.extend(answer.map(|it| Answer { counter, view, ..it }));
             }
             Meaning::Seen(seen) => {
+                let seen = KeySnapshot { quarantine: self.quarantine_left(now), ..seen };
                 let answer = answer(Vote::Granted, None);
                 self.answers.extend(answer.map(|it| Answer { snapshot: Some(seen), ..it }));
             }

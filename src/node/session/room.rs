@@ -9,6 +9,7 @@ use crate::clock::Time;
 use crate::engine::Request;
 use crate::node::Ticket;
 use crate::node::node_error::NodeError;
+use std::time::Duration;
 
 impl Session {
     /// Writes waiting requests while there is room. It is called whenever there may be room: so no
@@ -35,6 +36,16 @@ impl Session {
         self.flight.push(now, ticket, request, form);
     }
 
+    /// Would this request be written at once?
+    pub(in crate::node) fn has_room(&self, request: &Request) -> bool {
+        self.is_ready() && self.waiting.is_empty() && self.flight.has_room(request)
+    }
+
+    /// How long a round lasts.
+    pub(in crate::node) fn round(&self) -> Duration {
+        self.options.patience
+    }
+
     /// May one more request wait? A node that left commands unanswered for as long as a round lasts
     /// is not likely to make room. While the connection is being made, a few requests may wait
     /// even so.
@@ -43,21 +54,22 @@ impl Session {
     }
 
     /// Fails the requests that wait for room if the node is silent.
-    pub(super) fn turn_away(&mut self, now: Time) {
+    pub(super) fn fail_waiting(&mut self, now: Time) {
         while self.is_silent && self.is_ready() {
             let Some((ticket, request)) = self.waiting.pop() else { return };
             self.lose(now, Some(ticket), request, &NodeError::Overloaded, false);
         }
     }
 
-    /// When [`turn_away`](Self::turn_away) fails the waiting requests if the node stays silent.
-    pub(super) fn turns_away_at(&self) -> Option<Time> {
+    /// When [`fail_waiting`](Self::fail_waiting) fails the waiting requests if the node stays
+    /// silent.
+    pub(super) fn fails_waiting_at(&self) -> Option<Time> {
         let waits = self.is_ready() && !self.waiting.is_empty();
         self.silence().filter(|_| waits).map(|since| since.after(self.options.patience))
     }
 
     /// Is the node likely to accept removals?
     pub(super) fn is_well(&self, now: Time) -> bool {
-        !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pay_at
+        !matches!(self.state, State::Down { .. }) && !self.is_silent && now >= self.pending_at
     }
 }

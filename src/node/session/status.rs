@@ -51,8 +51,8 @@ impl Session {
     /// Is there no room for this request, and would it be refused, or be left in the queue because
     /// no caller waits for its answer?
     pub(in crate::node) fn is_crowded(&self, request: &Request) -> bool {
-        let would_lie = self.is_silent || !request.verb().is_answered();
-        would_lie && self.is_ready() && !self.flight.has_room(request)
+        let is_unheard = self.is_silent || !request.verb().is_answered();
+        is_unheard && self.is_ready() && !self.flight.has_room(request)
     }
 
     /// Are there unanswered or pending removals, and has the connection not been silent for
@@ -126,7 +126,7 @@ impl Session {
             }
             _ => {
                 let limit = self.patience().map(|(limit, _)| limit);
-                let deadlines = [limit, self.pays_at(), self.turns_away_at()];
+                let deadlines = [limit, self.pays_at(), self.fails_waiting_at()];
                 deadlines.into_iter().flatten().min()
             }
         }

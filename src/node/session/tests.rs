@@ -1,11 +1,11 @@
 //! One session, in literal bytes and times.
 
-mod bells;
 mod examining;
 mod former;
 mod handoff;
 mod leave;
 mod limits;
+mod notifications;
 mod quarantine;
 mod refusals;
 mod several;
@@ -15,7 +15,7 @@ mod stray;
 
 use crate::engine::{Action, Removal, Verb, Vote};
 use crate::node::fixture::{ScriptedSession, at, greeting, lock, request, ticket, ttl};
-use crate::node::{DEBTS_MAX, NodeError, Phase, SessionOptions};
+use crate::node::{NodeError, PENDING_MAX, Phase, SessionOptions};
 
 #[test]
 fn no_command_is_written_before_the_greeting_is_answered() {
@@ -247,10 +247,10 @@ fn a_removal_fails_when_there_is_no_connection() {
 #[test]
 fn pending_releases_are_bounded_and_the_oldest_is_dropped() {
     let mut talk = ScriptedSession::new(SessionOptions::new("redis://node", 7));
-    for _ in 0..DEBTS_MAX + 10 {
+    for _ in 0..PENDING_MAX + 10 {
         talk.post(1, Verb::Undo);
     }
-    assert_eq!(talk.session.load(), (0, DEBTS_MAX));
+    assert_eq!(talk.session.load(), (0, PENDING_MAX));
 }
 
 #[test]

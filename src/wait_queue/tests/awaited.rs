@@ -8,7 +8,8 @@ fn a_lock_for_which_another_client_waits_is_handed_off_for_a_short_time_only() {
         [(Duration::ZERO, true, false), (Duration::ZERO, false, true), (LONG, true, true)]
     {
         let limit = HandoffLimit { count: 9, time: LONG, awaited };
-        let queues = Arc::new(WaitQueues::new(limit, Arc::new(OwnerProcess::here())));
+        let queues =
+            Arc::new(WaitQueues::new(limit, CancelToken::new(), Arc::new(OwnerProcess::here())));
         let head = alone(&queues);
         head.set_key_expiry(from_now(LONG));
         let next = join_in_thread(&queues, Forever, ROUND);

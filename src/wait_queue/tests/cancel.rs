@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// Cancels all waits of the client.
+fn cancel_all(queues: &WaitQueues) {
+    // It knows no client here that it could wake.
+    queues.token.cancel();
+    queues.wake_cancelled();
+}
+
 #[test]
 fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     let queues = queues(9, LONG);
@@ -10,13 +17,13 @@ fn cancelling_ends_every_wait_in_every_queue_and_leaves_the_heads() {
     let waits = [Forever, Wait::Until(from_now(LONG)), Forever];
     let waiters = waits.map(|wait| join_in_thread(&queues, wait, ROUND));
     assert_eq!(waiting(&queues), 3);
-    queues.cancel();
+    cancel_all(&queues);
     for waiter in waiters {
         assert!(matches!(waiter.recv_timeout(LIMIT), Ok(Joined::Cancelled)));
     }
     assert_eq!(waiting(&queues), 0);
     // Later waits end at once. The head is still the head, and gives its place up as ever.
-    assert!(matches!(queues.join(&key(), Forever, ROUND), Joined::Cancelled));
+    assert!(matches!(queues.join(&key(), Forever, ROUND, None), Joined::Cancelled));
     assert!(head.hand_off(lease(1, from_now(LONG))).is_err());
     drop(head);
     assert!(queues.lock().is_empty());
@@ -33,8 +40,55 @@ fn a_waiter_that_was_handed_the_lock_before_it_is_cancelled_gets_it() {
     let waiter = Arc::clone(&held[&key()].waiters[0]);
     drop(held);
     head.hand_off(lease(1, from_now(LONG))).unwrap();
-    queues.cancel();
+    cancel_all(&queues);
     waiter.wake();
     let (_, lease) = next.recv_timeout(LIMIT).unwrap().head();
     assert_eq!(token(lease.as_ref()), Some(1));
+}
+
+#[test]
+fn a_token_ends_the_waits_that_have_it_and_the_others_keep_their_order() {
+    let queues = queues(9, LONG);
+    let head = alone(&queues);
+    head.set_key_expiry(from_now(LONG));
+    let (own, unused) = (CancelToken::new(), CancelToken::new());
+    let tokens = [Some(own.clone()), None, Some(own.clone()), Some(unused), None];
+    let mut waiters =
+        tokens.map(|token| join_with(&queues, Forever, ROUND, token)).into_iter().enumerate();
+    own.cancel();
+    queues.wake_cancelled();
+    let mut left = Vec::new();
+    for (index, waiter) in &mut waiters {
+        if [0, 2].contains(&index) {
+            assert!(matches!(waiter.recv_timeout(LIMIT), Ok(Joined::Cancelled)), "{index}");
+        } else {
+            left.push(waiter);
+        }
+    }
+    assert_eq!(waiting(&queues), 3);
+    // A wait that begins with a cancelled token ends at once, and waits for nothing.
+    assert!(matches!(queues.join(&key(), Forever, ROUND, Some(&own)), Joined::Cancelled));
+    let mut before = head;
+    for (number, waiter) in (1..).zip(left) {
+        assert!(waiter.try_recv().is_err(), "it is not its turn");
+        assert!(before.hand_off(lease(number, from_now(LONG))).is_ok());
+        let (next, taken) = promoted(&waiter);
+        assert_eq!(token(taken.as_ref()), Some(number));
+        next.set_key_expiry(from_now(LONG));
+        before = next;
+    }
+}
+
+#[test]
+fn the_second_watches_the_clock_when_the_first_waiter_is_cancelled() {
+    let queues = queues(9, LONG);
+    let leaked = alone(&queues);
+    leaked.set_key_expiry(from_now(Duration::from_millis(300)));
+    let own = CancelToken::new();
+    let first = join_with(&queues, Forever, ROUND, Some(own.clone()));
+    let second = join_in_thread(&queues, Forever, ROUND);
+    own.cancel();
+    queues.wake_cancelled();
+    assert!(matches!(first.recv_timeout(LIMIT), Ok(Joined::Cancelled)));
+    assert!(promoted(&second).1.is_none());
 }

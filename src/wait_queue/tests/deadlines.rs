@@ -11,7 +11,10 @@ fn a_caller_that_does_not_wait_asks_the_nodes_itself() {
             head.set_key_expiry(from_now(LONG));
         }
         for deadline in [Time::ZERO, clock::now()] {
-            assert!(matches!(queues.join(&key(), Wait::Until(deadline), ROUND), Joined::NotQueued));
+            assert!(matches!(
+                queues.join(&key(), Wait::Until(deadline), ROUND, None),
+                Joined::NotQueued
+            ));
         }
     }
     assert_eq!(waiting(&queues), 0);
@@ -25,7 +28,10 @@ fn behind_a_lock_that_is_held_a_wait_ends_at_its_deadline() {
     // A round may be shorter or longer than the wait.
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
-        assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::TimedOut));
+        assert!(matches!(
+            queues.join(&key(), Wait::Until(deadline), round, None),
+            Joined::TimedOut
+        ));
         assert!(clock::now() >= deadline);
     }
     assert_eq!(waiting(&queues), 0);
@@ -39,7 +45,10 @@ fn behind_a_head_without_an_answer_a_wait_ends_a_round_early_to_ask_the_nodes() 
     let (deadline, round) = (from_now(LONG), Duration::from_millis(50));
     let asked_long_ago = clock::now().before(LONG);
     queues.lock().get_mut(&key()).unwrap().head.as_mut().unwrap().since = asked_long_ago;
-    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG - round), Joined::NotQueued));
+    assert!(matches!(
+        queues.join(&key(), Wait::Until(deadline), LONG - round, None),
+        Joined::NotQueued
+    ));
     assert!(clock::now() < deadline.before(LONG / 2));
     assert_eq!(waiting(&queues), 0);
 }
@@ -62,7 +71,7 @@ fn a_wait_shorter_than_a_round_still_ends() {
     let queues = queues(9, LONG);
     let _asking = alone(&queues);
     let deadline = from_now(Duration::from_millis(50));
-    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG), Joined::NotQueued));
+    assert!(matches!(queues.join(&key(), Wait::Until(deadline), LONG, None), Joined::NotQueued));
     // With a quarter of it left, for asking the nodes.
     assert!(clock::now() >= deadline.before(Duration::from_millis(13)));
     assert_eq!(waiting(&queues), 0);
@@ -79,7 +88,7 @@ fn leaving_while_being_promoted_loses_neither_the_lock_nor_the_queue() {
             let mut heads = 0_u64;
             for round in 0..2_000 {
                 let wait = Duration::from_micros((round * 7 + thread * 13) % 90);
-                let joined = queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO);
+                let joined = queues.join(&key(), Wait::Until(from_now(wait)), Duration::ZERO, None);
                 let Joined::Head(head, _) = joined else { continue };
                 heads += 1;
                 head.set_key_expiry(from_now(LONG));
@@ -125,7 +134,10 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
     asking.handle().set_held_elsewhere(Some(from_now(LONG)));
     for round in [ROUND, LONG] {
         let deadline = from_now(Duration::from_millis(50));
-        assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::TimedOut));
+        assert!(matches!(
+            queues.join(&key(), Wait::Until(deadline), round, None),
+            Joined::TimedOut
+        ));
         assert!(clock::now() >= deadline);
     }
     // What the nodes said long ago does not count, nor what they said before they fell silent.
@@ -133,6 +145,22 @@ fn behind_a_lock_that_another_client_holds_a_wait_ends_at_its_deadline() {
         asking.handle().set_held_elsewhere(until);
         let deadline = from_now(LONG);
         let round = LONG - Duration::from_millis(50);
-        assert!(matches!(queues.join(&key(), Wait::Until(deadline), round), Joined::NotQueued));
+        assert!(matches!(
+            queues.join(&key(), Wait::Until(deadline), round, None),
+            Joined::NotQueued
+        ));
     }
+}
+
+#[test]
+fn when_the_first_waiter_leaves_the_second_watches_the_clock() {
+    let queues = queues(9, LONG);
+    let leaked = alone(&queues);
+    let until = from_now(Duration::from_millis(800));
+    leaked.set_key_expiry(until);
+    let first = join_in_thread(&queues, Wait::Until(from_now(Duration::from_millis(300))), ROUND);
+    let second = join_in_thread(&queues, Forever, ROUND);
+    assert!(matches!(first.recv_timeout(LIMIT).unwrap(), Joined::TimedOut));
+    assert!(promoted(&second).1.is_none());
+    assert!(clock::now() >= until);
 }

@@ -6,7 +6,7 @@ use super::*;
 fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     let queues = queues(10, LONG);
     let head = alone(&queues);
-    let again = |wait| queues.join(&key(), wait, ROUND);
+    let again = |wait| queues.join(&key(), wait, ROUND, None);
     head.handle().bind_to_this_thread();
     // As long as it holds no lock, it does not wait for itself.
     assert!(!queues.lock()[&key()].is_bound_to_this_thread());
@@ -16,7 +16,7 @@ fn a_thread_that_works_under_a_lock_does_not_wait_for_it() {
     assert!(matches!(again(Wait::Until(Time::ZERO)), Joined::NotQueued), "it does not wait");
     // Another thread waits as always, and this one for another lock.
     let other = Arc::from(&b"other"[..]);
-    assert!(matches!(queues.join(&other, Forever, ROUND), Joined::Head(..)));
+    assert!(matches!(queues.join(&other, Forever, ROUND, None), Joined::Head(..)));
     thread::scope(|scope| {
         let waiting = scope.spawn(|| again(Wait::Until(from_now(5 * ROUND))));
         assert!(matches!(waiting.join().unwrap(), Joined::TimedOut));
@@ -54,7 +54,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
     first.set_key_expiry(from_now(LONG));
     first.handle().bind_to_this_thread();
     thread::scope(|scope| {
-        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND).head().0);
+        let next = scope.spawn(|| queues.join(&key(), Forever, ROUND, None).head().0);
         while queues.lock()[&key()].waiters.is_empty() {
             thread::yield_now();
         }
@@ -63,7 +63,7 @@ fn a_lock_that_was_handed_off_is_not_bound_to_the_previous_thread() {
         next.set_key_expiry(from_now(LONG));
         drop(first);
         let soon = Wait::Until(from_now(5 * ROUND));
-        assert!(matches!(queues.join(&key(), soon, ROUND), Joined::TimedOut));
+        assert!(matches!(queues.join(&key(), soon, ROUND, None), Joined::TimedOut));
     });
 }
 
@@ -79,5 +79,5 @@ fn a_head_that_was_replaced_does_not_end_the_head_of_a_later_queue() {
     later.handle().bind_to_this_thread();
     later.set_key_expiry(from_now(LONG));
     drop(first);
-    assert!(matches!(queues.join(&key(), Forever, ROUND), Joined::HeldByThisThread));
+    assert!(matches!(queues.join(&key(), Forever, ROUND, None), Joined::HeldByThisThread));
 }

@@ -74,7 +74,7 @@ const fn shape(script: Script, kind: Kind, words: [Option<usize>; 3]) -> Shape {
     Shape { script, kind, locks, predecessor, token }
 }
 
-/// All scripts but those for a forced release and for bells.
+/// All scripts but those for a forced release and for watching a key.
 const SHAPES: [Shape; 19] = [
     shape(script::RELEASE, Kind::Remove, [None, None, Some(0)]),
     shape(script::RELEASE_ALL, Kind::Remove, [None, None, Some(0)]),

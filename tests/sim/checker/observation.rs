@@ -29,16 +29,23 @@ impl Checker {
                 self.report_violation(Invariant::Validity, text);
             }
             Some(now) if now.until >= until => {}
-            None if after.iter().any(|kept| kept.token == token) => {
-                // A node that gave another permit than others takes over theirs.
+            None if permit.is_some() && self.is_its_own(token, it) => {
+                // A node that gave another permit than others takes over theirs, or has none.
                 let granted = self.owners.get(&token).and_then(|owner| owner.permit);
                 if granted == permit && self.held_until(token) > it.now {
                     let text = format!("{token:?} loses its permit: {it:?}");
                     self.report_violation(Invariant::Ownership, text);
                 }
+                self.owners.entry(token).and_modify(|owner| owner.remove(it.node));
             }
             _ => self.removed(token, it),
         }
+    }
+
+    /// Does this command take the lock, and come from the client that drew its token?
+    fn is_its_own(&self, token: Name, it: &Execution<'_>) -> bool {
+        let is_owner = self.owners.get(&token).is_some_and(|owner| owner.client == it.client);
+        is_owner && it.command.kind == Kind::Take && it.command.token == Some(token)
     }
 
     /// A command removed a key of a lock.

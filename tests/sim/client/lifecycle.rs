@@ -37,7 +37,7 @@ impl Client {
         (in_flight.iter().sum(), pending_releases.iter().sum(), self.rounds.waiters().count())
     }
 
-    /// The number of waiters that are remembered, and of bells on connections.
+    /// The number of waiters that are remembered, and that the nodes notify.
     pub(crate) fn queue_load(&self) -> (usize, usize) {
         self.rounds.queue_load()
     }
@@ -57,12 +57,31 @@ impl Client {
     pub(crate) fn cancel(&mut self, context: &mut Context) {
         self.is_cancelled = true;
         let now = self.now(context);
-        self.post(context, &Request::to_all(&self.rules, now, Action::EndWaits));
+        self.post(context, &Request::to_all(&self.rules, now, Action::EndWaits { waiter: None }));
         let (client, life) = self.name;
         for worker in 0..self.workers.len() {
             if self.workers[worker].is_pausing() {
                 context.queue.after(0, Event::Work { client, life, worker });
             }
+        }
+    }
+
+    /// Cancels the call of one thread, as a token of its own does.
+    pub(crate) fn cancel_call(&mut self, context: &mut Context) {
+        let calls = self.workers.iter().enumerate().filter(|(_, worker)| worker.is_acquiring());
+        let calls: Vec<usize> = calls.map(|(index, _)| index).collect();
+        if calls.is_empty() {
+            return;
+        }
+        context.tally.fault("call cancelled");
+        let worker = context.random.pick(&calls);
+        if let Some(waiter) = self.workers[worker].cancel() {
+            let action = Action::EndWaits { waiter: Some(waiter) };
+            self.post(context, &Request::to_all(&self.rules, self.now(context), action));
+        }
+        if self.workers[worker].is_pausing() {
+            let (client, life) = self.name;
+            context.queue.after(0, Event::Work { client, life, worker });
         }
     }
 

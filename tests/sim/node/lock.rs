@@ -6,7 +6,8 @@ use crate::context::Context;
 use crate::mistake::Mistake;
 use redlatch::internal::Time;
 use redlatch::internal::embedded::OwnedReply;
-use redlatch::internal::node::command::{COUNTER_SUFFIX, SHARED, is_reservation, read_member};
+use redlatch::internal::node::command::{COUNTER_SUFFIX, SHARED, is_reservation};
+use redlatch::internal::node::command::{read_left, read_member};
 use redlatch::internal::node::script;
 
 impl Node {
@@ -166,8 +167,14 @@ impl Node {
             return self.shares(now, key).into_iter().filter_map(Holder::of_share).collect();
         }
         let Some(left) = found.remaining else { return Vec::new() };
-        // A key expires with the first millisecond after its last.
         let left = left.as_millis() as u64;
+        if let Some((grace, value)) = read_left(value) {
+            // A lock that was left, behind whose time the key is kept for those who wait.
+            let left = left.saturating_sub(grace);
+            let holder = Holder { token: name(value), permit: None, left, ends_in: left };
+            return if left > 0 { vec![holder] } else { Vec::new() };
+        }
+        // A key expires with the first millisecond after its last.
         vec![Holder { token: name(value), permit: None, left, ends_in: left + 1 }]
     }
 

@@ -14,7 +14,7 @@ use redlatch::internal::node::script;
 
 /// The parts of their names by which the keys of queues are known.
 const INFIXES: [&[u8]; 4] =
-    [b":redlatch:queue", b":redlatch:lease:", b":redlatch:bell:", b":redlatch:floor"];
+    [b":redlatch:queue", b":redlatch:lease:", b":redlatch:called", b":redlatch:floor"];
 
 /// What a server has for queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub(crate) enum Ability {
     Resp2,
     /// It refuses `CLIENT TRACKING`.
     NoTracking,
-    /// It remembers only the latest bell, and tells the clients whose bells it forgets.
-    SmallTable,
+    /// Its users have no right to the channels.
+    NoChannels,
     /// Its users have no right to the commands of the queue.
     NoRights,
 }
@@ -45,6 +45,9 @@ impl Node {
             Ability::NoTracking if words.starts_with(&[b"CLIENT", b"TRACKING"]) => {
                 Some("NOPERM this user has no permissions to run the 'client|tracking' command")
             }
+            Ability::NoChannels if words[0] == b"SUBSCRIBE" => {
+                Some("NOPERM this user has no permissions to access one of the channels")
+            }
             Ability::NoRights => {
                 let is_turn = is_script(script::CLAIM)
                     && words[3..].iter().any(|word| word.starts_with(RESERVED));
@@ -59,26 +62,8 @@ impl Node {
         }
     }
 
-    /// A server with a small table forgets the bell that it remembered, and says so.
-    pub(super) fn remember(&mut self, context: &Context, words: &[&[u8]]) {
-        let [b"EVAL" | b"EVALSHA", named, _, bell, ..] = words else { return };
-        let is_listen = *named == script::LISTEN.source.as_bytes();
-        if is_listen {
-            let bell = bell.escape_ascii();
-            context.trace(|| format!("node {}: {bell} is read", self.index));
-        }
-        if self.ability != Ability::SmallTable || !is_listen {
-            return;
-        }
-        let before = self.remembered.replace(bell.to_vec());
-        if let Some(before) = before.filter(|before| before != bell) {
-            let now = context.queue.now();
-            self.run_foreign_command(now, &[b"SET", &before, b"", b"PX", b"1"]);
-        }
-    }
-
-    /// Sends the messages about keys that have changed: after the reply on the connection whose
-    /// command changed them, and at once on the others.
+    /// Sends messages of channels, and about keys that have changed: after the reply on the
+    /// connection whose command caused them, and at once on the others.
     pub(super) fn push(
         &mut self,
         context: &mut Context,
@@ -141,11 +126,12 @@ impl Node {
     pub(super) fn check_lives(&self, context: &mut Context, key: &[u8], waiter: &[u8]) {
         let now = self.clock.read(context.queue.now());
         let longest = context.options.queueing.longest_lease_millis();
+        let longest = longest.max(context.options.longest_reservation_millis());
         let keys = [
             key.to_vec(),
             [key, b":redlatch:queue"].concat(),
             [key, b":redlatch:lease:", waiter].concat(),
-            [key, b":redlatch:bell:", waiter].concat(),
+            [key, b":redlatch:called"].concat(),
         ];
         for key in keys {
             let Some(found) = self.keyspace.live_key(now, 0, &key) else { continue };

@@ -40,6 +40,8 @@ impl Options {
                 self.queueing.waiter_lease = None;
             }
             BrokenAssumption::NoneQuiet => self.focus_on_order(random),
+            BrokenAssumption::NoneWithLinks => self.focus_on_links(random),
+            BrokenAssumption::NoneWithIdlers => self.focus_on_idlers(random),
             BrokenAssumption::Strays => {
                 self.focus_on_strays(random);
                 self.nodes = random.pick(&[1, 2, 3]);
@@ -89,7 +91,7 @@ impl Options {
         (self.ttl, self.queueing.wait_max) =
             ((longest / 2, longest), random.pick(&[1_000, 5_000, 20_000]));
         self.queueing.waiter_lease = Ttl::from_duration(Duration::from_millis(1_500));
-        let lacks = [Ability::All, Ability::Resp2, Ability::NoTracking, Ability::SmallTable];
+        let lacks = [Ability::All, Ability::Resp2, Ability::NoTracking, Ability::NoChannels];
         if self.mistake.is_some() || random.chance(700) {
             self.queueing.abilities.fill(Ability::All);
         } else {
@@ -107,6 +109,29 @@ impl Options {
         self.patient_permille = random.pick(&[300, 800, 1_000]);
         (self.rest, self.is_lined) = (random.pick(&[MILLIS, 10 * MILLIS]), random.chance(500));
         (self.faults_end_at, self.events_max) = (5 * SECONDS, 10_000);
+    }
+
+    /// Permits that are held for long by clients that make no call meanwhile, and links of which
+    /// each has a delay of its own: nodes carry out releases and turns in different orders.
+    fn focus_on_links(&mut self, random: &mut Random) {
+        self.focus_on_order(random);
+        self.queueing.abilities.fill(Ability::All);
+        (self.has_steady_links, self.delay) = (true, (100 * MICROS, 3 * MILLIS));
+        (self.nodes, self.clients, self.workers) = (random.pick(&[3, 3, 5]), 8, 1);
+        (self.resources, self.patient_permille, self.extend_permille) = (1, 1_000, 0);
+        (self.ttl, self.rest) = ((20_000, 20_000), MILLIS);
+        (self.faults_end_at, self.queueing.wait_max) = (20 * SECONDS, 20_000);
+        let permits = random.pick(&[[3; 3], [4; 3], [5; 3]]);
+        self.sharing =
+            Sharing { permille: 1_000, readers_permille: 0, permits, ..Sharing::readers_only(1) };
+    }
+
+    /// Waiters that live and never claim the lock, in front of others that do.
+    fn focus_on_idlers(&mut self, random: &mut Random) {
+        self.focus_on_order(random);
+        self.queueing.abilities.fill(Ability::All);
+        self.queueing.idlers = random.between(1, 2) as usize;
+        (self.resources, self.patient_permille, self.sharing.permille) = (1, 1_000, 0);
     }
 
     /// Unsolicited replies, on most connections of a client at a time.

@@ -14,6 +14,10 @@ pub(crate) enum BrokenAssumption {
     NoneWithSilence,
     /// No faults, and no delay that could be taken for one: the order of waiters is checked.
     NoneQuiet,
+    /// The same, for permits that are held without a call, over links that differ.
+    NoneWithLinks,
+    /// The same, and waiters of other programs renew their entries and never claim the lock.
+    NoneWithIdlers,
     /// Nodes restart empty, and the clients have no restart guard.
     LostData,
     /// Nodes restart without the last second, and the clients have no restart guard.
@@ -38,15 +42,18 @@ pub(crate) enum BrokenAssumption {
 impl BrokenAssumption {
     /// Do such histories keep all assumptions?
     pub(super) fn is_within(self) -> bool {
-        matches!(self, Self::None | Self::NoneWithTwins | Self::NoneQuiet)
+        let is_quiet = matches!(self, Self::NoneQuiet | Self::NoneWithLinks | Self::NoneWithIdlers);
+        is_quiet || matches!(self, Self::None | Self::NoneWithTwins)
     }
 
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::None,
         Self::NoneWithTwins,
         Self::NoneWithStalls,
         Self::NoneWithSilence,
         Self::NoneQuiet,
+        Self::NoneWithLinks,
+        Self::NoneWithIdlers,
         Self::LostData,
         Self::LostSecond,
         Self::Drift,
@@ -86,6 +93,8 @@ pub(crate) enum Fault {
     Die,
     /// A client cancels all its waits.
     Leave,
+    /// One call of a client is cancelled.
+    Cancel,
     /// A node loses the queues of its locks, or a part of them.
     LoseQueue,
     /// A program that knows no queue takes a lock by plain `SET`s, and releases it later.
@@ -105,7 +114,7 @@ pub(crate) enum Fault {
 }
 
 /// The faults within the assumptions.
-pub(super) const FAULTS: [Fault; 17] = [
+pub(super) const FAULTS: [Fault; 18] = [
     Fault::Cut,
     Fault::Swallow,
     Fault::Stall,
@@ -117,6 +126,7 @@ pub(super) const FAULTS: [Fault; 17] = [
     Fault::Pause,
     Fault::Die,
     Fault::Leave,
+    Fault::Cancel,
     Fault::LoseQueue,
     Fault::Foreign,
     Fault::FlushScripts,

@@ -28,7 +28,12 @@ pub(crate) struct Queueing {
     pub(crate) sweep: u64,
     /// Is there nothing that could delay a waiter or take its place?
     pub(crate) is_quiet: bool,
+    /// How many waiters of another program renew their entries and never claim the lock.
+    pub(crate) idlers: usize,
 }
+
+/// The time to claim of such a waiter, in milliseconds.
+pub(crate) const IDLER_CLAIM: u64 = 60;
 
 impl Queueing {
     /// Waits are as long as `longest`, in milliseconds.
@@ -41,6 +46,7 @@ impl Queueing {
             is_parade: false,
             sweep: 100 * MILLIS,
             is_quiet: false,
+            idlers: 0,
         }
     }
 
@@ -52,7 +58,11 @@ impl Queueing {
         // Waiters that are not told ask at least once a second, when they renew their entries.
         let has_pushes = self.abilities.iter().all(|ability| *ability == Ability::All);
         let unheard = if has_pushes { 0 } else { SECONDS };
-        self.is_quiet.then_some(6 * round + unheard)
+        // They are passed over one after another, and come back in front once meanwhile. If the one
+        // that would look is one of them, the next looks when it renews its entry.
+        let unseen = if self.idlers > 1 { SECONDS } else { 0 };
+        let idle = 2 * self.idlers as u64 * IDLER_CLAIM * MILLIS * 12 / 10 + unseen;
+        self.is_quiet.then_some(6 * round + unheard + idle)
     }
 
     /// The longest lease of a waiter, in milliseconds: far back in the queue it is longer.
@@ -67,9 +77,10 @@ impl Queueing {
         self.waiter_lease.map_or(0, Ttl::as_millis) * MILLIS * 12 / 10
     }
 
-    /// How long an entry of a queue can outlive its waiter, in true time by the slowest clock.
+    /// How long the keys of a queue can outlive its waiters, in true time by the slowest clock. The
+    /// number of the last waiter that was served is kept for two seconds.
     pub(crate) fn longest_lease(&self) -> u64 {
-        self.longest_lease_millis() * MILLIS * 12 / 10
+        self.longest_lease_millis().max(2_000) * MILLIS * 12 / 10
     }
 }
 
@@ -86,7 +97,7 @@ fn waiter_lease(random: &mut Random) -> Option<Ttl> {
 
 /// What the servers have for queues: all of it, in most histories.
 fn abilities(random: &mut Random) -> Vec<Ability> {
-    let lacks = [Ability::Resp2, Ability::NoTracking, Ability::SmallTable, Ability::NoRights];
+    let lacks = [Ability::Resp2, Ability::NoTracking, Ability::NoChannels, Ability::NoRights];
     let permille = random.pick(&[0, 0, 0, 200, 600, 1_000]);
     let common = random.pick(&lacks);
     let ability = |random: &mut Random| match random.chance(permille) {

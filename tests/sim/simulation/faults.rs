@@ -29,7 +29,9 @@ impl Simulation {
             Fault::Stray => self.stray_from_now_on(lasts),
             Fault::Foreign => self.foreign_takes(lasts),
             Fault::LoseQueue => self.lose_queue(),
-            Fault::Pause | Fault::Die | Fault::Leave => self.inject_client_fault(fault, lasts),
+            Fault::Pause | Fault::Die | Fault::Leave | Fault::Cancel => {
+                self.inject_client_fault(fault, lasts);
+            }
             Fault::Evict => self.evict(),
             _ => self.inject_node_fault(fault, lasts),
         }
@@ -115,6 +117,8 @@ impl Simulation {
         } else if fault == Fault::Leave && client.is_alive && !client.is_cancelled {
             context.tally.fault("client cancels its waits");
             client.cancel(context);
+        } else if fault == Fault::Cancel && client.is_alive {
+            client.cancel_call(context);
         } else if fault == Fault::Pause && client.paused_until <= context.queue.now() {
             context.tally.fault("client paused");
             client.pause(context, lasts);

@@ -41,9 +41,7 @@ impl Simulation {
         let words: [&[u8]; 6] = [b"SET", &key, &value, b"NX", b"PX", millis.as_bytes()];
         let mut granted = 0;
         for node in self.nodes.iter_mut().filter(|node| node.health == Health::Up) {
-            granted += usize::from(
-                node.run_foreign(&mut self.context, &words) == OwnedReply::Simple("OK"),
-            );
+            granted += usize::from(node.run_foreign(&mut self.context, &words) == OwnedReply::OK);
         }
         self.foreign.push(ForeignLock { key, value });
         self.context.checker.drawn((FOREIGN, turn as u64), token);
@@ -76,7 +74,7 @@ impl Simulation {
         let Self { context, nodes, .. } = self;
         let index = context.random.below(nodes.len() as u64) as usize;
         let now = context.queue.now();
-        let part = context.random.pick(&[&b":redlatch:"[..], b":queue", b":lease:", b":bell:"]);
+        let part = context.random.pick(&[&b":redlatch:"[..], b":queue", b":lease:", b":called"]);
         let keys = nodes[index].keys_of_queues(now);
         let is_part = |key: &[u8]| key.windows(part.len()).any(|window| window == part);
         for key in keys.into_iter().filter(|key| is_part(key)) {

@@ -5,7 +5,12 @@ use crate::checker::{Credit, Invariant};
 use crate::client::Client;
 use crate::clock::MILLIS;
 use crate::context::Context;
+use redlatch::internal::Time;
 use redlatch::internal::engine::Ballot;
+use std::time::Duration;
+
+/// How many rounds connecting may take.
+const CONNECTING: u64 = 10;
 
 impl Worker {
     /// Every vote must be a reply to the request.
@@ -21,6 +26,16 @@ impl Worker {
                 context.checker.credited(lock, (server, counted), asked.since);
             }
         }
+    }
+
+    /// A round went on beyond its deadline, while connections were made: for up to the time that
+    /// these may take. What follows may take another round.
+    pub(super) fn note_connecting(&mut self, now: Time, context: &Context) {
+        let round = context.options.node_timeout.as_nanos() as u64;
+        // A repetition after a split vote has less than a round until its deadline.
+        let late = self.asked.map_or(Duration::ZERO, |asked| now.since(asked.deadline));
+        let beyond = (late.as_nanos() as u64).min(round * (CONNECTING - 1) * 12 / 10);
+        self.scheduling_delays += beyond + round;
     }
 
     pub(super) fn check_deadline(&self, client: &Client, context: &mut Context) {

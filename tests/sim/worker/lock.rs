@@ -15,11 +15,16 @@ use std::time::Duration;
 impl Worker {
     pub(super) fn finish(&mut self, client: &mut Client, context: &mut Context, outcome: Outcome) {
         match outcome {
-            Outcome::Acquired(Acquired::Held(lease)) if client.is_cancelled => {
+            Outcome::Acquired(Acquired::Held(lease))
+                if client.is_cancelled || self.is_cancelled =>
+            {
                 self.stop_waiting(context);
                 context.checker.over(name(lease.token.as_bytes()));
-                client.post(context, &lease.undo(client.now(context), &client.rules));
-                self.pass_on(client, context, None);
+                self.kept_since = client.now(context);
+                if !self.pass_on(client, context, Some(&lease)) {
+                    client.post(context, &lease.undo(client.now(context), &client.rules));
+                    self.pass_on(client, context, None);
+                }
                 self.rest(client, context);
             }
             Outcome::Acquired(Acquired::Held(mut lease)) => {
@@ -139,6 +144,9 @@ impl Worker {
             if context.tally.grants == 1 { 2 * SECONDS } else { 0 }
         } else if context.has_faults_ended {
             context.random.below(5 * MILLIS)
+        } else if context.options.has_steady_links && context.random.chance(500) {
+            // Some are held for long, and nothing happens meanwhile.
+            context.random.below(5 * MILLIS)
         } else if context.options.queueing.is_quiet {
             context.random.below(valid / 4)
         } else if context.random.chance(context.options.greedy_permille) {
@@ -212,7 +220,7 @@ impl Worker {
     }
 
     pub(super) fn rest(&mut self, client: &Client, context: &mut Context) {
-        self.state = State::Idle;
+        (self.state, self.is_cancelled) = (State::Idle, false);
         let pause = match (context.has_faults_ended, self.index) {
             (false, _) => context.random.below(context.options.rest),
             // One thread is enough to keep the event loop running.

@@ -5,7 +5,7 @@ use super::{Running, Worker};
 use crate::checker::{Place, name};
 use crate::client::Client;
 use crate::context::Context;
-use redlatch::internal::engine::{Action, Ballot, Request, Verb, Verdict, quorum};
+use redlatch::internal::engine::{Action, Ballot, Request, Token, Verb, Verdict, quorum};
 
 /// Does this request only wait for reservations?
 pub(super) fn is_wait(request: &Request) -> bool {
@@ -20,12 +20,17 @@ impl Worker {
         }
     }
 
-    pub(super) fn note_asked(&mut self, request: &Request) {
+    pub(super) fn note_asked(&mut self, context: &mut Context, request: &Request) {
         self.is_awaiting = is_wait(request);
         self.is_turn = request.verb() == Verb::Turn;
         self.is_entering = None;
         if let Action::Queue(entry) = &request.action {
-            self.waiter = Some(name(entry.waiter.as_bytes()));
+            let waiter = Some(name(entry.waiter.as_bytes()));
+            if self.waiter != waiter {
+                // It has given its place up, and joins the queue at its end.
+                self.stop_waiting(context);
+            }
+            self.waiter = waiter;
             self.is_entering = Some(entry.number == 0);
         }
     }
@@ -41,7 +46,16 @@ impl Worker {
         }
     }
 
-    /// The client's waits are cancelled: what is on the nodes is removed.
+    /// Cancels its call. Returns its waiter, whose rounds are to end.
+    pub(crate) fn cancel(&mut self) -> Option<Token> {
+        self.is_cancelled = true;
+        match &self.operation {
+            Some(Running::Acquire(acquire)) => acquire.waiter(),
+            _ => None,
+        }
+    }
+
+    /// The call is cancelled: what is on the nodes is removed.
     pub(super) fn abandon(&mut self, client: &mut Client, context: &mut Context) {
         if let Some(Running::Acquire(acquire)) = &mut self.operation {
             acquire.abandon(client.now(context));

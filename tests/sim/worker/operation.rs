@@ -26,6 +26,8 @@ pub(super) struct Asked {
     pub(super) is_permit: bool,
     pub(super) nodes: NodeSet,
     pub(super) since: u64,
+    /// When its round ends, by the client's clock, if no connection is being made.
+    pub(super) deadline: Time,
 }
 
 #[derive(Debug)]
@@ -80,6 +82,7 @@ impl Asked {
         };
         let token = name(request.lock()?.token.as_bytes());
         let is_permit = kind == Kind::Take && request.share().is_some_and(|it| it.permits() > 0);
-        Some(Self { token, kind, is_permit, nodes: request.nodes, since: now })
+        let Request { nodes, deadline, .. } = *request;
+        Some(Self { token, kind, is_permit, nodes, since: now, deadline })
     }
 }

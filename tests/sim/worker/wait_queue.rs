@@ -94,7 +94,7 @@ impl Worker {
                     if self.believes_handoff(client, context, &lease) {
                         return;
                     }
-                    acquire = acquire.succeeding(lease);
+                    acquire = acquire.taking_over(lease);
                 } else {
                     // A thread that begins with too little time left still gets one whole attempt.
                     let whole = client.now(context).after(client.rules.node_timeout * ROUNDS_MAX);
@@ -176,21 +176,16 @@ impl Worker {
         }
     }
 
-    /// Leaves the wait queue because the client's waits are cancelled.
+    /// Leaves the wait queue because the call is cancelled.
     pub(super) fn leave_line(
         &mut self,
         client: &mut Client,
         context: &mut Context,
         waiting: Waiting,
     ) {
-        if let Some(call) = waiting.call {
-            if let Some(lease) = call.lease {
-                context.checker.over(name(lease.token.as_bytes()));
-                self.note_released(context, &lease);
-                client.post(context, &lease.undo(client.now(context), &client.rules));
-            }
-            self.has_place = true;
-            self.pass_on(client, context, None);
+        if let Some(Call { lease, kept_since, .. }) = waiting.call {
+            self.kept_since = kept_since;
+            self.pass_on_or_release(client, context, lease);
         }
         self.rest(client, context);
     }

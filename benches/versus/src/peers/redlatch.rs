@@ -1,7 +1,7 @@
 //! This library.
 
 use crate::work::{Blocking, TTL};
-use ::redlatch::{Event, LockClient, LockGuard, Released};
+use ::redlatch::{Event, LockClient, LockGuard};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -67,7 +67,7 @@ impl Blocking for Redlatch {
             Way::Fenced => self.client.request(resource).fenced(),
             Way::Two => self.client.request_all([resource, &format!("{resource}:second")]),
             Way::Reader => self.client.request(resource).shared(),
-            Way::Permit => self.client.request(resource).permits(PERMITS),
+            Way::Permit => self.client.request(resource).one_of(PERMITS),
         };
         let request = request.ttl(TTL);
         if is_contended {
@@ -81,7 +81,7 @@ impl Blocking for Redlatch {
     fn release(&self, held: LockGuard) {
         if self.way != Way::Drop {
             assert_eq!(held.fencing_token().is_some(), self.way == Way::Fenced);
-            assert_eq!(held.release().expect("a majority answers"), Released::InTime);
+            assert_eq!(held.release(), Ok(()));
         } else {
             assert!(held.ensure_held().is_ok());
             drop(held);
@@ -89,7 +89,7 @@ impl Blocking for Redlatch {
     }
 
     fn permit(&self, held: &LockGuard) -> Option<u32> {
-        let permit = held.permit();
+        let permit = held.slot();
         assert_eq!(permit.is_some_and(|permit| permit < PERMITS), self.way == Way::Permit);
         permit
     }

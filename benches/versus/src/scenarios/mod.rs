@@ -6,6 +6,7 @@ mod fenced;
 mod frozen;
 pub mod handoff;
 mod permits;
+mod places;
 mod readers;
 mod refused;
 mod rtt;
@@ -37,7 +38,7 @@ pub struct Scenario {
     pub run: fn(&Context) -> Vec<Findings>,
 }
 
-pub const ALL: [Scenario; 13] = [
+pub const ALL: [Scenario; 14] = [
     Scenario { name: "solo", about: "one thread, a free lock", run: solo::run },
     Scenario { name: "fenced", about: "fenced, and two resources at once", run: fenced::run },
     Scenario { name: "shared", about: "1 to 64 threads, one client, free locks", run: shared::run },
@@ -45,6 +46,7 @@ pub const ALL: [Scenario; 13] = [
     Scenario { name: "handoff", about: "many clients, always one lock", run: handoff::run },
     Scenario { name: "readers", about: "readers of one lock, and a writer", run: readers::run },
     Scenario { name: "permits", about: "many clients, 8 permits", run: permits::run },
+    Scenario { name: "places", about: "on how many nodes a lock lies", run: places::run },
     Scenario { name: "waiting", about: "long waits for one lock", run: waiting::run },
     Scenario { name: "frozen", about: "one server is frozen (SIGSTOP)", run: frozen::run },
     Scenario { name: "refused", about: "one server refuses connections", run: refused::run },

@@ -2,7 +2,7 @@
 
 use super::child::Child;
 use crate::exit::Failure;
-use redlatch::CancelHandle;
+use redlatch::CancelToken;
 use rustix::process::{Signal, getpid, kill_process};
 use signal_hook::consts::{
     SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2,
@@ -25,7 +25,7 @@ const JOB_CONTROL: [i32; 2] = [SIGTSTP, SIGCONT];
 const START_MAX: Duration = Duration::from_secs(1);
 
 /// What this program waits for while the command runs.
-pub(crate) enum Happening {
+pub(crate) enum Event {
     Signal(CaughtSignal),
     /// This signal has stopped the command.
     Stopped(i32),
@@ -60,15 +60,15 @@ struct Progress {
 }
 
 pub(crate) struct Signals {
-    sender: Sender<Happening>,
-    inbox: Receiver<Happening>,
+    sender: Sender<Event>,
+    inbox: Receiver<Event>,
     progress: Arc<Progress>,
 }
 
 impl Signals {
     /// Catches signals from now on. Before the command runs, one that ends a program cancels the
     /// waiting for the lock.
-    pub(crate) fn catch(cancel: CancelHandle) -> Result<Self, Failure> {
+    pub(crate) fn catch(cancel: CancelToken) -> Result<Self, Failure> {
         let (sender, inbox) = channel();
         let progress =
             Arc::new(Progress { phase: Mutex::new(Phase::Waiting), changed: Condvar::new() });
@@ -93,7 +93,7 @@ impl Signals {
                 let has_reached_child = is_running && is_of_terminal;
                 let signal = CaughtSignal { number, has_reached_child };
                 // Before it cancels the waiting, whose caller asks which signal that was.
-                if to.send(Happening::Signal(signal)).is_err() {
+                if to.send(Event::Signal(signal)).is_err() {
                     return;
                 }
                 if !is_running && ENDING.contains(&number) {
@@ -115,18 +115,18 @@ impl Signals {
         child
     }
 
-    pub(crate) fn sender(&self) -> Sender<Happening> {
+    pub(crate) fn sender(&self) -> Sender<Event> {
         self.sender.clone()
     }
 
-    pub(crate) fn inbox(&self) -> &Receiver<Happening> {
+    pub(crate) fn inbox(&self) -> &Receiver<Event> {
         &self.inbox
     }
 
     /// The first signal so far that ends a program. The others before it have nobody to go to.
     pub(crate) fn first_that_ends(&self) -> Option<CaughtSignal> {
         self.inbox.try_iter().find_map(|happening| match happening {
-            Happening::Signal(signal) if ENDING.contains(&signal.number) => Some(signal),
+            Event::Signal(signal) if ENDING.contains(&signal.number) => Some(signal),
             _ => None,
         })
     }

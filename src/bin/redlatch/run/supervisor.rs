@@ -11,8 +11,9 @@
 use super::child::Child;
 use super::descriptor::ReadingEnd;
 use super::processes::Process;
-use super::signals::{CaughtSignal, Happening, Signals, named, stop_itself};
+use super::signals::{CaughtSignal, Event, Signals, named, stop_itself};
 use crate::exit::Failure;
+use crate::inspect::shown;
 use crate::output;
 use redlatch::LockGuard;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
@@ -85,16 +86,16 @@ impl<'a> Supervisor<'a> {
         }
         let sender = signals.sender();
         // Without a notifier the validity is still looked at.
-        let _ = self.guard.on_lost(move |_| drop(sender.send(Happening::Lost)));
+        let _ = self.guard.on_lost(move |_| drop(sender.send(Event::Lost)));
         loop {
             let pause = self.look().min(self.tell());
             match signals.inbox().recv_timeout(pause) {
-                Ok(Happening::Signal(signal)) => self.pass_on(signal),
-                Ok(Happening::Ended) => self.ended_at = Some(Instant::now()),
-                Ok(Happening::Closed) => self.is_closed = true,
-                Ok(Happening::Stopped(signal)) => self.stopped(signal),
+                Ok(Event::Signal(signal)) => self.pass_on(signal),
+                Ok(Event::Ended) => self.ended_at = Some(Instant::now()),
+                Ok(Event::Closed) => self.is_closed = true,
+                Ok(Event::Stopped(signal)) => self.stopped(signal),
                 // It is time to look again.
-                Ok(Happening::Lost) | Err(_) => {}
+                Ok(Event::Lost) | Err(_) => {}
             }
             // What was killed and does not end belongs to another user, or waits for a device.
             if self.ended_at.is_some() && (self.is_closed || self.is_killed) {
@@ -116,7 +117,8 @@ impl<'a> Supervisor<'a> {
                 if !grace.is_zero() {
                     // A stopped process handles no SIGTERM.
                     self.child.signal_all(&[Signal::TERM, Signal::CONT]);
-                    output::note_aside(|| LOSING.to_owned());
+                    let name = shown(self.guard.resource().as_bytes());
+                    output::note_aside(move || format!("{name}: {LOSING}"));
                 }
             }
             Some(_) => {}
@@ -203,7 +205,7 @@ impl<'a> Supervisor<'a> {
 fn report_end(
     pid: Pid,
     reading_end: Option<ReadingEnd>,
-    sender: Sender<Happening>,
+    sender: Sender<Event>,
 ) -> Result<(), Failure> {
     let wait = move || {
         let options = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
@@ -215,15 +217,15 @@ fn report_end(
                     let options = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
                     let status = waitid(WaitId::Pid(pid), options).ok().flatten();
                     let signal = status.and_then(|status| status.stopping_signal());
-                    let _ = signal.map(|signal| sender.send(Happening::Stopped(signal)));
+                    let _ = signal.map(|signal| sender.send(Event::Stopped(signal)));
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 _ => break,
             }
         }
-        let _ = sender.send(Happening::Ended);
+        let _ = sender.send(Event::Ended);
         reading_end.into_iter().for_each(ReadingEnd::wait);
-        let _ = sender.send(Happening::Closed);
+        let _ = sender.send(Event::Closed);
     };
     let thread = thread::Builder::new().spawn(wait);
     thread.map(drop).map_err(|error| Failure::system("no thread to wait for the command", &error))

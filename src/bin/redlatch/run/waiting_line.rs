@@ -1,6 +1,7 @@
 //! The line that a terminal shows while this program waits for the lock.
 
 use super::child;
+use crate::inspect::{not_a_lock_text, quarantine_text};
 use crate::{duration, output};
 use redlatch::{Inspection, LockClient, LockState};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -77,7 +78,14 @@ fn text(seen: &Inspection, owner: &[u8]) -> String {
     // Our place is the last with our label, in case another has the same.
     let mut labels = seen.waiters.iter();
     let place = labels.rposition(|waiter| waiter.owner().is_some_and(|name| name == owner));
-    let place = place.map(|place| format!("{} in line, ", ordinal(place + 1)));
+    let place = match place {
+        Some(place) => format!("{} in line, ", ordinal(place + 1)),
+        // It is behind those that are listed.
+        None if seen.waiter_count > seen.waiters.len() => {
+            format!("one of {} in line, ", seen.waiter_count)
+        }
+        None => String::new(),
+    };
     let holder = |holder: &redlatch::Holder| match holder.owner() {
         Some(name) => format!("held by {name}"),
         None => "held by an unknown owner".to_owned(),
@@ -85,12 +93,20 @@ fn text(seen: &Inspection, owner: &[u8]) -> String {
     let state = match &seen.state {
         LockState::Held(one) => holder(one),
         LockState::Shared(all) if all.len() == 1 => holder(&all[0]),
-        LockState::Shared(all) => format!("held by {} at a time", all.len()),
+        LockState::Shared(_) => format!("held by {} at a time", seen.holder_count),
+        LockState::NotALock(kind) => not_a_lock_text(*kind),
         LockState::Free => "free, not granted yet".to_owned(),
         LockState::Reserved => "about to be granted".to_owned(),
-        _ => "changing hands".to_owned(),
+        _ => "undecided: no majority agrees".to_owned(),
     };
-    format!("{}{state}", place.unwrap_or_default())
+    match seen.quarantine.map(quarantine_text) {
+        // Nobody gets the lock before its end.
+        Some(text) if seen.state == LockState::Free || seen.state == LockState::Reserved => {
+            format!("{place}{text}")
+        }
+        Some(text) => format!("{place}{state}, {text}"),
+        None => format!("{place}{state}"),
+    }
 }
 
 fn ordinal(number: usize) -> String {

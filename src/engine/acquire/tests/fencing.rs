@@ -120,7 +120,7 @@ fn a_token_that_is_not_confirmed_in_time_is_no_lock() {
         }
     }
     // The least validity must be left after the second round too.
-    let mut script = Script::new(fenced(Wait::No).leaving(Duration::from_millis(900)));
+    let mut script = Script::new(fenced(Wait::No).min_validity(Duration::from_millis(900)));
     script.attempt(1_000, draw(1));
     script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
     script.answer(1_089, ballot("yyy--")).undo();
@@ -181,7 +181,7 @@ fn invalid_counters_on_a_majority_end_every_wait() {
             script.answer(1_005, fenced_ballot("yyy--", [7, 9, 7, 0, 0])).request();
         }
         let mut ballot = ballot("yyfff");
-        ballot.hopeless = ballot.tally.failed;
+        ballot.permanent_failures = ballot.tally.failed;
         script.answer(1_010, ballot).undo();
         assert!(matches!(script.done(), Acquired::Unanswered));
     }
@@ -251,7 +251,7 @@ fn counters_begin_no_lower_than_the_wall_clock_and_leave_room_above_it() {
 #[test]
 fn a_lock_that_is_handed_off_gets_a_token_of_its_own() {
     let start = || {
-        let mut script = Script::new(fenced(Wait::No).succeeding(lease(0, 5_000)));
+        let mut script = Script::new(fenced(Wait::No).taking_over(lease(0, 5_000)));
         let request = script.attempt(1_000, draw(1).at(50));
         assert_eq!((request.verb(), request.fence().unwrap()), (Verb::Handoff, 50));
         script

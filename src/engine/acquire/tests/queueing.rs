@@ -7,7 +7,7 @@ mod turns;
 
 use super::*;
 use crate::engine::fixture::fenced_ballot;
-use crate::engine::{LockId, Node, QueueEntry, QueueState, Removal, Token};
+use crate::engine::{ClaimTime, LockId, Node, QueueEntry, QueueState, Removal, Token};
 
 /// A lock for ten seconds, of five nodes, for a client that queues.
 fn waiting(wait: Wait) -> Acquire {
@@ -84,7 +84,9 @@ fn a_refused_try_of_a_waiting_caller_joins_and_is_withdrawn_by_the_same_request(
             number: 0,
             since: 5_000_000,
             lease: ttl(1_500),
-            listens: true,
+            lease_in_front: ttl(1_500),
+            claim: ClaimTime { notified: ttl(150), asking: ttl(350) },
+            channel: None,
         };
         assert_eq!(entry(&request), &expected, "{votes}");
         assert_eq!((request.started, request.deadline), (at(1_005), at(1_055)), "{votes}");
@@ -179,16 +181,31 @@ fn the_place_is_what_the_nodes_said_last() {
 }
 
 #[test]
-fn a_place_in_the_queue_of_nodes_in_quarantine_does_not_mean_that_others_hold_the_lock() {
+fn neither_a_refusal_nor_a_place_in_a_quarantine_means_that_others_hold_the_lock() {
     let quarantine = Duration::from_secs(40);
-    for (votes, is_contended) in [("fff--", false), ("nnn--", true)] {
+    let none = Duration::ZERO;
+    // What counts is whether nodes could grant the lock when they answered last.
+    for (votes, quarantines, is_contended) in [
+        ("fff--", [quarantine, quarantine], false),
+        ("nnn--", [quarantine, quarantine], false),
+        ("nnn--", [none, quarantine], false),
+        ("nnn--", [quarantine, none], true),
+        ("nnn--", [none, none], true),
+    ] {
+        let [at_first, at_last] = quarantines;
         let mut script = Script::new(waiting(until(1_020)));
         script.attempt(1_000, draw(1));
-        script.answer(1_005, Ballot { quarantine, ..ballot(votes) }).request();
-        script.answer(1_020, Ballot { quarantine, ..placed(0) }).undo();
+        script.answer(1_005, Ballot { quarantine: at_first, ..ballot(votes) }).request();
+        script.answer(1_020, Ballot { quarantine: at_last, ..placed(0) }).undo();
         let outcome = script.done();
-        assert_eq!(matches!(outcome, Acquired::Contended), is_contended, "{votes}: {outcome:?}");
+        let found = matches!(outcome, Acquired::Contended);
+        assert_eq!(found, is_contended, "{votes} {quarantines:?}: {outcome:?}");
+        assert!(found || matches!(outcome, Acquired::Unanswered), "{outcome:?}");
     }
+    let mut script = Script::new(waiting(Wait::No));
+    script.attempt(1_000, draw(1));
+    script.answer(1_005, Ballot { quarantine, ..ballot("nnn--") }).undo();
+    assert!(matches!(script.done(), Acquired::Unanswered));
 }
 
 #[test]

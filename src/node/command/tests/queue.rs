@@ -1,6 +1,6 @@
 //! The queue: the encoding of its requests, and the meaning of their answers.
 
-use super::super::queue::{is_reservation, waiter_of_bell};
+use super::super::queue::{Notification, is_reservation, read_notification};
 use super::*;
 use crate::engine::{QueueView, WAITER_NUMBER_MAX};
 use crate::node::fixture::{WAITER, fenced};
@@ -49,9 +49,8 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
         OTHER,
         b"41",
         TOKEN,
-        b"7 ",
+        b"7 350 1000  ",
         b"1000",
-        b"1500",
         b"57",
     ];
     assert_eq!(encoded(&request, Form::Digest), words(expected));
@@ -65,9 +64,8 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
         TOKEN,
         b"0",
         &value,
-        b"7 host-3 \xff",
+        b"7 350 1000  host-3 \xff",
         b"1000",
-        b"1500",
         b"57",
     ];
     assert_eq!(encoded(&request, Form::Source), words(expected));
@@ -77,8 +75,7 @@ fn a_waiter_sends_its_name_its_number_the_attempt_to_withdraw_and_its_lease() {
 fn a_turn_sends_the_waiter_and_a_new_token() {
     let (turn, claim) = (script::TURN.sha1.as_bytes(), script::CLAIM.sha1.as_bytes());
     let plain = request(Verb::Turn, 7, at(0));
-    let expected: &[&[u8]] =
-        &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"1500", b"57"];
+    let expected: &[&[u8]] = &[b"EVALSHA", turn, b"1", b"key", OTHER, TOKEN, b"1000", b"57"];
     assert_eq!(encoded(&plain, Form::Digest), words(expected));
     // With counters it is a claim in place of the waiter's reservation.
     let reserved = [RESERVED, OTHER].concat();
@@ -95,7 +92,6 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
         b"50",
         b"3600000",
         OTHER,
-        b"1500",
         b"57",
     ];
     assert_eq!(encoded(&fenced(Verb::Turn, 7, at(0)), Form::Digest), words(expected));
@@ -105,7 +101,7 @@ fn a_turn_sends_the_waiter_and_a_new_token() {
 fn a_waiter_leaves_with_the_removal_of_its_token() {
     let source = script::LEAVE_QUEUE.source.as_bytes();
     for verb in [Verb::Release, Verb::Undo] {
-        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"1500", b"57"];
+        let expected: &[&[u8]] = &[b"EVAL", source, b"1", b"key", TOKEN, OTHER, b"57"];
         for leave in [leaving(request(verb, 7, at(0))), leaving(fenced(verb, 7, at(0)))] {
             assert_eq!(KnownScripts(u32::MAX).form(&leave), Form::Source);
             assert_eq!(encoded(&leave, Form::Source), words(expected), "{verb:?}");
@@ -126,17 +122,25 @@ fn a_lock_that_stays_taken_for_a_while_loses_its_waiter_and_a_set_of_keys_has_no
 
     let several = leaving(labelled(Verb::Undo, vec![Arc::from(&b"more"[..])]));
     let (source, value) = (script::RELEASE_ALL.source.as_bytes(), [TOKEN, b"host-3 \xff"].concat());
-    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, b"1500", b"57"];
+    let expected: &[&[u8]] = &[b"EVAL", source, b"2", b"key", b"more", &value, b"57"];
     assert_eq!(encoded(&several, Form::Source), words(expected));
 }
 
 #[test]
-fn listening_is_three_commands() {
+fn being_notified_takes_four_commands() {
     let mut request = request(Verb::Listen, 7, at(0));
     let mut listen = |step| {
         request.action = Action::Listen { key: Arc::from(&b"key"[..]), step };
         request.clone()
     };
+    let subscribe = listen(Listen::Subscribe(0xab));
+    let expected = words(&[b"SUBSCRIBE", b"redlatch:00000000000000ab"]);
+    assert_eq!(encoded(&subscribe, Form::Source), expected);
+    let subscribed = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:00000000000000ab\r\n:1\r\n";
+    assert_eq!(read(&subscribe, subscribed), Meaning::Vote(Vote::Granted));
+    ["+OK\r\n", ":57\r\n", ">1\r\n$1\r\nx\r\n"]
+        .iter()
+        .for_each(|bytes| is_nonsense(&subscribe, bytes));
     let enable = listen(Listen::Enable);
     let expected = words(&[b"CLIENT", b"TRACKING", b"ON", b"OPTIN"]);
     assert_eq!(encoded(&enable, Form::Source), expected);
@@ -147,13 +151,12 @@ fn listening_is_three_commands() {
         [":57\r\n", "_\r\n", "$2\r\nOK\r\n"].iter().for_each(|bytes| is_nonsense(&step, bytes));
         assert!(!has_proof(&step));
     }
-    let bell = [b"key:redlatch:bell:", OTHER].concat();
-    let read_bell = listen(Listen::Read(Token::new([WAITER; Token::LEN])));
+    let read_key = listen(Listen::Read(Token::new([WAITER; Token::LEN])));
     let source = script::LISTEN.source.as_bytes();
-    assert_eq!(encoded(&read_bell, Form::Source), words(&[b"EVAL", source, b"1", &bell, b"57"]));
-    assert_eq!(read(&read_bell, ":57\r\n"), Meaning::Vote(Vote::Granted));
-    ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_bell, bytes));
-    assert_eq!(waiter_of_bell(&bell), Some(Token::new([WAITER; Token::LEN])));
+    assert_eq!(encoded(&read_key, Form::Source), words(&[b"EVAL", source, b"1", b"key", b"57"]));
+    assert_eq!(read(&read_key, ":57\r\n"), Meaning::Vote(Vote::Granted));
+    assert_eq!(read(&read_key, ":-57\r\n"), Meaning::Vote(Vote::Refused), "there is no such key");
+    ["+OK\r\n", ":56\r\n", "_\r\n"].iter().for_each(|bytes| is_nonsense(&read_key, bytes));
 }
 
 #[test]
@@ -176,13 +179,17 @@ fn a_waiter_is_answered_with_its_number_its_place_and_the_state_of_the_lock() {
         ([1, 0, 0, 1, 1], (0, false, millis(1))),
         ([9, 4, 0, 900, 5], (4, false, millis(900))),
         ([9, 0, 1, 0, 70], (0, true, millis(0))),
+        // The sum of 1 for a reservation and 2 for a waiter that was out of the queue.
+        ([9, 0, 2, 0, 70], (0, false, millis(0))),
+        ([9, 0, 3, 0, 70], (0, true, millis(0))),
         // No key, and a key without a ttl.
         ([9, 0, 0, -2, 1], (0, false, None)),
         ([9, 0, 0, -1, 1], (0, false, None)),
         ([WAITER_NUMBER_MAX as i64, 0, 1, 5, 1], (0, true, millis(5))),
     ];
     for (numbers, (place, is_reserved, left)) in table {
-        let view = QueueView { place, is_reserved, left, is_heard: false };
+        let was_out = numbers[2] & 2 == 2;
+        let view = QueueView { place, is_reserved, was_out, left, is_heard: false };
         let expected = Meaning::Queued(numbers[0] as u64, view);
         assert_eq!(read(&queue, &answer(NUMBER as i64, numbers)), expected, "{numbers:?}");
     }
@@ -206,7 +213,7 @@ fn an_invalid_answer_to_a_waiter_is_nonsense() {
         [7, -1, 0, 5, 1],
         [7, 0, 0, 5, 0],
         [7, 0, 0, 5, -1],
-        [7, 0, 2, 5, 1],
+        [7, 0, 4, 5, 1],
         [7, 0, -1, 5, 1],
     ];
     numbers.into_iter().for_each(|numbers| is_nonsense(&queue, &answer(NUMBER as i64, numbers)));
@@ -245,31 +252,42 @@ fn an_inspection_lists_the_waiters_of_clients() {
     let inspect = request(Verb::Inspect, 7, at(0));
     let name = "W".repeat(Token::LEN);
     let list = format!(
-        "*5\r\n:57\r\n_\r\n:-2\r\n*2\r\n*4\r\n$20\r\n{name}\r\n$5\r\n12 me\r\n$5\r\nother\r\n\
-         $5\r\n13 me\r\n*2\r\n$20\r\n{name}\r\n$3\r\n13 \r\n*0\r\n"
+        "*7\r\n:57\r\n_\r\n:-2\r\n*2\r\n*4\r\n$20\r\n{name}\r\n$14\r\n12 100 9 c m x\r\n$5\r\n\
+         other\r\n$11\r\n13 100 9 me\r\n*2\r\n$20\r\n{name}\r\n\
+         $10\r\n13 100 9  \r\n*0\r\n:200\r\n:0\r\n"
     );
     let Meaning::Seen(snapshot) = read(&inspect, &list) else { panic!("{list}") };
     let waiters = snapshot.waiters.iter().map(|it| (it.name, it.since, &it.owner[..]));
+    assert_eq!(snapshot.waiter_count, 200);
     let token = Token::new([b'W'; Token::LEN]);
-    assert_eq!(waiters.collect::<Vec<_>>(), [(token, 12, &b"me"[..]), (token, 13, b"")]);
+    assert_eq!(waiters.collect::<Vec<_>>(), [(token, 12, &b"m x"[..]), (token, 13, b"")]);
 }
 
 #[test]
-fn only_the_keys_of_bells_name_a_waiter_and_only_reservations_are_none_of_locks() {
-    let table: [(&[&[u8]], bool); 6] = [
-        (&[b"k:redlatch:bell:", TOKEN], true),
-        (&[b":redlatch:bell:", TOKEN], true),
-        (&[b"k:redlatch:bell:", &TOKEN[1..]], false),
-        (&[b"k:redlatch:bell:", TOKEN, b"x"], false),
-        (&[b"k:redlatch:lease:", TOKEN], false),
-        (&[b""], false),
+fn a_message_names_a_waiter_and_says_one_of_two_things() {
+    let waiter = Token::new(TOKEN.try_into().unwrap());
+    let ask_in = |millis| Notification::AskIn(Duration::from_millis(millis));
+    let table: [(&[&[u8]], Option<Notification>); 8] = [
+        (&[TOKEN, b"r"], Some(Notification::Reserved)),
+        (&[TOKEN, b"w0"], Some(ask_in(0))),
+        (&[TOKEN, b"w1500"], Some(ask_in(1_500))),
+        (&[TOKEN], None),
+        (&[TOKEN, b"x"], None),
+        (&[TOKEN, b"w"], None),
+        (&[&TOKEN[1..], b"r"], None),
+        (&[b""], None),
     ];
-    for (parts, is_bell) in table {
-        let key = parts.concat();
-        assert_eq!(waiter_of_bell(&key).is_some(), is_bell, "{}", key.escape_ascii());
+    for (parts, expected) in table {
+        let expected = expected.map(|notification| (waiter, notification));
+        assert_eq!(read_notification(&parts.concat()), expected, "{parts:?}");
     }
-    let table: [(&[&[u8]], bool); 5] = [
+}
+
+#[test]
+fn only_reservations_are_none_of_locks() {
+    let table: [(&[&[u8]], bool); 6] = [
         (&[RESERVED, TOKEN], true),
+        (&[RESERVED, TOKEN, b"1000"], true),
         (&[RESERVED, &TOKEN[1..]], false),
         (&[RESERVED, TOKEN, b"x"], false),
         (&[TOKEN, b"host"], false),

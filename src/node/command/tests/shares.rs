@@ -41,13 +41,11 @@ fn call(script: Script, arguments: &[&[u8]]) -> Vec<u8> {
 fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
     let first = (START % 4).to_string();
     for (of, permits, from) in [(READER, &b"0"[..], &b"0"[..]), (ANY, b"4", first.as_bytes())] {
-        let expected: &[&[u8]] =
-            &[b"1", b"key", TOKEN, b"1000", permits, from, b"", b"1500", b"50", b"0"];
+        let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"1000", permits, from, b"", b"50", b"0"];
         let acquire = encoded(&about_share(Verb::Acquire, of), Form::Digest);
         assert_eq!(acquire, call(script::SHARE, expected), "{of:?}");
         // In a turn the node has a permit for the waiter.
-        let expected: &[&[u8]] =
-            &[b"1", b"key", TOKEN, b"1000", permits, b"", OTHER, b"1500", b"50", b"0"];
+        let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"1000", permits, b"", OTHER, b"50", b"0"];
         let turn = encoded(&about_share(Verb::Turn, of), Form::Digest);
         assert_eq!(turn, call(script::SHARE, expected), "{of:?}");
         let value = [TOKEN, b"host-3 \xff"].concat();
@@ -60,7 +58,6 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
             permits,
             b"",
             OTHER,
-            b"1500",
             b"50",
             b"3600000",
         ];
@@ -69,8 +66,7 @@ fn taking_a_share_sends_what_is_wanted_and_the_permit_to_look_at_first() {
     }
     // Unless the engine names where to look.
     let named = Share::Permit { of: 4, number: Some(3) };
-    let expected: &[&[u8]] =
-        &[b"1", b"key", TOKEN, b"1000", b"4", b"3", OTHER, b"1500", b"50", b"0"];
+    let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"1000", b"4", b"3", OTHER, b"50", b"0"];
     let turn = encoded(&about_share(Verb::Turn, named), Form::Digest);
     assert_eq!(turn, call(script::SHARE, expected));
 }
@@ -128,10 +124,10 @@ fn giving_a_share_back_names_no_permit_but_the_waiter_and_how_long_it_stays() {
                 let is_short = of == READER && name.is_empty() && stays.is_empty();
                 let expected: &[&[u8]] = if is_short {
                     let source = script::RELEASE_READER.source.as_bytes();
-                    &[b"EVAL", source, b"1", b"key", TOKEN, b"1500", b"57"]
+                    &[b"EVAL", source, b"1", b"key", TOKEN, b"57"]
                 } else {
                     let source = script::RELEASE_SHARED.source.as_bytes();
-                    &[b"EVAL", source, b"1", b"key", TOKEN, permits, name, stays, b"1500", b"57"]
+                    &[b"EVAL", source, b"1", b"key", TOKEN, permits, name, stays, b"57"]
                 };
                 assert_eq!(KnownScripts(u32::MAX).form(&request), Form::Source);
                 assert_eq!(encoded(&request, Form::Source), words(expected), "{verb:?} {of:?}");
@@ -142,14 +138,15 @@ fn giving_a_share_back_names_no_permit_but_the_waiter_and_how_long_it_stays() {
 
 #[test]
 fn a_waiter_says_in_its_lease_what_it_wants() {
-    for (of, lease) in [(READER, &b"7s0 "[..]), (ANY, b"7s4 "), (THIRD, b"7s4 ")] {
-        let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"0", TOKEN, lease, b"1000", b"1500"];
+    let of_four = &b"7s4 350 1000  "[..];
+    for (of, lease) in [(READER, &b"7s0 350 1000  "[..]), (ANY, of_four), (THIRD, of_four)] {
+        let expected: &[&[u8]] = &[b"1", b"key", TOKEN, b"0", TOKEN, lease, b"1000"];
         let queue = encoded(&about_share(Verb::Queue, of), Form::Digest);
         assert_eq!(queue, call(script::QUEUE, expected), "{of:?}");
     }
     let value = [TOKEN, b"host-3 \xff"].concat();
     let expected: &[&[u8]] =
-        &[b"1", b"key", TOKEN, b"0", &value, b"7s4 host-3 \xff", b"1000", b"1500"];
+        &[b"1", b"key", TOKEN, b"0", &value, b"7s4 350 1000  host-3 \xff", b"1000"];
     let queue = encoded(&fenced_and_labelled(Verb::Queue, ANY), Form::Digest);
     assert_eq!(queue, call(script::QUEUE, expected));
 }

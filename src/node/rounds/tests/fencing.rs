@@ -115,7 +115,7 @@ fn an_invalid_counter_is_permanent_and_the_former_lock_is_removed() {
         nodes.receive(index, "-FENCE a counter of this lock is no number\r\n");
     }
     let votes = nodes.over();
-    assert_eq!(votes.ballot.hopeless, set(&[0, 1]));
+    assert_eq!(votes.ballot.permanent_failures, set(&[0, 1]));
     for index in 0..2 {
         let problem = votes.reports[index].answer.to_string();
         assert!(problem.contains("FENCE"), "{problem}");

@@ -21,7 +21,8 @@ fn a_confirmed_extension_does_not_wait_for_a_node_that_was_never_asked() {
         assert_eq!(votes.ballot.sent, set(&[0, 1]));
     }
     let rounds = &nodes.rounds;
-    assert_eq!((rounds.entries.len(), rounds.vacant.len()), (1, 1), "the entry is free again");
+    let entries = (rounds.entries.len(), rounds.vacant.len());
+    assert_eq!(entries, (2, 1), "only the last is kept, to restore the key");
 }
 
 #[test]
@@ -147,4 +148,16 @@ fn a_waiter_that_left_after_its_deadline_is_not_written_after_its_removal() {
     nodes.receive(2, &greeting("run 2", 1_000));
     let late = nodes.commands(2);
     assert!(late.iter().all(|command| command == "EVAL 1"), "{late:?}");
+}
+
+#[test]
+fn a_removal_is_sent_only_to_nodes_that_may_hold_the_key() {
+    let mut nodes = Nodes::ready(false);
+    let mut release = request(Verb::Release, 1, nodes.now);
+    release.nodes = set(&[1]);
+    nodes.rounds.open(nodes.now, release, 1);
+    assert_eq!(nodes.commands(0), [""; 0]);
+    assert_eq!(nodes.commands(1), ["EVAL 1"]);
+    let votes = nodes.over();
+    assert_eq!(votes.ballot.tally.refused, set(&[0, 2]));
 }

@@ -62,7 +62,7 @@ fn votes_for_different_permits_are_no_majority_in_any_order() {
 }
 
 #[test]
-fn a_round_ends_with_a_majority_for_one_permit_and_not_with_a_majority_of_grants() {
+fn a_round_is_won_by_a_majority_for_one_permit_and_not_by_a_majority_of_grants() {
     let mut nodes = Nodes::of(5, false);
     (0..5).for_each(|index| nodes.greet(index));
     open(&mut nodes, Verb::Acquire, 1);
@@ -76,6 +76,59 @@ fn a_round_ends_with_a_majority_for_one_permit_and_not_with_a_majority_of_grants
     assert_eq!((votes.ballot.permit, votes.ballot.tally.granted), (Some(1), set(&[1, 3, 4])));
     assert_eq!(votes.ballot.tally.granted_by_majority(), Verdict::Won);
     assert!(votes.reports.is_empty());
+}
+
+/// Is the round over that two nodes have granted this share in?
+fn is_over_with_two(nodes: &mut Nodes, number: u64, verb: Verb, share: Share) -> bool {
+    open_share(nodes, verb, 1, share);
+    let permit = if share == Share::Reader { ":-1" } else { ":2" };
+    let granted = format!("*4\r\n:{number}\r\n:1\r\n:0\r\n{permit}\r\n");
+    (0..2).for_each(|index| nodes.receive(index, &granted));
+    nodes.is_over()
+}
+
+const ANY: Share = Share::Permit { of: PERMITS, number: None };
+
+#[test]
+fn a_round_that_has_a_permit_waits_for_every_node_that_is_not_silent() {
+    for verb in [Verb::Acquire, Verb::Turn] {
+        for (millis, answer) in [(0, granted(1, 2)), (30, granted(1, 0)), (49, ":-1\r\n".into())] {
+            let mut nodes = Nodes::ready(false);
+            assert!(!is_over_with_two(&mut nodes, 1, verb, ANY), "the third may grant another");
+            nodes.pass(millis);
+            assert!(!nodes.is_over(), "{millis}");
+            nodes.receive(2, &answer);
+            let ballot = nodes.over().ballot;
+            assert_eq!((ballot.permit, ballot.tally.is_complete()), (Some(2), true), "{millis}");
+        }
+    }
+    let mut nodes = Nodes::ready(false);
+    assert!(is_over_with_two(&mut nodes, 1, Verb::Acquire, Share::Reader), "all are the same");
+}
+
+#[test]
+fn a_round_that_has_a_permit_waits_for_no_node_that_is_silent_or_down() {
+    let mut nodes = Nodes::ready(false);
+    assert!(!is_over_with_two(&mut nodes, 1, Verb::Acquire, ANY));
+    nodes.pass(49);
+    assert!(!nodes.is_over());
+    nodes.pass(1);
+    assert_eq!(nodes.over().ballot.permit, Some(2), "the time of a round is over");
+    // The last node is known to be silent now, while it is connected and after that.
+    assert!(is_over_with_two(&mut nodes, 2, Verb::Acquire, ANY));
+    nodes.lose(2);
+    assert!(is_over_with_two(&mut nodes, 3, Verb::Acquire, ANY));
+    nodes.pass(500);
+    nodes.connect(2);
+    assert!(is_over_with_two(&mut nodes, 4, Verb::Acquire, ANY), "its greeting is missing");
+    // It was down before the round, or goes down in it.
+    let mut nodes = Nodes::ready(false);
+    nodes.lose(2);
+    assert!(is_over_with_two(&mut nodes, 1, Verb::Acquire, ANY));
+    let mut nodes = Nodes::ready(false);
+    assert!(!is_over_with_two(&mut nodes, 1, Verb::Acquire, ANY));
+    nodes.lose(2);
+    assert!(nodes.is_over());
 }
 
 #[test]

@@ -55,13 +55,46 @@ fn the_quarantine_lasts_until_a_majority_is_possible() {
 }
 
 #[test]
-fn a_refusal_is_not_reported_as_a_quarantine() {
-    let mut nodes = up([Some(1), Some(1), Some(1)]);
-    nodes.open(1, Verb::Acquire, 1);
-    (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
-    let votes = nodes.over();
-    assert_eq!(votes.ballot.quarantine, Duration::ZERO);
-    assert_eq!(votes.ballot.tally.refused.len(), 3);
+fn a_refusal_of_nodes_in_quarantine_does_not_say_that_others_hold_the_lock() {
+    let quarantined = |left: u64| {
+        let left = Duration::from_secs(left);
+        NodeAnswer::Failed(NodeError::Quarantined { left })
+    };
+    let table = [
+        // A reservation of nodes that cannot grant it yet looks the same.
+        (
+            [Some(1), Some(11), Some(61)],
+            50,
+            [quarantined(60), quarantined(50), NodeAnswer::Refused],
+        ),
+        // Their refusals count if they could have granted it.
+        ([Some(1), Some(61), Some(61)], 0, [const { NodeAnswer::Pending }; 3]),
+    ];
+    for (uptimes, seconds, answers) in table {
+        let mut nodes = up(uptimes);
+        nodes.open(1, Verb::Acquire, 1);
+        (0..3).for_each(|index| nodes.receive(index, "$-1\r\n"));
+        let votes = nodes.over();
+        assert_eq!(votes.ballot.quarantine, Duration::from_secs(seconds), "{uptimes:?}");
+        assert_eq!(votes.ballot.tally.refused.len(), 3);
+        if seconds == 0 {
+            assert!(votes.reports.is_empty(), "{votes:?}");
+        } else {
+            let reported: Vec<_> = votes.reports.iter().map(|it| it.answer.clone()).collect();
+            assert_eq!(reported, answers, "{uptimes:?}");
+        }
+    }
+}
+
+#[test]
+fn a_quarantine_does_not_depend_on_which_nodes_answer_first() {
+    for order in [[0, 2, 1], [2, 0, 1], [0, 1, 2]] {
+        let mut nodes = up([Some(1), Some(11), Some(61)]);
+        nodes.rounds.wait_for_all = false;
+        nodes.open(1, Verb::Acquire, 1);
+        (0..2).for_each(|nth| nodes.receive(order[nth], "$-1\r\n"));
+        assert_eq!(nodes.over().ballot.quarantine, Duration::from_secs(50), "{order:?}");
+    }
 }
 
 #[test]

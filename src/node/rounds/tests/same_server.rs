@@ -1,9 +1,10 @@
 //! Two nodes that are one server.
 
-use super::{Nodes, set};
+use super::{Nodes, node, set};
 use crate::engine::{NodeSet, Verb};
 use crate::node::fixture::{greeting, request};
-use crate::node::{NodeAnswer, NodeError, RoundResult};
+use crate::node::{NodeAnswer, NodeError, NodeState, RoundResult};
+use std::time::Duration;
 
 #[test]
 fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
@@ -24,6 +25,109 @@ fn two_urls_of_one_server_fail_every_attempt_and_are_both_reported() {
 
     nodes.open(2, Verb::Acquire, 2);
     assert_eq!(nodes.over().ballot.sent, NodeSet::EMPTY, "no request is sent any more");
+}
+
+/// What a node hears of its server in one connection: nothing yet, the greeting, the greeting and
+/// the answer.
+const STEPS: usize = 2;
+
+/// All orders in which the steps of the nodes can come.
+fn orders(nodes: usize) -> Vec<Vec<usize>> {
+    let mut orders = vec![Vec::new()];
+    for _ in 0..nodes * STEPS {
+        let mut longer = Vec::new();
+        for order in &orders {
+            for node in 0..nodes {
+                if order.iter().filter(|it| **it == node).count() < STEPS {
+                    longer.push([&order[..], &[node]].concat());
+                }
+            }
+        }
+        orders = longer;
+    }
+    orders
+}
+
+#[test]
+fn in_every_order_of_greetings_and_votes_one_server_has_one_vote() {
+    let runs = ["same", "other", "same"];
+    let mut checked = 0;
+    for verb in [Verb::Acquire, Verb::Extend, Verb::Release] {
+        // A new client, a client whose connections are all new, and one that knew other servers.
+        for before in [None, Some(["same", "other", "same"]), Some(["a", "b", "c"])] {
+            for order in orders(runs.len()) {
+                let mut nodes = Nodes::down(false);
+                if let Some(before) = before {
+                    (0..3).for_each(|index| nodes.connect(index));
+                    (0..3).for_each(|index| nodes.receive(index, &greeting(before[index], 1_000)));
+                    (0..3).for_each(|index| nodes.lose(index));
+                    nodes.pass(500);
+                }
+                nodes.open(1, verb, 1);
+                (0..3).for_each(|index| nodes.connect(index));
+                let mut has_greeted = [false; 3];
+                for index in order.clone() {
+                    if std::mem::replace(&mut has_greeted[index], true) {
+                        if nodes.commands(index).is_empty() {
+                            continue; // The round was decided before that.
+                        }
+                        nodes.receive(
+                            index,
+                            if verb == Verb::Acquire { "+OK\r\n" } else { ":1\r\n" },
+                        );
+                    } else {
+                        nodes.receive(index, &greeting(runs[index], 1_000));
+                    }
+                }
+                nodes.pass(50);
+                let mut result = nodes.rounds.poll();
+                let was_in_time = result.is_some();
+                if !was_in_time {
+                    // It waits for connections that are being made.
+                    nodes.pass(1_950);
+                    result = nodes.rounds.poll();
+                }
+                let votes = result.expect("a round is decided").1.into_votes();
+                let granted = votes.ballot.tally.granted;
+                let is_both = granted.contains(node(0)) && granted.contains(node(2));
+                assert!(!is_both, "{verb:?}, {order:?}: a server voted twice");
+                if !was_in_time {
+                    continue; // Silent connections were closed.
+                }
+                // Once all have greeted, nothing is granted any more.
+                nodes.open(2, Verb::Acquire, 2);
+                let Some((_, result)) = nodes.rounds.poll() else { continue };
+                let votes = result.into_votes();
+                assert!(votes.ballot.same_server && votes.ballot.tally.granted.is_empty());
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 100, "{checked}");
+}
+
+#[test]
+fn a_duplicate_is_reported_as_a_node_that_is_down_until_it_is_its_own_server() {
+    let mut nodes = Nodes::down(false);
+    nodes.rounds.watch(Duration::from_millis(50));
+    let changes = |nodes: &mut Nodes| {
+        let changes = std::iter::from_fn(|| nodes.rounds.poll_change());
+        changes.map(|change| (change.url.to_string(), change.state)).collect::<Vec<_>>()
+    };
+    let url = |index: usize| format!("redis://{index}");
+    let twin = || NodeState::Down(NodeError::SameServer { url: "redis://0".into() });
+    (0..3).for_each(|index| nodes.connect(index));
+    nodes.receive(0, &greeting("same", 1_000));
+    nodes.receive(1, &greeting("other", 1_000));
+    nodes.receive(2, &greeting("same", 1_000));
+    let up = |index| (url(index), NodeState::Up);
+    assert_eq!(changes(&mut nodes), [up(0), up(1), (url(2), twin())]);
+    // The earlier node moves to a server of its own.
+    nodes.lose(0);
+    nodes.connect(0);
+    nodes.receive(0, &greeting("another", 1));
+    let seen = changes(&mut nodes);
+    assert_eq!(seen[1..], [up(2), up(0)], "{seen:?}");
 }
 
 #[test]
@@ -53,6 +157,7 @@ fn one_server_has_one_vote_also_if_the_node_that_gave_it_has_moved() {
     nodes.receive(0, &greeting("same", 1_000));
     nodes.receive(1, &greeting("other", 1_000));
     nodes.receive(2, &greeting("same", 1_000));
+    (0..3).for_each(|index| nodes.rounds.session(node(index)).used());
     nodes.open(1, Verb::Extend, 1);
     nodes.receive(0, ":1\r\n");
     // The URL of the first node leads to another server from now on.
@@ -91,7 +196,7 @@ fn a_node_that_moved_to_its_own_server_counts_again() {
 
 #[test]
 fn an_inspection_contains_one_snapshot_for_each_server() {
-    const SEEN: &str = "*5\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n";
+    const SEEN: &str = "*7\r\n:1\r\n$1\r\nx\r\n:5\r\n*0\r\n*0\r\n:0\r\n:0\r\n";
     let mut nodes = Nodes::down(false);
     nodes.open(1, Verb::Inspect, 1);
     (0..3).for_each(|index| nodes.connect(index));
@@ -129,7 +234,7 @@ fn a_scan_of_a_duplicate_server_lists_nothing() {
         nodes.receive(node, LISTED);
         let RoundResult::Scan { page, reports } = nodes.result() else { panic!("a scan") };
         assert_eq!(page.is_some(), is_listed);
-        assert_eq!(reports[node].answer == NodeAnswer::Granted, is_listed, "{reports:?}");
+        assert_eq!(reports[node].answer == NodeAnswer::Answered, is_listed, "{reports:?}");
     }
 }
 

@@ -170,7 +170,7 @@ fn a_node_that_answers_no_ping_has_that_as_its_error() {
     let mut nodes = Nodes::down(false);
     (0..3).for_each(|index| nodes.connect(index));
     nodes.open(1, Verb::Ping, 0);
-    nodes.pass(50);
+    nodes.pass(2_000);
     let RoundResult::Ping(statuses) = nodes.result() else { panic!("a ping") };
     let is_late = |status: &NodeStatus| status.last_error == timed_out(Phase::Greeting);
     assert!(statuses.iter().all(is_late), "{statuses:?}");

@@ -1,11 +1,17 @@
 //! Rounds that wait for reservations.
 
+mod changes;
+mod ended;
+
 use super::{Nodes, set};
 use crate::engine::{Action, NodeSet, Removal, Request, Token, Verb};
 use crate::node::fixture::{lock, request, ttl};
 use crate::node::{NodeError, RoundResult, Votes};
 
 const RESERVED: bool = true;
+
+/// The answer to `SUBSCRIBE`.
+const SUBSCRIBED: &str = ">3\r\n$9\r\nsubscribe\r\n$25\r\nredlatch:0000000000000000\r\n:1\r\n";
 
 /// Puts a waiter into the queue of all nodes, which answer so: is the lock reserved for it?
 fn enter(nodes: &mut Nodes, waiter: u8, reserved: [bool; 3]) {
@@ -19,9 +25,9 @@ fn enter(nodes: &mut Nodes, waiter: u8, reserved: [bool; 3]) {
 /// Answers the commands of a new waiter, by their numbers: see [`number`].
 fn answer(nodes: &mut Nodes, index: usize, reserved: u8) {
     let number = number(nodes, index);
-    let listening = if number == 4 { "+OK\r\n+OK\r\n:3\r\n" } else { "" };
-    let reply = format!("{listening}*6\r\n:{number}\r\n:7\r\n:0\r\n:{reserved}\r\n:900\r\n:1\r\n");
-    let text = if number > 4 { format!("+OK\r\n:{}\r\n{reply}", number - 1) } else { reply };
+    let subscribed = if number == 2 { SUBSCRIBED } else { "" };
+    let flags = reserved;
+    let text = format!("{subscribed}*6\r\n:{number}\r\n:7\r\n:0\r\n:{flags}\r\n:900\r\n:1\r\n");
     nodes.receive(index, &text);
 }
 
@@ -36,9 +42,14 @@ fn number(nodes: &mut Nodes, index: usize) -> u64 {
 
 /// A node tells that it reserves the lock for this waiter.
 fn ring(nodes: &mut Nodes, index: usize, waiter: u8) {
-    let name = char::from(waiter).to_string().repeat(Token::LEN);
-    let push = format!(">2\r\n$10\r\ninvalidate\r\n*1\r\n$38\r\nkey:redlatch:bell:{name}\r\n");
-    nodes.receive(index, &push);
+    tell(nodes, index, waiter, "r");
+}
+
+/// A node tells this waiter something.
+fn tell(nodes: &mut Nodes, index: usize, waiter: u8, words: &str) {
+    let text = char::from(waiter).to_string().repeat(Token::LEN) + words;
+    let message = format!(">3\r\n$7\r\nmessage\r\n$1\r\nc\r\n${}\r\n{text}\r\n", text.len());
+    nodes.receive(index, &message);
 }
 
 fn granted(nodes: &mut Nodes) -> NodeSet {
@@ -61,7 +72,7 @@ fn leave(nodes: &Nodes, waiter: u8) -> Request {
 }
 
 fn is_forgotten(nodes: &Nodes) -> bool {
-    nodes.rounds.reserved.is_empty() && nodes.rounds.waits.is_empty()
+    nodes.rounds.queued.is_empty()
 }
 
 #[test]
@@ -177,7 +188,7 @@ fn a_reservation_that_is_told_after_the_turn_is_dropped() {
     nodes.open(0, Verb::Queue, 1);
     nodes.open(2, Verb::Await, 1);
     assert!(!nodes.is_over());
-    assert_eq!(nodes.rounds.reserved.values().copied().collect::<Vec<_>>(), [NodeSet::EMPTY]);
+    assert!(nodes.rounds.queued.values().all(|waiter| waiter.reserved.is_empty()));
 }
 
 #[test]
@@ -188,13 +199,12 @@ fn nothing_is_remembered_of_waiters_that_left_or_hold_the_lock() {
         nodes.open(1, Verb::Await, waiter);
         assert!(!nodes.is_over());
     }
-    assert_eq!((nodes.rounds.reserved.len(), nodes.rounds.waits.len()), (4, 4));
+    assert_eq!(nodes.rounds.queued.len(), 4);
     // One leaves while it waits, one when its round is over, and two take their turn.
     let undo = leave(&nodes, 1);
     nodes.rounds.post(nodes.now, &undo);
     nodes.pass(50);
     while nodes.rounds.poll().is_some() {}
-    assert!(nodes.rounds.waits.is_empty());
     let undo = leave(&nodes, 2);
     nodes.rounds.post(nodes.now, &undo);
     for waiter in 3..=4 {
@@ -212,15 +222,16 @@ fn the_answers_to_a_waiter_are_summed_up() {
     nodes.open(0, Verb::Queue, 1);
     let view = |number: u64, place, reserved, left| {
         let numbers = format!(":{number}\r\n:{place}\r\n:{reserved}\r\n:{left}\r\n:9\r\n");
-        format!("+OK\r\n+OK\r\n:3\r\n*6\r\n:4\r\n{numbers}")
+        format!("{SUBSCRIBED}*6\r\n:2\r\n{numbers}")
     };
     nodes.receive(0, &view(7, 2, 0, 900));
     nodes.receive(1, &view(8, 3, 1, 400));
-    nodes.receive(2, &view(8, 1, 0, -2).replacen("+OK", "-NOPERM no", 1));
+    nodes.receive(2, &view(8, 1, 2, -2).replacen(SUBSCRIBED, "-NOPERM no\r\n", 1));
     let ballot = nodes.over().ballot;
     assert_eq!((ballot.counters.largest, ballot.counters.nodes), (8, set(&[1, 2])));
     assert_eq!((ballot.queue.place, ballot.queue.reserved), (3, set(&[1])));
     assert_eq!((ballot.queue.listening, ballot.queue.without), (set(&[0, 1]), NodeSet::EMPTY));
+    assert_eq!(ballot.queue.out, set(&[2]));
     // A majority of the keys may be gone after that time.
     assert_eq!(ballot.queue.left, Some(std::time::Duration::from_millis(900)));
 }
@@ -229,15 +240,15 @@ fn the_answers_to_a_waiter_are_summed_up() {
 fn nodes_without_a_queue_are_reported() {
     let mut nodes = Nodes::ready(true);
     nodes.open(0, Verb::Queue, 1);
-    nodes.receive(0, "+OK\r\n+OK\r\n:3\r\n-NOPERM no permissions to run the 'zadd' command\r\n");
-    nodes.receive(1, "+OK\r\n+OK\r\n:3\r\n-OOM used memory > 'maxmemory'\r\n");
+    nodes.receive(0, &format!("{SUBSCRIBED}-NOPERM no permissions to run the 'zadd' command\r\n"));
+    nodes.receive(1, &format!("{SUBSCRIBED}-OOM used memory > 'maxmemory'\r\n"));
     nodes.lose(2);
     let votes = nodes.over();
     assert_eq!(
         (votes.ballot.queue.without, votes.ballot.tally.failed),
         (set(&[0]), set(&[0, 1, 2]))
     );
-    assert_eq!(votes.ballot.hopeless, NodeSet::EMPTY, "it may still grant locks");
+    assert_eq!(votes.ballot.permanent_failures, NodeSet::EMPTY, "it may still grant locks");
 }
 
 #[test]
@@ -256,7 +267,7 @@ fn the_answers_to_a_turn_say_whether_others_wait() {
 }
 
 #[test]
-fn no_bell_is_remembered_of_a_waiter_that_left_or_was_handed_off() {
+fn no_waiter_is_heard_that_left_or_was_handed_off() {
     let mut nodes = Nodes::ready(false);
     (1..=2).for_each(|waiter| enter(&mut nodes, waiter, [false; 3]));
     assert_eq!(nodes.rounds.queue_load(), (2, 6));
@@ -272,17 +283,4 @@ fn no_bell_is_remembered_of_a_waiter_that_left_or_was_handed_off() {
     predecessor.waiter = Some(Token::new([2; Token::LEN]));
     nodes.rounds.open(nodes.now, handoff, 2);
     assert_eq!(nodes.rounds.queue_load(), (0, 0));
-}
-
-#[test]
-fn a_wait_ends_when_too_few_nodes_would_tell_about_a_reservation() {
-    let mut nodes = Nodes::ready(false);
-    enter(&mut nodes, 1, [false; 3]);
-    nodes.open(1, Verb::Await, 1);
-    let lost = || NodeError::Disconnected("the connection was lost".to_owned());
-    nodes.rounds.closed(nodes.now, super::node(0), lost());
-    assert!(!nodes.is_over(), "a majority would still tell");
-    // The second forgets what it was to tell.
-    nodes.receive(1, ">2\r\n$10\r\ninvalidate\r\n_\r\n");
-    assert_eq!(granted(&mut nodes), NodeSet::EMPTY);
 }

@@ -148,23 +148,27 @@ fn tls_is_recognised_in_every_state_for_every_record_type_however_it_is_split() 
     assert_eq!(idle.session.status(idle.now, None).last_error, Some(expected));
 }
 
+/// The error for this byte at the beginning of a reply. A server that has spoken RESP before is no
+/// other server.
+fn no_resp(stage: &str, byte: u8) -> NodeError {
+    if stage == "before the greeting" {
+        return NodeError::NotRedis(OtherProtocol::Unknown);
+    }
+    NodeError::Protocol(ProtocolError::UnknownType(byte))
+}
+
 #[test]
 fn a_byte_that_could_begin_tls_is_judged_with_the_next_byte() {
     for (stage, mut talk) in stages() {
         talk.hear([0x16]);
         assert!(!talk.session.is_down(), "{stage}");
         talk.hear("+OK\r\n");
-        assert_eq!(
-            talk.problem(),
-            NodeError::Protocol(ProtocolError::UnknownType(0x16)),
-            "{stage}"
-        );
+        assert_eq!(talk.problem(), no_resp(stage, 0x16), "{stage}");
     }
     for byte in [0x13, 0x19] {
         for (stage, mut talk) in stages() {
-            talk.hear([byte]);
-            let fault = ProtocolError::UnknownType(byte);
-            assert_eq!(talk.problem(), NodeError::Protocol(fault), "{stage}");
+            talk.hear([byte, b'+']);
+            assert_eq!(talk.problem(), no_resp(stage, byte), "{stage}");
         }
     }
     // A valid reply may contain such a byte.

@@ -71,7 +71,7 @@ fn push_messages_and_attributes_are_accepted_at_any_time_however_split() {
         talk.hear(&message[cut..]);
         assert_eq!(talk.votes(), [], "cut at {cut}");
         talk.hear(if is_looked {
-            "*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n$-1\r\n"
+            "*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n$-1\r\n"
         } else {
             "$-1\r\n"
         });
@@ -161,7 +161,7 @@ fn after_an_error_a_plain_grant_counts_once_a_script_has_proven_the_order() {
     talk.send(2, Verb::Acquire);
     talk.send(3, Verb::Acquire);
     assert_eq!(talk.commands(), ["EVAL", "SET 2", "SET 3"], "one inspection is enough");
-    talk.hear("*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n+OK\r\n$-1\r\n");
+    talk.hear("*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n+OK\r\n$-1\r\n");
     assert_eq!(talk.votes(), [(2, Vote::Granted), (3, Vote::Refused)]);
     talk.send(4, Verb::Acquire);
     assert_eq!(talk.commands(), ["SET 4"]);
@@ -209,7 +209,7 @@ fn half_a_message_does_not_shift_replies_to_other_commands() {
         talk.send(3, Verb::Acquire);
         assert_eq!(talk.commands(), ["SET 1", "EVAL", "SET 2", "SET 3"]);
         // The reply to the inspection completes the message, and the next reply takes its place.
-        talk.hear("*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n$-1\r\n+OK\r\n");
+        talk.hear("*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n$-1\r\n+OK\r\n");
         assert!(talk.votes().iter().all(|(_, vote)| *vote == Vote::Failed), "{half:?}");
         assert!(talk.session.is_down(), "{half:?}");
 
@@ -217,7 +217,7 @@ fn half_a_message_does_not_shift_replies_to_other_commands() {
         let mut talk = idle();
         talk.hear(half);
         talk.send(2, Verb::Acquire);
-        talk.hear("+b\r\n*5\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n+OK\r\n");
+        talk.hear("+b\r\n*7\r\n:2\r\n_\r\n:-2\r\n*0\r\n*0\r\n:0\r\n:0\r\n+OK\r\n");
         assert_eq!(talk.votes(), [(2, Vote::Granted)], "{half:?}");
     }
 }

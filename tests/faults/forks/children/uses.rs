@@ -8,9 +8,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use redlatch::WithLockError;
 use redlatch::error::{ForceReleaseError, InspectError};
-use redlatch::{Event, ExtendError, LockClient, LockError, LockGuard, LockLost, NodeError};
-use redlatch::{ReleaseError, Released};
+use redlatch::{
+    Event, ExtendError, LockClient, LockError, LockGuard, LossReason, NodeError, ReleaseError,
+};
 
 use super::{
     KEPT, URLS, WELL, expect_child_to_end_with, expect_child_to_succeed, fork, with_child,
@@ -18,6 +20,7 @@ use super::{
 use crate::support::locks::{
     LIMIT, LONG, all_nodes_client, connected, take, without_restart_guard,
 };
+use crate::support::loss::{loss, reason};
 use crate::support::program::end_with_parent;
 
 #[test]
@@ -48,8 +51,9 @@ const SHORT: Duration = Duration::from_millis(500);
 pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&str]) {
     let start = Instant::now();
     for client in clients {
-        let body = |_: &LockGuard| unreachable!("there is no lock");
-        assert_eq!(client.with_lock("new", LONG, body), Err::<(), _>(LockError::OtherProcess));
+        let body = |_: &LockGuard| -> Result<(), _> { unreachable!("there is no lock") };
+        let ran = client.with_lock("new", LONG, body).or_else(WithLockError::into_value);
+        assert_eq!(ran, Err(LockError::OtherProcess));
         assert_eq!(client.lock("new", LONG).err(), Some(LockError::OtherProcess));
         assert_eq!(client.try_lock("plain", LONG).err(), Some(LockError::OtherProcess));
         assert_eq!(client.inspect("plain").err(), Some(InspectError::OtherProcess));
@@ -63,9 +67,9 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
     }
     for mut guard in guards {
         assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
-        assert_eq!(guard.ensure_held(), Err(LockLost::OtherProcess));
+        assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
         assert_eq!(guard.remaining(), Duration::ZERO);
-        assert_eq!(guard.wait_lost(LIMIT), Some(LockLost::OtherProcess));
+        assert_eq!(guard.wait_lost(LIMIT).map(reason), Some(LossReason::OtherProcess));
         assert!(guard.on_lost(|_| unreachable!("the callback is never called")).is_err());
         assert!(["plain", "kept", "served"].iter().any(|name| guard.resource() == name));
         assert_eq!(guard.release(), Err(ReleaseError::OtherProcess));
@@ -73,7 +77,7 @@ pub(super) fn use_all(clients: &[LockClient], guards: Vec<LockGuard>, urls: &[&s
     // The child's own client sees that the locks are held, and removes them only by force.
     let own = all_nodes_client(urls.iter().copied());
     assert!(own.try_lock("plain", LONG).is_ok_and(|lock| lock.is_none()));
-    assert_eq!(take(&own, "new", LONG).release(), Ok(Released::InTime));
+    assert_eq!(take(&own, "new", LONG).release(), Ok(()));
     let seen = own.inspect("plain").expect("the servers answer");
     assert_eq!(clients[0].force_release(&seen), Err(ForceReleaseError::OtherProcess));
     assert!(start.elapsed() < LIMIT);
@@ -85,22 +89,24 @@ fn as_a_parent_under_a_lock() {
     let Ok(urls) = env::var(URLS) else { return };
     end_with_parent();
     let client = connected(all_nodes_client(urls.split(' ')));
-    let (is_child, held) = client
+    let (is_child, lost) = client
         .with_lock("under", LONG, |held| {
             let is_child = fork();
             if !is_child {
                 expect_child_to_succeed();
             }
-            Ok::<_, LockError>((is_child, held.ensure_held()))
+            Ok((is_child, loss(held)))
         })
+        // To the child, the lock is lost.
+        .or_else(WithLockError::into_value)
         .unwrap();
     if is_child {
-        assert_eq!(held, Err(LockLost::OtherProcess));
+        assert_eq!(lost, Some(LossReason::OtherProcess));
         drop(client);
         process::exit(WELL);
     }
-    assert_eq!(held, Ok(()));
-    let _ = take(&client, "under", LONG).release().unwrap();
+    assert_eq!(lost, None);
+    take(&client, "under", LONG).release().unwrap();
 }
 
 /// Forks repeatedly while other threads acquire, extend and release locks.
@@ -129,14 +135,14 @@ fn as_a_parent_whose_threads_are_busy() {
             if fork() {
                 assert_eq!(client.lock("busy-0", LONG).err(), Some(LockError::OtherProcess));
                 assert_eq!(guard.extend(LONG), Err(ExtendError::OtherProcess));
-                assert_eq!(guard.ensure_held(), Err(LockLost::OtherProcess));
+                assert_eq!(loss(&guard), Some(LossReason::OtherProcess));
                 assert!(client.nodes().iter().all(|node| !node.is_connected));
                 drop(guard);
                 drop(client.clone());
                 process::exit(WELL);
             }
             expect_child_to_succeed();
-            assert_eq!(guard.release(), Ok(Released::InTime), "in round {round}");
+            assert_eq!(guard.release(), Ok(()), "in round {round}");
         }
         is_over.store(true, Ordering::SeqCst);
     });
@@ -171,8 +177,8 @@ fn as_a_parent_that_forks_in_a_callback() {
     }
     assert!(outcome.unwrap().is_none());
     expect_child_to_succeed();
-    assert_eq!(held.release(), Ok(Released::InTime));
-    let _ = take(&client, "busy", LONG).release().unwrap();
+    assert_eq!(held.release(), Ok(()));
+    take(&client, "busy", LONG).release().unwrap();
 }
 
 /// Forks in the callback of a loss, with other losses and extensions still to be reported.
@@ -210,8 +216,8 @@ fn as_a_parent_that_forks_when_a_lock_is_lost() {
     }
     assert_eq!([called.recv_timeout(LIMIT), called.recv_timeout(LIMIT)], [Ok(0), Ok(1)]);
     expect_child_to_end_with(0);
-    assert_eq!(kept.release(), Ok(Released::InTime));
+    assert_eq!(kept.release(), Ok(()));
     assert!(short.ensure_held().is_err());
     // Its key still exists for a moment after the loss.
-    let _ = client.lock("short", LONG).unwrap().release().unwrap();
+    client.lock("short", LONG).unwrap().release().unwrap();
 }

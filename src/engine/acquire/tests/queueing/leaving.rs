@@ -143,7 +143,7 @@ fn hopeless_nodes_and_twins_end_the_wait_in_the_queue() {
     let (mut script, _) = joined(waiting(Wait::Forever), 0);
     script.answer(2_010, ballot("-----")).request();
     let mut answers = ballot("yyfff");
-    answers.hopeless = answers.tally.failed;
+    answers.permanent_failures = answers.tally.failed;
     script.answer(2_015, answers);
     leaves(&mut script, draw(1).token);
     assert!(matches!(script.done(), Acquired::Unanswered));
@@ -196,7 +196,7 @@ fn a_caller_that_abandons_its_wait_leaves() {
 
 #[test]
 fn abandoning_before_the_first_attempt_removes_the_predecessor() {
-    let acquire = waiting(Wait::Forever).succeeding(lease(0, 500));
+    let acquire = waiting(Wait::Forever).taking_over(lease(0, 500));
     let mut script = Script::new(acquire);
     script.operation().abandon(at(100));
     let undo = script.undo();
@@ -206,7 +206,7 @@ fn abandoning_before_the_first_attempt_removes_the_predecessor() {
 
 #[test]
 fn a_failed_handoff_joins_and_removes_the_predecessor() {
-    let acquire = waiting(Wait::Forever).succeeding(lease(0, 500));
+    let acquire = waiting(Wait::Forever).taking_over(lease(0, 500));
     let mut script = Script::new(acquire);
     assert_eq!(script.attempt(1_000, draw(1)).verb(), Verb::Handoff);
     script.answer(1_005, ballot("nnn--"));
@@ -221,11 +221,7 @@ fn a_removal_at_the_deadline_is_worth_sending_for_as_long_as_the_entry_is_kept()
     let key = Arc::from(&b"key"[..]);
     let acquire = Acquire::new(Arc::new(rules), key, ttl(100), until(1_520));
     let (mut script, _) = joined(acquire, 0);
-    // With so short a ttl it asks first.
-    script.answer(1_500, ballot("yyy--")).request();
-    let mut answers = placed(0);
-    answers.queue.reserved = nodes("yyy--");
-    script.answer(1_500, answers);
+    script.answer(1_500, ballot("yyy--"));
     script.attempt(1_500, draw(2));
     let undo = script.answer(1_520, ballot("yy---")).undo();
     assert_eq!((undo.waiter(), undo.ttl()), (Some(draw(1).token), Some(ttl(1_500))));

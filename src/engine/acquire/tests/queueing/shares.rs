@@ -113,21 +113,6 @@ fn after_a_failed_turn_the_nodes_look_for_a_permit_from_the_same_one_on() {
 }
 
 #[test]
-fn hints_about_shares_are_believed_however_often_they_were_false() {
-    for share in [Share::Reader, ANY] {
-        let (mut script, _) = in_turn(share);
-        let mut now = at(1_500);
-        for failed in 1..=6 {
-            let look = script.answer_at(now, ballot("nnn--")).request();
-            assert!(entry(&look).listens, "{share:?} {failed}");
-            assert_eq!(script.answer_at(now, placed(0)).request().verb(), Verb::Await);
-            now = script.answer_at(now, ballot("yyy--")).wait().max(now);
-            assert_eq!(script.attempt_at(now, draw(failed + 2)).verb(), Verb::Turn);
-        }
-    }
-}
-
-#[test]
 fn a_waiter_for_a_share_asks_as_often_as_one_in_front_if_no_node_tells_it() {
     let asks_at = |acquire, place| {
         let (mut script, _) = refused(acquire);

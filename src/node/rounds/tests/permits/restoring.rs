@@ -65,8 +65,8 @@ fn a_waiter_that_got_its_permit_leaves_the_queues_of_nodes_that_refused_its_turn
     write_all(&mut nodes);
     nodes.receive(0, &granted(1, 2));
     nodes.receive(1, &granted(1, 2));
-    nodes.over();
     nodes.receive(2, ":-1\r\n");
+    nodes.over();
     let commands = written(&mut nodes, 2);
     assert_restoring(&commands, "2", "1000");
     let [_, leave] = &commands[..] else { panic!("{commands:?}") };
@@ -79,15 +79,16 @@ fn a_waiter_that_got_its_permit_leaves_the_queues_of_nodes_that_refused_its_turn
 }
 
 #[test]
-fn a_late_answer_with_another_permit_is_corrected_for_the_rest_of_the_ttl() {
+fn a_silent_node_that_answers_with_another_permit_is_corrected_for_the_rest_of_the_ttl() {
     for answer in [granted(1, 0), granted(1, 3), ":-1\r\n".to_owned()] {
         let mut nodes = Nodes::ready(false);
         open(&mut nodes, Verb::Acquire, 1);
         write_all(&mut nodes);
         nodes.receive(1, &granted(1, 2));
         nodes.receive(2, &granted(1, 2));
+        nodes.pass(50);
         assert_eq!(nodes.over().ballot.permit, Some(2));
-        nodes.pass(300);
+        nodes.pass(250);
         nodes.receive(0, &answer);
         assert_restored(&mut nodes, 0, "2", "700");
         assert!(!nodes.is_over());
@@ -105,6 +106,7 @@ fn a_late_answer_with_the_same_permit_and_one_after_the_ttl_are_left_alone() {
         write_all(&mut nodes);
         nodes.receive(1, &granted(1, 2));
         nodes.receive(2, &granted(1, 2));
+        nodes.pass(50);
         nodes.over();
         nodes.now = at(millis);
         nodes.receive(0, &answer);
@@ -123,6 +125,7 @@ fn no_permit_is_corrected_after_its_release_or_undo() {
         write_all(&mut nodes);
         nodes.receive(1, &granted(1, 2));
         nodes.receive(2, &granted(1, 2));
+        nodes.pass(50);
         nodes.over();
         let lock = share(1, Share::Permit { of: PERMITS, number: Some(2) });
         let removal = about(verb, lock, nodes.now);

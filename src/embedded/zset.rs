@@ -1,0 +1,219 @@
+//! The commands on sorted sets: `ZADD` and others.
+
+use super::command::{Call, integer};
+use super::database::{Entry, Value};
+use super::reply::{Answer, Failure, OwnedReply, Protocol};
+use super::sorted_set::{Score, SortedSet};
+use super::strings::count;
+
+/// `ZADD key [NX | XX] score member [score member ...]`
+pub(super) fn zadd(call: &mut Call<'_>) -> Answer {
+    let (mut if_absent, mut if_present, mut rest) = (false, false, &call.args[2..]);
+    while let [option, behind @ ..] = rest {
+        match option.to_ascii_uppercase().as_slice() {
+            b"NX" => if_absent = true,
+            b"XX" => if_present = true,
+            b"GT" | b"LT" | b"CH" | b"INCR" => {
+                return Err(Failure::new("ERR embedded nodes know only NX and XX of ZADD"));
+            }
+            _ => break,
+        }
+        rest = behind;
+    }
+    let pairs = rest.chunks_exact(2);
+    if rest.is_empty() || !pairs.remainder().is_empty() {
+        return Err(Failure::syntax());
+    }
+    if if_absent && if_present {
+        let text = "ERR XX and NX options at the same time are not compatible";
+        return Err(Failure::new(text));
+    }
+    let not_a_float = || Failure::new("ERR value is not a valid float");
+    let scored = |pair: &[&'_ [u8]]| score(pair[0]).ok_or_else(not_a_float);
+    let scores: Vec<Score> = pairs.clone().map(scored).collect::<Result<_, _>>()?;
+    let (key, now_ms) = (call.args[1], call.now_ms);
+    let database = call.database();
+    let found = database.sorted_set(now_ms, key)?;
+    let (is_new, mut added, mut has_changed) = (found.is_none(), 0, false);
+    let mut created = SortedSet::default();
+    let set = found.unwrap_or(&mut created);
+    for (pair, score) in pairs.zip(scores) {
+        let is_there = set.score(pair[1]).is_some();
+        if if_absent && is_there || if_present && !is_there {
+            continue;
+        }
+        has_changed |= set.insert(pair[1], score);
+        added += usize::from(!is_there);
+    }
+    if has_changed && is_new {
+        let value = Value::SortedSet(created);
+        database.insert(now_ms, key, Entry { value, expires_at_ms: None });
+    } else if has_changed {
+        database.touch(key);
+    }
+    Ok(count(added))
+}
+
+/// `ZREM key member [member ...]`
+pub(super) fn zrem(call: &mut Call<'_>) -> Answer {
+    let members = &call.args[2..];
+    take_out(call, |set| members.iter().filter(|member| set.remove(member)).count())
+}
+
+/// `ZREMRANGEBYSCORE key min max`
+pub(super) fn zremrangebyscore(call: &mut Call<'_>) -> Answer {
+    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    take_out(call, |set| {
+        let members: Vec<_> = range.of(set).map(|(member, _)| member.to_vec()).collect();
+        members.iter().filter(|member| set.remove(member)).count()
+    })
+}
+
+/// Removes members of a sorted set, and the key with its last member. `remove` returns how many it
+/// has removed.
+fn take_out(call: &mut Call<'_>, remove: impl FnOnce(&mut SortedSet) -> usize) -> Answer {
+    let (key, now_ms) = (call.args[1], call.now_ms);
+    let database = call.database();
+    let Some(set) = database.sorted_set(now_ms, key)? else { return Ok(count(0)) };
+    let (removed, is_empty) = (remove(set), set.is_empty());
+    if is_empty {
+        database.remove(now_ms, key);
+    } else if removed > 0 {
+        database.touch(key);
+    }
+    Ok(count(removed))
+}
+
+/// What `read` finds in a sorted set, which is empty if there is no key.
+fn read<T>(call: &mut Call<'_>, read: impl FnOnce(&SortedSet) -> T) -> Result<T, Failure> {
+    let (key, now_ms) = (call.args[1], call.now_ms);
+    let empty = SortedSet::default();
+    Ok(read(call.database().sorted_set(now_ms, key)?.map_or(&empty, |set| set)))
+}
+
+pub(super) fn zcard(call: &mut Call<'_>) -> Answer {
+    read(call, |set| count(set.len()))
+}
+
+/// `ZCOUNT key min max`
+pub(super) fn zcount(call: &mut Call<'_>) -> Answer {
+    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    read(call, |set| count(range.of(set).count()))
+}
+
+/// `ZSCORE key member`
+pub(super) fn zscore(call: &mut Call<'_>) -> Answer {
+    let member = call.args[2];
+    let score = read(call, |set| set.score(member))?;
+    Ok(score.map_or(OwnedReply::Null, OwnedReply::Double))
+}
+
+/// `ZRANK key member`
+pub(super) fn zrank(call: &mut Call<'_>) -> Answer {
+    let member = call.args[2];
+    Ok(read(call, |set| set.rank(member))?.map_or(OwnedReply::Null, count))
+}
+
+/// `ZRANGE key start stop [WITHSCORES]`, with ranks that count from the end if they are negative.
+pub(super) fn zrange(call: &mut Call<'_>) -> Answer {
+    let options = RangeOptions::parse(&call.args[4..], false)?;
+    let (start, stop) = (integer(call.args[2])?, integer(call.args[3])?);
+    let protocol = call.protocol();
+    read(call, |set| {
+        let len = i64::try_from(set.len()).unwrap_or(i64::MAX);
+        let rank = |index: i64| if index < 0 { index.saturating_add(len) } else { index };
+        let place = |rank: i64| usize::try_from(rank).unwrap_or(0);
+        let (start, end) = (place(rank(start)), place(rank(stop).saturating_add(1)));
+        options.reply(set.between(start, end), protocol)
+    })
+}
+
+/// `ZRANGEBYSCORE key min max [WITHSCORES] [LIMIT offset count]`
+pub(super) fn zrangebyscore(call: &mut Call<'_>) -> Answer {
+    let range = ScoreRange::parse(call.args[2], call.args[3])?;
+    let options = RangeOptions::parse(&call.args[4..], true)?;
+    let protocol = call.protocol();
+    // A negative offset finds nothing, and a negative count has no limit.
+    let offset = usize::try_from(options.offset).unwrap_or(usize::MAX);
+    let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
+    read(call, |set| options.reply(range.of(set).skip(offset).take(limit).collect(), protocol))
+}
+
+/// A score as Redis reads it.
+fn score(text: &[u8]) -> Option<Score> {
+    let number = std::str::from_utf8(text).ok()?.parse::<f64>().ok()?;
+    Score::new(number)
+}
+
+/// The scores from one limit to another, each of which is meant or not.
+struct ScoreRange {
+    min: (Score, bool),
+    max: (Score, bool),
+}
+
+impl ScoreRange {
+    fn parse(min: &[u8], max: &[u8]) -> Result<Self, Failure> {
+        let limit = |text: &[u8]| match text.strip_prefix(b"(") {
+            Some(text) => Some((score(text)?, false)),
+            None => Some((score(text)?, true)),
+        };
+        let found = limit(min).zip(limit(max)).map(|(min, max)| Self { min, max });
+        found.ok_or_else(|| Failure::new("ERR min or max is not a float"))
+    }
+
+    /// The members with these scores.
+    fn of<'a>(&'a self, set: &'a SortedSet) -> impl Iterator<Item = (&'a [u8], f64)> {
+        let score = |number: f64| Score::new(number);
+        set.from(self.min.0)
+            .skip_while(move |(_, number)| !self.min.1 && score(*number) == Some(self.min.0))
+            .take_while(move |(_, number)| {
+                let number = score(*number);
+                number < Some(self.max.0) || self.max.1 && number == Some(self.max.0)
+            })
+    }
+}
+
+/// The options of `ZRANGE` and `ZRANGEBYSCORE`.
+struct RangeOptions {
+    with_scores: bool,
+    offset: i64,
+    limit: i64,
+}
+
+impl RangeOptions {
+    fn parse(words: &[&[u8]], may_limit: bool) -> Result<Self, Failure> {
+        let mut options = Self { with_scores: false, offset: 0, limit: -1 };
+        let mut rest = words;
+        while let [option, behind @ ..] = rest {
+            rest = match (option.to_ascii_uppercase().as_slice(), behind) {
+                (b"WITHSCORES", _) => {
+                    options.with_scores = true;
+                    behind
+                }
+                (b"LIMIT", [offset, limit, behind @ ..]) if may_limit => {
+                    (options.offset, options.limit) = (integer(offset)?, integer(limit)?);
+                    behind
+                }
+                (b"BYSCORE" | b"BYLEX" | b"REV" | b"LIMIT", _) if !may_limit => {
+                    let text = "ERR embedded nodes know only WITHSCORES of ZRANGE";
+                    return Err(Failure::new(text));
+                }
+                _ => return Err(Failure::syntax()),
+            };
+        }
+        Ok(options)
+    }
+
+    /// In RESP3, a member and its score are a list of their own.
+    fn reply(&self, found: Vec<(&[u8], f64)>, protocol: Protocol) -> OwnedReply {
+        let parts = found.into_iter().flat_map(|(member, score)| {
+            let (member, score) = (OwnedReply::bulk(member), OwnedReply::Double(score));
+            match (self.with_scores, protocol) {
+                (false, _) => vec![member],
+                (true, Protocol::Resp2) => vec![member, score],
+                (true, Protocol::Resp3) => vec![OwnedReply::Array(vec![member, score])],
+            }
+        });
+        OwnedReply::Array(parts.collect())
+    }
+}

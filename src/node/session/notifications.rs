@@ -1,0 +1,244 @@
+//! Notifications: how a node tells this connection about its waiters.
+//!
+//! A connection on which somebody waits subscribes to a channel of its own (RESP3, where commands
+//! and subscriptions share a connection). A waiter's entry on the node names that channel. When the
+//! node reserves the lock for the waiter, the script publishes a message there, and learns at once
+//! if nobody hears it: then that connection is gone, and the next waiter is first.
+//!
+//! The first waiter also hears of changes of the lock's key (`CLIENT TRACKING`, since Redis 6): a
+//! program that knows no queue deletes the key and notifies nobody.
+//!
+//! A notification is a hint. It may be lost with the connection, come twice or for nothing: what it
+//! leads to is a request. Without RESP3, or without the rights to `SUBSCRIBE` and `PUBLISH`, there
+//! is none, and the waiters in front ask now and then.
+
+use super::Session;
+use crate::clock::Time;
+use crate::engine::{Action, Listen, QueueEntry, QueueView, Request, Token, Verb, Vote};
+use crate::node::Ticket;
+use crate::node::command::{Form, Meaning, Notification, read_notification};
+use crate::node::node_error::NodeError;
+use crate::node::pending_releases::removal_if_unanswered;
+use crate::node::report::QueueSupport;
+use crate::node::server_error::ServerError;
+use crate::resp::{Elements, Reply};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a node has told about a waiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::node) enum Hint {
+    /// It reserves the lock for the waiter.
+    Reserved,
+    /// The waiter may be the first in this time.
+    AskIn(Duration),
+    /// The lock's key has changed.
+    Changed,
+    /// Its connection was lost: from now on it tells nothing.
+    Lost,
+}
+
+/// What is known about the queue and the notifications on one connection.
+#[derive(Debug, Default)]
+pub(super) struct Notifications {
+    pub(super) channel: Pushes,
+    tracking: Pushes,
+    /// The waiters whose entry on the node names the channel of this connection.
+    heard: BTreeSet<Token>,
+    /// The waiters that are told when a key changes: those whose server remembers the key.
+    watched: BTreeMap<Token, Arc<[u8]>>,
+    hints: VecDeque<(Token, Hint)>,
+    /// Why the node has no queue, and until when it is not asked again.
+    pub(super) refusal: Option<(ServerError, Time)>,
+    /// Has a waiter been in the queue of this node on this connection?
+    pub(super) is_used: bool,
+    /// What [`Session::take_queue_change`] returned last.
+    pub(super) reported: Option<QueueSupport>,
+}
+
+/// Does the server send messages of one kind on this connection?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Pushes {
+    #[default]
+    NotAsked,
+    On,
+    Off,
+}
+
+impl Notifications {
+    /// For a new connection. What was reported stays reported.
+    pub(super) fn after(self) -> Self {
+        Self { reported: self.reported, hints: self.hints, ..Self::default() }
+    }
+
+    /// The server tells this connection nothing any more.
+    pub(super) fn lose(&mut self) {
+        self.watched.clear();
+        let lost = std::mem::take(&mut self.heard);
+        self.hints.extend(lost.into_iter().map(|waiter| (waiter, Hint::Lost)));
+    }
+
+    /// Takes a push message. Reservations of a node whose grants do not count are of no use.
+    pub(super) fn pushed(&mut self, message: &Elements<'_>, counts: bool) {
+        let mut elements = message.iter();
+        match (elements.next(), elements.next(), elements.next()) {
+            (Some(Reply::Bulk(b"message")), Some(_), Some(Reply::Bulk(text))) => {
+                let hint = match read_notification(text) {
+                    Some((waiter, Notification::Reserved)) if counts => (waiter, Hint::Reserved),
+                    Some((waiter, Notification::AskIn(time))) => (waiter, Hint::AskIn(time)),
+                    _ => return,
+                };
+                self.hints.push_back(hint);
+            }
+            (Some(Reply::Bulk(b"invalidate")), Some(Reply::Array(keys)), _) => {
+                let is_key = |key: &[u8]| keys.iter().any(|it| it == Reply::Bulk(key));
+                self.changed(is_key);
+            }
+            // The database was emptied, and the server remembers no key any more.
+            (Some(Reply::Bulk(b"invalidate")), Some(Reply::Null), _) => self.changed(|_| true),
+            _ => {}
+        }
+    }
+
+    /// Keys have changed, which the server remembers no more.
+    fn changed(&mut self, is_key: impl Fn(&[u8]) -> bool) {
+        let hints = &mut self.hints;
+        self.watched.retain(|waiter, key| {
+            let is_changed = is_key(key);
+            hints.extend(is_changed.then_some((*waiter, Hint::Changed)));
+            !is_changed
+        });
+    }
+
+    /// Does the node notify about everything that a waiter needs to know?
+    pub(super) fn is_full(&self) -> bool {
+        self.channel == Pushes::On && self.tracking != Pushes::Off
+    }
+}
+
+impl Session {
+    /// The next that the node has told about a waiter.
+    pub(in crate::node) fn poll_hint(&mut self) -> Option<(Token, Hint)> {
+        self.notifications.hints.pop_front()
+    }
+
+    /// The waiter is gone. The server may remember its key for longer.
+    pub(in crate::node) fn forget_waiter(&mut self, waiter: &Token) {
+        self.notifications.heard.remove(waiter);
+        self.notifications.watched.remove(waiter);
+    }
+
+    /// How many waiters the node notifies, as far as is known.
+    pub(in crate::node) fn waiters_heard(&self) -> usize {
+        self.notifications.heard.len()
+    }
+
+    /// Subscribes to the channel of this connection before the first waiter enters the queue.
+    pub(super) fn listen(&mut self, now: Time, request: &Request) {
+        let Action::Queue(QueueEntry { channel: Some(channel), waiter, .. }) = request.action
+        else {
+            return;
+        };
+        if self.notifications.channel == Pushes::NotAsked {
+            self.notifications.channel = Pushes::On;
+            self.write_listen(now, request, Listen::Subscribe(channel));
+        }
+        self.notifications.heard.insert(waiter);
+    }
+
+    /// Has the server tell when the key that this waiter waits for changes, if it does not already.
+    pub(in crate::node) fn watch_key(&mut self, now: Time, request: &Request) {
+        let Action::Await { key, waiter, watches: true } = &request.action else { return };
+        let is_possible = self.is_ready()
+            && self.notifications.heard.contains(waiter)
+            && self.notifications.tracking != Pushes::Off
+            && self.flight.has_room(request);
+        if !is_possible || self.notifications.watched.contains_key(waiter) {
+            return;
+        }
+        self.notifications.watched.insert(*waiter, Arc::clone(key));
+        if self.notifications.tracking == Pushes::NotAsked {
+            self.notifications.tracking = Pushes::On;
+            self.write_listen(now, request, Listen::Enable);
+        }
+        self.write_listen(now, request, Listen::OptIn);
+        self.write_listen(now, request, Listen::Read(*waiter));
+    }
+
+    fn write_listen(&mut self, now: Time, request: &Request, step: Listen) {
+        let action = Action::Listen { key: request.key().into(), step };
+        // By its source: the server would forget `CLIENT CACHING` with a script that it does not
+        // know.
+        self.flight.push(now, None, Request { action, ..request.clone() }, Form::Source);
+    }
+
+    /// Takes the answer about a waiter. A reservation of a node whose grants do not count is not
+    /// waited for.
+    pub(super) fn queued(&mut self, request: &Request, view: QueueView, counts: bool) -> QueueView {
+        let is_reserved = view.is_reserved && counts;
+        let waiter = request.waiter();
+        let is_heard = self.notifications.is_full()
+            && waiter.is_some_and(|waiter| self.notifications.heard.contains(&waiter));
+        self.notifications.is_used = true;
+        let reserved = waiter.filter(|_| is_reserved);
+        self.notifications.hints.extend(reserved.map(|waiter| (waiter, Hint::Reserved)));
+        QueueView { is_reserved, is_heard, ..view }
+    }
+
+    /// Is this push message the answer to the oldest command in flight, to `SUBSCRIBE`?
+    pub(super) fn is_subscribed(&self, message: &Elements<'_>) -> bool {
+        let is_asked = self.flight.next().is_some_and(|request| {
+            matches!(request.action, Action::Listen { step: Listen::Subscribe(_), .. })
+        });
+        is_asked && matches!(message.iter().next(), Some(Reply::Bulk(b"subscribe")))
+    }
+
+    /// Processes the reply to a step of [`listen`](Self::listen) or
+    /// [`watch_key`](Self::watch_key). An `+OK` in doubt, behind half a push message for instance,
+    /// is no refusal.
+    pub(super) fn listened(
+        &mut self,
+        step: Listen,
+        meaning: Meaning,
+        reply: &Reply<'_>,
+    ) -> Result<(), NodeError> {
+        match (meaning, reply, step) {
+            (Meaning::Nonsense(problem), ..) => return Err(problem),
+            (
+                Meaning::Failed(_) | Meaning::UnknownScript,
+                Reply::Error(_),
+                Listen::Subscribe(_),
+            ) => {
+                self.notifications.channel = Pushes::Off;
+                self.notifications.lose();
+            }
+            (Meaning::Failed(_) | Meaning::UnknownScript, Reply::Error(_), _) => {
+                self.notifications.tracking = Pushes::Off;
+                self.notifications.changed(|_| true);
+            }
+            // The key was gone before the server could remember it.
+            (Meaning::Vote(Vote::Refused), _, Listen::Read(waiter)) => {
+                let watched = self.notifications.watched.remove(&waiter);
+                let changed = watched.map(|_| (waiter, Hint::Changed));
+                self.notifications.hints.extend(changed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the wait for this answer. Returns whether the request is unsent: then it is sent only
+    /// if it is a removal, or would have withdrawn an attempt.
+    pub fn cancel(&mut self, ticket: Ticket) -> bool {
+        if let Some(request) = self.waiting.cancel(ticket) {
+            if request.verb() == Verb::Queue {
+                let now = request.started;
+                let removal = removal_if_unanswered(request);
+                removal.into_iter().for_each(|removal| self.remove_later(now, None, removal));
+            }
+            return true;
+        }
+        self.pending_releases.unwait(ticket)
+    }
+}

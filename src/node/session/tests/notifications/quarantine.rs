@@ -1,0 +1,41 @@
+//! What a node in quarantine tells about reservations: its grants would not count.
+
+use super::*;
+
+/// A session with waiter 1, whose node was started too recently for another 53 seconds.
+fn quarantined() -> ScriptedSession {
+    let mut options = SessionOptions::new("redis://node", 7);
+    options.quarantine = Some(Duration::from_secs(60));
+    let mut talk = ScriptedSession::new(options);
+    talk.connect();
+    talk.hear(greeting("a", 7));
+    talk.send(1, Verb::Queue);
+    talk
+}
+
+#[test]
+fn an_answer_of_a_node_in_quarantine_is_no_reservation() {
+    let mut talk = quarantined();
+    talk.hear(format!("{SUBSCRIBED}{}", queued(2, true)));
+    assert_eq!(hints(&mut talk), []);
+    let answers = talk.answers();
+    let [answer] = &answers[..] else { panic!("{answers:?}") };
+    assert_eq!((answer.vote, answer.counter), (Vote::Granted, Some(7)), "its place counts");
+    assert_eq!(answer.view.map(|view| (view.is_reserved, view.is_heard)), Some((false, true)));
+    assert!(matches!(answer.problem, Some(crate::node::NodeError::Quarantined { .. })));
+}
+
+#[test]
+fn a_message_of_a_node_in_quarantine_is_no_reservation() {
+    let mut talk = quarantined();
+    talk.hear(first_queued());
+    talk.hear(message(1, "r"));
+    assert_eq!(hints(&mut talk), []);
+    // Afterwards it is one.
+    talk.pass(60_000);
+    talk.commands();
+    talk.send(1, Verb::Queue);
+    talk.hear(queued(3, false));
+    talk.hear(message(1, "r"));
+    assert_eq!(hints(&mut talk), [(1, Hint::Reserved)]);
+}

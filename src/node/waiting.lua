@@ -1,0 +1,28 @@
+local call, try, key = redis.call, redis.pcall, KEYS[1]
+local queue, lease = key .. ':redlatch:queue', key .. ':redlatch:lease:'
+local function tell(waiter, word)
+  local entry = call('GET', lease .. waiter) or ''
+  local claim, channel = string.match(entry, '^%w+ ([1-9]%d?%d?%d?%d?) %d+ (%S*) ')
+  if claim and (channel == '' or try('PUBLISH', channel, waiter .. word) ~= 0) then
+    return claim
+  end
+  try('ZREM', queue, waiter)
+  call('DEL', lease .. waiter)
+end
+local function tell_at(place, word)
+  local waiter, claim
+  repeat
+    waiter = try('ZRANGE', queue, place, place)[1]
+    claim = waiter and tell(waiter, word)
+  until claim or not waiter
+  return waiter, claim
+end
+local function reserve()
+  local head, claim = tell_at(0, 'r')
+  local grace = head and tell_at(1, 'w' .. claim) and 1000 or 0
+  local value = head and 'redlatch:reserved:' .. head .. grace
+  if not head or try('SET', key, value, 'PX', claim + grace).err then
+    call('DEL', key)
+  end
+  return head
+end

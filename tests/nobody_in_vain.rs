@@ -1,0 +1,214 @@
+//! Waiters that live and never take their turn, and locks that become free without a word: the next
+//! one is served all the same.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::support::cli::Value;
+use super::support::eventually;
+use super::support::locks::{LIMIT, LONG, take, without_restart_guard};
+use super::support::proxy::{Mode, proxied};
+use super::support::queue::{finish, spawn_waiter};
+use super::support::servers::Servers;
+use super::support::waiters::{BY_PUSH, LONG_LEASE, await_queued, holder, pushed, queued};
+use redlatch::{Builder, CancelToken, LockClient};
+
+/// A waiter in the nodes' queue that does not get the lock.
+struct InVain {
+    thread: JoinHandle<()>,
+    token: CancelToken,
+}
+
+impl InVain {
+    /// Waits with a time to claim of 150 ms, until the test is over.
+    fn start(settings: Builder, ttl: Duration, min_validity: Duration) -> Self {
+        let client = settings.waiter_lease(LONG_LEASE).build().expect("the settings are good");
+        let token = client.cancel_token();
+        let wait = move || {
+            let request = client.request("name").ttl(ttl).min_validity(min_validity);
+            assert!(request.lock().is_err(), "it is served");
+        };
+        Self { thread: spawn_waiter(wait), token }
+    }
+
+    fn end(self) {
+        self.token.cancel();
+        finish(self.thread);
+    }
+}
+
+/// Waits behind the first waiter, and counts how long the lock lies free before it has it.
+fn expect_next(servers: &Servers, client: LockClient, first: InVain, release: impl FnOnce()) {
+    let waiting = spawn_waiter(move || {
+        let lock = client.lock("name", LONG).expect("it is served");
+        (Instant::now(), lock.release())
+    });
+    let is_queued = |server| queued(server, "name") == 2;
+    assert!(eventually(LIMIT, || servers.iter().any(is_queued)));
+    release();
+    let start = Instant::now();
+    let (served, released) = finish(waiting);
+    assert_eq!(released, Ok(()));
+    let free = served.saturating_duration_since(start);
+    assert!(free < BY_PUSH, "the lock lay free for {free:?}");
+    first.end();
+}
+
+#[test]
+fn a_waiter_whose_links_become_slow_keeps_nobody_out() {
+    let servers = Servers::start(3);
+    let (proxies, slow) = proxied(&servers);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let first = InVain::start(without_restart_guard(slow), LONG, Duration::ZERO);
+    await_queued(&servers, "name", 1);
+    expect_next(&servers, pushed(servers.urls()), first, || {
+        let each_way = Duration::from_millis(40);
+        let mode = Mode::Delay { to_server: each_way, to_client: each_way };
+        proxies.iter().for_each(|proxy| proxy.set(mode));
+        drop(held);
+    });
+}
+
+#[test]
+fn a_waiter_that_reaches_a_minority_keeps_nobody_out() {
+    let servers = Servers::start(3);
+    let (proxies, urls) = proxied(&servers);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    let first = InVain::start(without_restart_guard(&urls), LONG, Duration::ZERO);
+    await_queued(&servers, "name", 1);
+    let (others, all) = proxied(&servers);
+    expect_next(&servers, pushed(all), first, || {
+        // One node is down for both, and the first waiter does not reach another.
+        let cut = [&others[2], &proxies[2], &proxies[1]];
+        cut.iter().for_each(|proxy| proxy.set(Mode::Refuse));
+        drop(held);
+    });
+}
+
+#[test]
+fn a_waiter_with_too_little_validity_left_keeps_nobody_out() {
+    let servers = Servers::start(3);
+    let held = take(&holder(servers.urls()), "name", LONG);
+    // One per cent and 2 ms go to the drift of clocks, which leaves 10 microseconds for a turn.
+    let (ttl, least) = (Duration::from_secs(1), Duration::from_micros(987_990));
+    let first = InVain::start(without_restart_guard(servers.urls()), ttl, least);
+    await_queued(&servers, "name", 1);
+    expect_next(&servers, pushed(servers.urls()), first, || drop(held));
+}
+
+/// Takes the lock as a program that knows no queue, on all servers.
+fn set(servers: &Servers, name: &str) -> bool {
+    let long = LONG.as_millis().to_string();
+    let set = ["SET", name, "another program", "NX", "PX", &long];
+    let answers = servers.iter().map(|server| server.command(&set));
+    answers.filter(|answer| *answer == Value::Simple("OK".to_owned())).count() > servers.len() / 2
+}
+
+fn delete(servers: &Servers, name: &str) {
+    servers.iter().for_each(|server| drop(server.command(&["DEL", name])));
+}
+
+#[test]
+fn a_release_by_a_program_that_knows_no_queue_is_noticed_at_once() {
+    super::support::needs!(Tracking);
+    let servers = Servers::start(3);
+    let client = pushed(servers.urls());
+    let noticed = |round: usize| {
+        let name = format!("foreign {round}");
+        assert!(set(&servers, &name));
+        let (client, other) = (client.clone(), name.clone());
+        let waiting = spawn_waiter(move || {
+            let lock = client.lock(&other, LONG).expect("it is served");
+            (Instant::now(), lock.release())
+        });
+        await_queued(&servers, &name, 1);
+        // It would look by itself a second after it has joined.
+        thread::sleep(Duration::from_millis(100));
+        let start = Instant::now();
+        delete(&servers, &name);
+        let (served, released) = finish(waiting);
+        assert_eq!(released, Ok(()));
+        served.saturating_duration_since(start)
+    };
+    let is_prompt = |round| noticed(round) < Duration::from_millis(400);
+    assert!((0..5).any(is_prompt), "it looks only when it renews its entry");
+}
+
+#[test]
+fn the_next_one_hears_when_a_lock_that_stays_taken_ends_although_the_first_gave_up() {
+    let servers = Servers::start(3);
+    let (client, first) = (holder(servers.urls()), pushed(servers.urls()));
+    let stays = Duration::from_millis(600);
+    let late = |round: usize| {
+        let name = format!("stays {round}");
+        let begun = Instant::now();
+        let held = client.request(&name).ttl(LONG).hold_at_least(stays).lock().expect("free");
+        let (first, key) = (first.clone(), name.clone());
+        let gives_up = Duration::from_millis(200);
+        let first = spawn_waiter(move || first.try_lock_for(key, LONG, gives_up));
+        await_queued(&servers, &name, 1);
+        let (next, key) = (pushed(servers.urls()), name.clone());
+        let next = spawn_waiter(move || {
+            let lock = next.lock(key, LONG).expect("it is served");
+            (Instant::now(), lock)
+        });
+        await_queued(&servers, &name, 2);
+        assert_eq!(held.release(), Ok(()));
+        assert!(finish(first).is_ok_and(|lock| lock.is_none()));
+        let (served, lock) = finish(next);
+        drop(lock);
+        served.saturating_duration_since(begun + stays)
+    };
+    // It would look by itself a second after it has joined, or later.
+    assert!((0..5).any(|round| late(round) < Duration::from_millis(150)), "nobody tells it");
+}
+
+/// Ends the threads of a test, also if it fails.
+struct EndOfTest<'a>(&'a AtomicBool);
+
+impl Drop for EndOfTest<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn no_poller_overtakes_the_first_waiter_after_a_lock_that_stayed_taken() {
+    let servers = Servers::start(3);
+    let clients = [holder(servers.urls()), holder(servers.urls())];
+    let (is_over, overtaken) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let wait = |index: usize, ttl: Duration| {
+        let client = clients[index % 2].clone();
+        let least = Duration::from_millis(300);
+        move || client.request("job").ttl(ttl).hold_at_least(least).lock().expect("it is served")
+    };
+    // Those that are left stay taken for the rest of their ttl.
+    let ttl = |round: usize| if round % 3 == 0 { Duration::from_secs(2) } else { LONG };
+    thread::scope(|scope| {
+        let _end = EndOfTest(&is_over);
+        let poll = || {
+            while !is_over.load(Ordering::SeqCst) {
+                if set(&servers, "job") {
+                    overtaken.fetch_add(1, Ordering::SeqCst);
+                    delete(&servers, "job");
+                }
+            }
+        };
+        let mut held = wait(0, ttl(0))();
+        scope.spawn(poll);
+        for round in 0..9 {
+            let waiting = spawn_waiter(wait(round + 1, ttl(round + 1)));
+            // One that was served stays in the queue until it releases the lock.
+            await_queued(&servers, "job", 1 + round.min(1));
+            if round % 3 == 0 {
+                held.let_expire();
+            } else {
+                assert_eq!(held.release(), Ok(()));
+            }
+            held = finish(waiting);
+        }
+        drop(held);
+    });
+    assert_eq!(overtaken.load(Ordering::SeqCst), 0, "of 9 locks");
+}
